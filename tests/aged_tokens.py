@@ -20,7 +20,7 @@ from vnode.targets import expiry
 
 
 def aged(fleet: Fleet, cluster: str, token: str, *, hours: float = 10) -> str:
-    """The same token as if it had been made hours ago, and ended in an hour."""
+    """Return the same token as if it had been made hours ago, and ended in an hour."""
     key = serialization.load_pem_private_key(service_account_key(fleet, cluster), None)
     assert isinstance(key, ec.EllipticCurvePrivateKey)
     now = int(time.time())

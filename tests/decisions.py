@@ -94,7 +94,7 @@ def _build_crd(kind: Kind, schema: Object) -> Object:
 def of_profiles(
     key: str, *profiles: str, index: int | None = 0, namespace: str = "default", **more: Any
 ) -> Object:
-    """A slice of SIG Multicluster's; profiles are `name` or `namespace/name`."""
+    """Return a slice of SIG Multicluster's; profiles are `name` or `namespace/name`."""
     labels = {keys.DECISION_KEY: key}
     if index is not None:
         labels[keys.DECISION_INDEX] = str(index)
@@ -123,7 +123,7 @@ def of_placement(
 
 
 def reference(kind: Kind, name: str, **more: str) -> Object:
-    """What a policy has as `decisionRef`."""
+    """Return what a policy has as `decisionRef`."""
     named = "PlacementDecision" if kind is SIG else "Placement"
     return {"apiGroup": kind.group, "kind": named, "name": name, **more}
 

@@ -24,17 +24,17 @@ EXTENSION = "client.authentication.k8s.io/exec"
 
 
 def secretreader() -> Path:
-    """The plugin that reads a token from a Secret, unmodified."""
+    """Return the plugin that reads a token from a Secret, unmodified."""
     return plugin("secretreader")
 
 
 def plugin(name: str) -> Path:
-    """A plugin of the inventory project, unmodified."""
+    """Return a plugin of the inventory project, unmodified."""
     return binaries.locate([name])[name]
 
 
 def crd() -> Object:
-    """The CRD of ClusterProfiles, unmodified."""
+    """Return the CRD of ClusterProfiles, unmodified."""
     bases = gobuild.source(catalogue.CLUSTER_INVENTORY_MODULE) / "config/crd/bases"
     found: Object = yaml.safe_load(
         (bases / "multicluster.x-k8s.io_clusterprofiles.yaml").read_text()
@@ -66,7 +66,7 @@ async def installed(client: Client) -> None:
 
 
 def access(server: str, authority: str, cluster_name: str, **more: Any) -> Object:
-    """An access provider that the secret reader serves."""
+    """Return an access provider that the secret reader serves."""
     cluster = {
         "server": server,
         "certificate-authority-data": authority,
@@ -95,5 +95,5 @@ async def set_status(client: Client, namespace: str, name: str, status: Object) 
 
 
 def reason(target: Object) -> str:
-    """The reason of a Target's Ready condition."""
+    """Return the reason of a Target's Ready condition."""
     return str((objects.condition(target, "Ready") or {}).get("reason", ""))

@@ -31,7 +31,7 @@ class Fleet:
     folder: Path
 
     def kubeconfig(self, name: str) -> Path:
-        """The administrator's kubeconfig of a cluster."""
+        """Return the administrator's kubeconfig of a cluster."""
         return self.folder / f"kubeconfig-{name}"
 
     def run(self, verb: str, *words: str) -> str:
@@ -40,13 +40,13 @@ class Fleet:
 
     @asynccontextmanager
     async def client(self, name: str) -> AsyncIterator[Client]:
-        """A client with an administrator's rights."""
+        """Yield a client with an administrator's rights."""
         where = endpoint.from_kubeconfig_file(self.kubeconfig(name))
         async with Client(where, name=name) as client:
             yield client
 
     def kubectl(self, name: str, *words: str, **options: Any) -> str:
-        """What kubectl prints; CalledProcessError, with its standard error, if it fails."""
+        """Return what kubectl prints; CalledProcessError, with its standard error, if it fails."""
         return run([*self.kubectl_command(name), *words], **options)
 
     def opt_in(self, name: str) -> None:
@@ -55,12 +55,12 @@ class Fleet:
         self.kubectl(name, "label", "namespace", "default", label, "--overwrite")
 
     def kubectl_command(self, name: str) -> list[str]:
-        """The command to put words behind."""
+        """Return the command to put words behind."""
         return [kubectl(), "--kubeconfig", str(self.kubeconfig(name))]
 
 
 def kubectl() -> str:
-    """The kubectl that belongs to the clusters, not the machine's."""
+    """Return the kubectl that belongs to the clusters, not the machine's."""
     return run([sys.executable, str(ROOT / "hack" / "binaries"), "kubectl"]).strip()
 
 
@@ -224,12 +224,12 @@ def phase(obj: Object) -> str:
 
 
 def is_ready(obj: Object, status: str = "True") -> bool:
-    """The Ready condition of a node or a Target has that status."""
+    """Return the Ready condition of a node or a Target has that status."""
     return has_condition(obj, "Ready", status)
 
 
 def has_condition(obj: Object, kind: str, status: str = "True") -> bool:
-    """The condition of that type has that status."""
+    """Return the condition of that type has that status."""
     return (objects.condition(obj, kind) or {}).get("status") == status
 
 
@@ -250,7 +250,7 @@ async def until_served(client: Client, kind: Kind) -> None:
 
 
 async def new_namespace(client: Client, name: str, *, elected: bool = False) -> str:
-    """A namespace that the webhook looks at."""
+    """Return a namespace that the webhook looks at."""
     annotations = {"multicluster.admiralty.io/elect": ""} if elected else {}
     await client.create(
         kinds.NAMESPACES,
@@ -266,7 +266,7 @@ async def new_namespace(client: Client, name: str, *, elected: bool = False) -> 
 
 
 def pod(name: str, *, annotations: dict[str, str] | None = None, **spec: Any) -> Object:
-    """A pod that asks for little; elected unless told otherwise."""
+    """Return a pod that asks for little; elected unless told otherwise."""
     if annotations is None:
         annotations = {"multicluster.admiralty.io/elect": ""}
 
@@ -284,13 +284,13 @@ def pod(name: str, *, annotations: dict[str, str] | None = None, **spec: Any) ->
 
 
 def pod_in(target: str, name: str, **spec: Any) -> Object:
-    """A pod like that of `pod`, elected, which may be in one target only."""
+    """Return a pod like that of `pod`, elected, which may be in one target only."""
     constraints = f"nodeSelector: {{{keys.TARGET_NAME}: {target}}}"
     return pod(name, annotations={keys.ELECT: "", keys.PROXY_CONSTRAINTS: constraints}, **spec)
 
 
 def deployment(name: str, replicas: int, template: Object) -> Object:
-    """A Deployment of pods like `template`."""
+    """Return a Deployment of pods like `template`."""
     labels = {"app": name}
     metadata = {"labels": labels, "annotations": objects.annotations(template)}
     return {

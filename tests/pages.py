@@ -37,7 +37,7 @@ class Block:
         return found[1] if found else ""
 
     def commands(self) -> Iterator[Command]:
-        """What a shell runs, one by one; nothing where the block is not for a shell."""
+        """Yield what a shell runs, one by one; nothing where the block is not for a shell."""
         if self.language != "sh":
             return
 
@@ -69,12 +69,12 @@ class Command:
 
 
 def name(page: Path) -> str:
-    """Its path in the repository."""
+    """Return its path in the repository."""
     return str(page.relative_to(ROOT))
 
 
 def blocks(page: Path) -> Iterator[Block]:
-    """The fenced blocks of a page from top to bottom, also those within lists."""
+    """Yield the fenced blocks of a page from top to bottom, also those within lists."""
     text = page.read_text()
     for number, found in enumerate(_FENCE.finditer(text), 1):
         line = text.count("\n", 0, found.start(3)) + 1
@@ -87,5 +87,5 @@ def all_blocks() -> Iterator[Block]:
 
 
 def prose(page: Path) -> str:
-    """The page without its blocks."""
+    """Return the page without its blocks."""
     return _FENCE.sub("", page.read_text())

@@ -7,6 +7,6 @@ import json
 
 
 def jwt(**claims: object) -> str:
-    """A token with those claims."""
+    """Return a token with those claims."""
     payload = base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip("=")
     return f"eyJhbGciOiJub25lIn0.{payload}.x"

@@ -43,7 +43,7 @@ class Open:
 
 
 async def find(_node: str, _namespace: str, _name: str) -> Object | None:
-    """The one pod that there is."""
+    """Return the one pod that there is."""
     return POD
 
 
@@ -67,7 +67,7 @@ async def node(
 async def node_of(
     client: Client, chaperon: Object = CHAPERON, pods: Sequence[Object] = (POD,)
 ) -> AsyncIterator[TestServer]:
-    """A virtual node with these pods, whose target is behind the client."""
+    """Yield a virtual node with these pods, whose target is behind the client."""
     async with AsyncExitStack() as stack:
         store = Store({PARENT_UID_INDEX: lambda _chaperon: "u"})
         store.put(chaperon)

@@ -87,7 +87,7 @@ class Plan:
         return f"{self.prefix}-hub"
 
     def netns(self, index: int) -> str | None:
-        """The network namespace of cluster number `index`; None for loopback addresses."""
+        """Return the network namespace of cluster number `index`; None for loopback addresses."""
         return f"{self.prefix}-{index}" if self.mode == "netns" else None
 
     @staticmethod

@@ -177,7 +177,7 @@ def _key(item: Object) -> str:
 
 
 def condition(item: Object | None, kind: str) -> Object:
-    """The condition of type `kind`, or an empty one."""
+    """Return the condition of type `kind`, or an empty one."""
     conditions = (item or {}).get("status", {}).get("conditions") or ()
     return next((c for c in conditions if c["type"] == kind), {})
 

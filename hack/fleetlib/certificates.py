@@ -44,11 +44,11 @@ class Authority:
     pair: Pair
 
     def client(self, name: str, *groups: str) -> Pair:
-        """A client certificate: `name` becomes the user, `groups` the user's groups."""
+        """Return a client certificate: `name` becomes the user, `groups` the user's groups."""
         return self._issue(name, groups, ExtendedKeyUsageOID.CLIENT_AUTH, ())
 
     def server(self, name: str, hosts: Sequence[str]) -> Pair:
-        """A serving certificate for `hosts`, DNS names and addresses."""
+        """Return a serving certificate for `hosts`, DNS names and addresses."""
         return self._issue(name, (), ExtendedKeyUsageOID.SERVER_AUTH, hosts)
 
     def _issue(
@@ -64,7 +64,7 @@ class Authority:
 
 
 def authority(name: str) -> Authority:
-    """A new authority with a key of its own."""
+    """Return a new authority with a key of its own."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = _subject(name, ())
     usage = x509.KeyUsage(

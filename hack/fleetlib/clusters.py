@@ -115,7 +115,7 @@ def until(directory: Path, name: str, process: str, ready: Callable[[], bool]) -
 
 
 def real_node(cluster: str) -> str:
-    """The name of the cluster's real node, if it has one."""
+    """Return the name of the cluster's real node, if it has one."""
     return f"{cluster}-real"
 
 

@@ -134,7 +134,7 @@ def _serving(site: Site, user: str, port: int) -> list[str]:
 
 
 def scheduler_config(kubeconfig: str) -> dict[str, Any]:
-    """The stock scheduler, apart from its client's rates."""
+    """Return the stock scheduler, apart from its client's rates."""
     return tuned(
         {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"},
         kubeconfig,
@@ -142,7 +142,7 @@ def scheduler_config(kubeconfig: str) -> dict[str, Any]:
 
 
 def tuned(config: dict[str, Any], kubeconfig: str) -> dict[str, Any]:
-    """A scheduler's configuration without leader election and without a slow client."""
+    """Return a scheduler's configuration without leader election and without a slow client."""
     connection = {
         "kubeconfig": kubeconfig,
         **config.get("clientConnection", {}),

@@ -58,7 +58,7 @@ def boot() -> str:
 
 
 def of(pid: int) -> Identity:
-    """The identity of a process that was just started."""
+    """Return the identity of a process that was just started."""
     started = _stat(pid)
     return Identity(pid, -1 if started is None else started, boot())
 
@@ -72,7 +72,7 @@ def _stat(pid: int) -> int | None:
 
 
 def start_tick(stat: str) -> int | None:
-    """The start time in the text of `/proc/PID/stat`; None for a zombie.
+    """Return the start time in the text of `/proc/PID/stat`; None for a zombie.
 
     The command's name, in parentheses, may itself hold spaces and parentheses.
     """

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def render(cluster: str, address: str, user: str, authority: Authority, pair: Pair) -> str:
-    """A kubeconfig with one context, named like its cluster."""
+    """Return a kubeconfig with one context, named like its cluster."""
     server = {
         "server": f"https://{address}:{addresses.API_SERVER}",
         "certificate-authority-data": _base64(authority.pair.certificate_pem),

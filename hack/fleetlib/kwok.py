@@ -75,12 +75,12 @@ def _cluster_wide(kind: str, **spec: Any) -> dict[str, Any]:
 
 
 def log_line(text: str, at: datetime.datetime) -> str:
-    """One line as a container runtime writes it: time, stream, `F` for a full line, text."""
+    """Return one line as a container runtime writes it: time, stream, `F` for a full line, text."""
     return f"{at.astimezone(datetime.UTC):%Y-%m-%dT%H:%M:%S.%f}000Z stdout F {text}\n"
 
 
 def node(name: str, cluster: str, address: str, size: NodeSize, zone: str) -> dict[str, Any]:
-    """A Node for kwok to look after. kwok makes it Ready and keeps its lease."""
+    """Return a Node for kwok to look after. kwok makes it Ready and keeps its lease."""
     resources = {
         "cpu": size.cpu,
         "memory": size.memory,

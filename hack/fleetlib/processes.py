@@ -83,7 +83,7 @@ def end(processes: Iterable[Process], number: signal.Signals = signal.SIGTERM) -
 
 
 def tail(log: str, lines: int = 15) -> str:
-    """The last lines of a log file, for an error message."""
+    """Return the last lines of a log file, for an error message."""
     try:
         return "\n".join(Path(log).read_text(errors="replace").splitlines()[-lines:])
     except FileNotFoundError:

@@ -99,7 +99,7 @@ def _process(data: dict[str, Any]) -> Process:
 
 
 def load(directory: Path) -> State:
-    """The fleet in `directory`; FleetError when there is none."""
+    """Return the fleet in `directory`; FleetError when there is none."""
     try:
         return decode(path(directory).read_text())
     except FileNotFoundError:

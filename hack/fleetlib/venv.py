@@ -44,7 +44,7 @@ def enter(script: str) -> None:
 
 
 def folder() -> Path:
-    """One venv for each interpreter, clone, and what is to be in it."""
+    """Return one venv for each interpreter, clone, and what is to be in it."""
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     project = REPOSITORY / "pyproject.toml"
     identity = str(REPOSITORY).encode() + project.read_bytes() + CONSTRAINTS.read_bytes()

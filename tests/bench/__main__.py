@@ -28,7 +28,7 @@ from vnode.api.errors import VnodeError
 
 
 def parser() -> argparse.ArgumentParser:
-    """The options; there is no need for any."""
+    """Return the options; there is no need for any."""
     found = argparse.ArgumentParser(
         prog="hack/bench", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )

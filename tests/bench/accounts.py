@@ -44,7 +44,7 @@ def parse_requests(text: str) -> Counter[str]:
 
 
 async def requests(clients: Mapping[str, Client]) -> dict[str, Counter[str]]:
-    """What each API server has answered since it was started."""
+    """Return what each API server has answered since it was started."""
     answers = await asyncio.gather(*(_metrics(client) for client in clients.values()))
     return dict(zip(clients, map(parse_requests, answers), strict=True))
 
@@ -55,7 +55,7 @@ async def _metrics(client: Client) -> str:
 
 
 async def requests_when_quiet(clients: Mapping[str, Client]) -> dict[str, Counter[str]]:
-    """The same, as soon as nobody writes about pods any more: events come late.
+    """Return the same, as soon as nobody writes about pods any more: events come late.
 
     Counters cannot be watched, so this one asks again and again.
     """
@@ -115,7 +115,7 @@ class Work:
     machine: float
 
     def since(self, before: Work) -> dict[str, Usage]:
-        """What each process that ran at both times has used in between."""
+        """Return what each process that ran at both times has used in between."""
         return {
             name: Usage(round(usage.cpu - before.fleet[name].cpu, 2), usage.rss)
             for name, usage in self.fleet.items()

@@ -82,7 +82,7 @@ def copies(ways: Ways, agent: Agent, direction: str, mib: int, rounds: int) -> C
 
 
 def _copy_out(cluster: Cluster, pod: str, mib: int) -> float:
-    """Until the last byte is here.
+    """Wait until the last byte is here.
 
     The command waits for the end of its input, so that the session ends after that: where it ends
     while much is under way to a slow reader, Kubernetes itself loses some of it.

@@ -19,7 +19,7 @@ class Quantiles(msgspec.Struct, frozen=True):
 
 
 def quantiles(values: Sequence[float]) -> Quantiles:
-    """The quantiles of at least one value."""
+    """Return the quantiles of at least one value."""
     ranked = sorted(values)
 
     def at(share: float) -> float:
@@ -102,7 +102,7 @@ class Run(msgspec.Struct, frozen=True):
         return not self.failure and not any(phase.lost or phase.doubled for phase in self.phases)
 
     def bursts(self, system: str, pods: int) -> list[Phase]:
-        """The bursts of that size, in the order in which they were run."""
+        """Return the bursts of that size, in the order in which they were run."""
         return [p for p in self.phases if p.system == system and p.burst and p.pods == pods]
 
     def rate(self, system: str, pods: int) -> float | None:
@@ -131,7 +131,7 @@ SAME: float = 0.95
 
 
 def aims(run: Run) -> list[Aim]:
-    """The aims that the phases of this run allow to judge."""
+    """Return the aims that the phases of this run allow to judge."""
     vnode = [phase for phase in run.phases if phase.system == VNODE]
     found = [
         Aim("one pod at a time, create -> bound, p50 in s", 0.15, phase.bound.p50, most=True)

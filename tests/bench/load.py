@@ -82,7 +82,7 @@ async def _session(socket: aiohttp.ClientWebSocketResponse, rounds: int, lags: l
 
 
 async def _echo(socket: aiohttp.ClientWebSocketResponse) -> float:
-    """Seconds from sending a line until all of it is back."""
+    """Return the seconds from sending a line until all of it is back."""
     line, back, begun = b"x" * 99 + b"\n", b"", time.monotonic()
     await socket.send_bytes(bytes([_STDIN]) + line)
     while len(back) < len(line):

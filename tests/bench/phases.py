@@ -52,7 +52,7 @@ class Order:
         return SOURCE if self.system == VNODE else TARGETS[0]
 
     def pod(self, name: str) -> Object:
-        """One that asks for little, elected if it shall go to a target."""
+        """Return one that asks for little, elected if it shall go to a target."""
         pod = kit.pod(name, annotations=None if self.system == VNODE else {})
         pod["metadata"]["labels"] = {LABEL: "yes"}
         return pod

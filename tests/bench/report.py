@@ -11,7 +11,7 @@ _RARE = 0.05  # requests a pod below which a kind of request is only summed up
 
 
 def text(run: Run) -> str:
-    """All that is worth reading of a run."""
+    """Return all that is worth reading of a run."""
     machine = (
         f"vnode {run.vnode}, Kubernetes {run.kubernetes}, Python {run.python}, {run.cores} cores, "
         f"{run.nodes} kwok nodes a cluster, {run.started}"
@@ -47,7 +47,7 @@ def _times(phase: Phase) -> list[str]:
 
 
 def _requests(phases: Sequence[Phase]) -> str:
-    """A row for each kind of request of each API server, a column for each phase."""
+    """Return a row for each kind of request of each API server, a column for each phase."""
     rows = []
     for cluster in sorted({cluster for phase in phases for cluster in phase.requests}):
         kinds = sorted({kind for phase in phases for kind in phase.requests.get(cluster, ())})
@@ -77,7 +77,7 @@ def _processes(phases: Sequence[Phase]) -> str:
 
 
 def aim(one: figures.Aim) -> list[str]:
-    """A row of the table of aims."""
+    """Return a row of the table of aims."""
     sign = "<=" if one.most else ">="
     return [
         one.text,
@@ -101,7 +101,7 @@ def grid(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def progress(phase: Phase) -> str:
-    """One line when a phase is over."""
+    """Return one line when a phase is over."""
     wrong = len(phase.lost) + len(phase.doubled)
     return (
         f"{phase.name}: {phase.bound_rate:.1f} pods/s, bound p50 {phase.bound.p50:.3f} s, "

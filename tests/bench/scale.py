@@ -36,7 +36,7 @@ _NODES, _PODS_A_NODE = 10, 250
 
 
 def parser() -> argparse.ArgumentParser:
-    """The options; there is no need for any."""
+    """Return the options; there is no need for any."""
     found = argparse.ArgumentParser(
         prog="hack/bench-scale", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )

@@ -40,7 +40,7 @@ async def pods(stage: Stage, count: int) -> tuple[list[str], float]:
 
 
 def namespaces(count: int) -> list[str]:
-    """The namespaces that have a Target of their own."""
+    """Return the namespaces that have a Target of their own."""
     return [f"small-{number:02d}" for number in range(count)]
 
 

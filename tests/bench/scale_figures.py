@@ -50,7 +50,7 @@ class Restart(msgspec.Struct, frozen=True):
     ready: float
     leads: float
     placed: float
-    """Until a pod that was created at once when the agent was ready runs in a target."""
+    """Wait until a pod that was created at once when the agent was ready runs in a target."""
     writes: dict[str, dict[str, int]]
     """Of a second restart, with no new pod: cluster -> `VERB resource` -> number."""
 
@@ -111,7 +111,7 @@ def _idle(rest: Rest) -> Aim:
 
 
 def agents(rest: Rest) -> Iterable[tuple[str, Usage]]:
-    """The agents of all clusters, by the name of the process."""
+    """Return the agents of all clusters, by the name of the process."""
     return [(name, one) for name, one in rest.processes.items() if name.endswith(f" {AGENT}")]
 
 
@@ -139,7 +139,7 @@ def _is_write(what: str) -> bool:
 
 
 def text(run: ScaleRun) -> str:
-    """All that is worth reading of a run."""
+    """Return all that is worth reading of a run."""
     parts = [
         _machine(run),
         "At rest: cores and MiB of each agent, requests a second to each API server",

@@ -163,7 +163,7 @@ async def _leads(stage: Stage, started: float) -> float:
 
 
 async def _until(stage: Stage, page: str, text: str) -> float:
-    """The moment from which a page of the source's agent has that text."""
+    """Return the moment from which a page of the source's agent has that text."""
     url = f"http://{stage.fleet.site(SOURCE).agents[0]}:{addresses.AGENT_HEALTH}{page}"
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=5)) as session:
         for _ in range(int(_PATIENCE / _LOOK)):

@@ -95,7 +95,7 @@ class ByWeight:
 
 
 def measure(nodes: int, policies: Policies = NO_POLICIES, **spec: Any) -> float:
-    """The median of a cycle with its assumption, in microseconds of CPU."""
+    """Return the median of a cycle with its assumption, in microseconds of CPU."""
     known = Registry(defaults.PLUGINS)
     framework = registry.build(
         Profile(),

@@ -50,7 +50,7 @@ class Plan:
 
 
 async def measure(fleet: Fleet, plan: Plan) -> Run:
-    """All phases of a plan, one after the other, up to the first that fails."""
+    """Return all phases of a plan, one after the other, up to the first that fails."""
     started = datetime.now(UTC).isoformat(timespec="seconds")
     async with AsyncExitStack() as stack:
         clients = {name: await stack.enter_async_context(client(fleet, name)) for name in CLUSTERS}
@@ -79,7 +79,7 @@ async def measure(fleet: Fleet, plan: Plan) -> Run:
 
 
 def leaves(group: BaseExceptionGroup[Exception]) -> Iterator[Exception]:
-    """The exceptions of a group and of the groups in it."""
+    """Yield the exceptions of a group and of the groups in it."""
     for error in group.exceptions:
         if isinstance(error, BaseExceptionGroup):
             yield from leaves(error)
@@ -127,7 +127,7 @@ async def _phases(stage: Stage, plan: Plan, done: list[Phase]) -> None:
 
 @asynccontextmanager
 async def _without_agents(stage: Stage) -> AsyncIterator[None]:
-    """All that vnode adds to a cluster is ended for the block, and back and well after it."""
+    """Yield all that vnode adds to a cluster is ended for the block, and back and well after it."""
     await asyncio.to_thread(_stop, stage.fleet)
     yield
     await asyncio.to_thread(_start, stage.fleet)

@@ -79,7 +79,7 @@ class StreamsRun(msgspec.Struct, frozen=True):
 
 
 def aims(run: StreamsRun) -> list[Aim]:
-    """What the project promises itself, and what came out."""
+    """Return what the project promises itself, and what came out."""
     return [
         *(Aim(f"rate {c.direction}, of straight", 0.75, c.ratio, most=False) for c in run.copies),
         Aim("exec true, added p50 in s", 0.015, run.latency.added, most=True),
@@ -93,7 +93,7 @@ def aims(run: StreamsRun) -> list[Aim]:
 
 
 def text(run: StreamsRun) -> str:
-    """All that is worth reading of a run."""
+    """Return all that is worth reading of a run."""
     machine = (
         f"vnode {run.vnode}, Kubernetes {run.kubernetes}, Python {run.python}, {run.cores} cores, "
         f"of which others took {run.busy:.2f}; {run.started}"

@@ -40,7 +40,7 @@ _COUNTING = "n=0; while :; do n=$((n+1)); echo $n; usleep 200000; done"
 
 
 def parser() -> argparse.ArgumentParser:
-    """The options; there is no need for any."""
+    """Return the options; there is no need for any."""
     found = argparse.ArgumentParser(
         prog="hack/bench-streams",
         description=__doc__,
@@ -69,7 +69,7 @@ _OPTIONS = FleetOptions(
 
 @contextmanager
 def pod(measured: Fleet) -> Iterator[Ways]:
-    """The pod that everything is measured with; it counts, five lines a second."""
+    """Yield the pod that everything is measured with; it counts, five lines a second."""
     commands = kit.Fleet(measured.directory)
     source, target = Cluster(commands, SOURCE), Cluster(commands, TARGET)
     commands.opt_in(SOURCE)

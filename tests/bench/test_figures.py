@@ -45,7 +45,7 @@ def test_of_a_hundred_values_the_quantiles_are_those_of_that_rank() -> None:
 
 
 def phase(system: str, pods: int, rate: float, *, burst: bool = True) -> Phase:
-    """A phase in which all went well."""
+    """Return a phase in which all went well."""
     times = Quantiles(0.1, 0.2, 0.3, 0.4)
     return Phase(
         system=system,
@@ -69,7 +69,7 @@ def phase(system: str, pods: int, rate: float, *, burst: bool = True) -> Phase:
 
 
 def run(*phases: Phase) -> Run:
-    """A run of these phases on some machine."""
+    """Return a run of these phases on some machine."""
     return Run("2026-01-01", 2, "3.11", "0", "v1", 20, {}, list(phases))
 
 

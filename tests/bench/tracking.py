@@ -84,7 +84,7 @@ class Delegates:
     bound: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def seer(self, target: str) -> Callable[[Object], None]:
-        """What to call with each bound delegate of a target."""
+        """Return what to call with each bound delegate of a target."""
 
         def see(pod: Object) -> None:
             parent = objects.labels(pod).get(keys.PARENT_UID, "")

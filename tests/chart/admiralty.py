@@ -156,7 +156,7 @@ def _size() -> Object:
 
 
 async def proxy(source: Client, name: str) -> Object:
-    """A proxy pod as Admiralty's webhook makes it, bound as its scheduler binds it."""
+    """Return a proxy pod as Admiralty's webhook makes it, bound as its scheduler binds it."""
     manifest = {**kit.pod(name), "status": {}}
     manifest["metadata"] = {**manifest["metadata"], "creationTimestamp": None}
     spec = {

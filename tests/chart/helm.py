@@ -19,12 +19,12 @@ KUBERNETES = "1.36.3"  # what a chart is rendered for where no cluster says it
 
 @cache
 def program() -> str:
-    """The helm that the catalogue names."""
+    """Return the helm that the catalogue names."""
     return kit.run([sys.executable, str(kit.ROOT / "hack" / "binaries"), "helm"]).strip()
 
 
 def helm(*words: str | Path, values: Object | None = None) -> str:
-    """What `helm WORDS` prints; AssertionError, with its standard error, if it fails."""
+    """Return what `helm WORDS` prints; AssertionError, with its standard error, if it fails."""
     with tempfile.TemporaryDirectory() as home:
         extra = []
         if values is not None:
@@ -40,14 +40,14 @@ def helm(*words: str | Path, values: Object | None = None) -> str:
 def template(
     values: Object | None = None, *, namespace: str = "vnode", version: str = KUBERNETES
 ) -> Objects:
-    """The objects of the chart, without those of hooks."""
+    """Return the objects of the chart, without those of hooks."""
     words = ("template", "vnode", CHART, "--namespace", namespace, "--kube-version", version)
     printed = helm(*words, "--no-hooks", values=values)
     return [obj for obj in yaml.safe_load_all(printed) if obj]
 
 
 def one(objs: Objects, kind: str, name: str = "") -> Any:
-    """The one object of that kind, and name."""
+    """Return the one object of that kind, and name."""
     found = [obj for obj in objs if obj["kind"] == kind and name in ("", obj["metadata"]["name"])]
     assert len(found) == 1, f"{len(found)} objects of kind {kind} {name}"
     return found[0]

@@ -219,7 +219,7 @@ class Kubelet:
 async def kubelet(
     fleet: Fleet, cluster: str, folder: Path, namespace: str = "vnode"
 ) -> AsyncIterator[Kubelet]:
-    """A kubelet whose pods end with it."""
+    """Yield a kubelet whose pods end with it."""
     async with fleet.client(cluster) as client:
         found = Kubelet(fleet, cluster, folder, client, namespace)
         try:

@@ -78,7 +78,7 @@ async def delegate(source: Client, target: Client, name: str) -> Object:
 
 
 async def delegate_of(target: Client, uid: str) -> Object:
-    """The delegate of a proxy pod, running."""
+    """Return the delegate of a proxy pod, running."""
     selector = f"multicluster.admiralty.io/parent-uid={uid}"
     found = await kit.until(
         target,

@@ -34,7 +34,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
 
 
 def older_chart(folder: Path) -> Path:
-    """The chart, with another description of one kind."""
+    """Return the chart, with another description of one kind."""
     chart = folder / "vnode"
     shutil.copytree(CHART, chart)
     file = chart / "files" / "crds" / "targets.yaml"

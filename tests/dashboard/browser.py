@@ -75,7 +75,7 @@ class Page:
             self.complaints.append(params["entry"]["text"])
 
     async def call(self, method: str, **params: Any) -> Any:
-        """One command of the protocol, and its result."""
+        """Return one command of the protocol, and its result."""
         number = next(self._numbers)
         self._answers[number] = asyncio.get_running_loop().create_future()
         await self._socket.send_json({"id": number, "method": method, "params": params})
@@ -98,7 +98,7 @@ class Page:
             await self._loaded.wait()
 
     async def evaluate(self, script: str) -> Any:
-        """The value of an expression, awaited if it is a promise."""
+        """Return the value of an expression, awaited if it is a promise."""
         result = await self.call(
             "Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True
         )
@@ -120,7 +120,7 @@ class Page:
         assert found, f"never so: {condition}; the page: {await self.text()}"
 
     async def text(self) -> str:
-        """What is to be read on the page."""
+        """Return what is to be read on the page."""
         return str(await self.evaluate("document.body.innerText"))
 
     async def press(self, key: str) -> None:
@@ -141,7 +141,7 @@ class Page:
         await self.call("Emulation.setScriptExecutionDisabled", value=not on)
 
     async def picture(self) -> bytes:
-        """The whole page as PNG."""
+        """Return the whole page as PNG."""
         size = (await self.call("Page.getLayoutMetrics"))["cssContentSize"]
         clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
         shot = await self.call(
@@ -152,7 +152,7 @@ class Page:
 
 @asynccontextmanager
 async def browser(folder: Path) -> AsyncIterator[Page]:
-    """A tab of a browser with a new profile in `folder`; the browser ends with the block."""
+    """Yield a tab of a browser with a new profile in `folder`; the browser ends with the block."""
     program = shutil.which("chromium")
     assert program, "chromium is not installed: hack/browser-packages installs it"
     process = await asyncio.create_subprocess_exec(

@@ -39,7 +39,7 @@ def is_refused(pod: Object) -> bool:
 
 
 def shows(text: str) -> str:
-    """An expression: the page shows this text."""
+    """Return an expression: the page shows this text."""
     return f"document.body.innerText.includes({json.dumps(text)})"
 
 

@@ -51,5 +51,5 @@ LEFT_OUT = (
 
 
 def is_left_out(command: Command) -> bool:
-    """Whether a line of the table says so."""
+    """Tell whether a line of the table says so."""
     return any(re.match(line.pattern, command.joined) for line in LEFT_OUT)

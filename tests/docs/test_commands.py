@@ -50,7 +50,7 @@ def test_looks_that_are_named_in_the_text_work(reader: Shell, stands_for: dict[s
 
 
 def run(block: Block, reader: Shell, stands_for: dict[str, str]) -> str:
-    """All that the commands of a block write."""
+    """Return all that the commands of a block write."""
     said = ""
     for command in block.commands():
         if not is_left_out(command):

@@ -15,7 +15,7 @@ from vnode.cli import kubeconfigs
 
 
 def gateway(fleet: Fleet) -> str:
-    """The address of this machine, as the agent of c1 sees it."""
+    """Return the address of this machine, as the agent of c1 sees it."""
     c1 = urlsplit(kubeconfigs.read(fleet.kubeconfig("c1"))[0].server)
     return f"{(c1.hostname or '').rpartition('.')[0]}.1"
 
@@ -24,7 +24,7 @@ def gateway(fleet: Fleet) -> str:
 async def serving(
     fleet: Fleet, answer: Callable[[web.Request], Awaitable[web.Response]]
 ) -> AsyncIterator[str]:
-    """The address of a server that answers everything so."""
+    """Yield the address of a server that answers everything so."""
     app = web.Application()
     app.router.add_route("*", "/{rest:.*}", answer)
     async with TestServer(app, host=gateway(fleet)) as server:

@@ -20,7 +20,7 @@ GARBAGE = b"{ this is no kubeconfig"
 
 
 def ready(target: Object) -> Object:
-    """The Ready condition, or an empty one."""
+    """Return the Ready condition, or an empty one."""
     return objects.condition(target, "Ready") or {}
 
 
@@ -69,7 +69,7 @@ async def shared(source: Client, c2: Client, c3: Client, home: str) -> AsyncIter
 
 
 def named(name: str = "kubeconfig", **more: object) -> Object:
-    """The spec of a Target that names a Secret."""
+    """Return the spec of a Target that names a Secret."""
     return {"kubeconfigSecret": {"name": name}, **more}
 
 
@@ -110,18 +110,18 @@ async def assert_connects(source: Client, home: str, seconds: float = 30) -> Non
 
 
 def admin(fleet: Fleet, name: str) -> bytes:
-    """The kubeconfig of an administrator."""
+    """Return the kubeconfig of an administrator."""
     return fleet.kubeconfig(name).read_bytes()
 
 
 def with_token(fleet: Fleet, name: str, token: str) -> bytes:
-    """The kubeconfig of whoever has that token."""
+    """Return the kubeconfig of whoever has that token."""
     reach, _name = kubeconfigs.read(fleet.kubeconfig(name))
     return kubeconfigs.build(reach, token, "default")
 
 
 async def run_pod(source: Client, namespace: str, name: str, **annotations: str) -> Object:
-    """A pod of that namespace, running."""
+    """Return a pod of that namespace, running."""
     template = kit.pod(name, annotations={keys.ELECT: "", **annotations})
     await source.create(kinds.PODS, template, namespace)
     return await kit.until_one(

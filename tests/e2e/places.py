@@ -77,7 +77,7 @@ async def rooms(source: Client, c2: Client, c3: Client) -> AsyncIterator[Rooms]:
 
 
 def place_pod(name: str = "web", **spec: Any) -> Object:
-    """A pod that takes a place."""
+    """Return a pod that takes a place."""
     template = kit.pod(name, **spec)
     resources = objects.spec(template)["containers"][0]["resources"]
     resources["requests"][PLACE] = "1"

@@ -31,7 +31,7 @@ async def assert_says(source: Client, home: str, reason: str, *words: str) -> No
 
 
 def kubeconfig_of(cluster: str) -> bytes:
-    """One with these fields of its cluster."""
+    """Return one with these fields of its cluster."""
     return (
         "{current-context: it, contexts: [{name: it, context: {cluster: it, user: it}}],"
         f"clusters: [{{name: it, cluster: {{{cluster}}}}}],"
@@ -40,7 +40,7 @@ def kubeconfig_of(cluster: str) -> bytes:
 
 
 async def holder(source: Client) -> str:
-    """The agent that leads; another process is another one."""
+    """Return the agent that leads; another process is another one."""
     lease = await kit.until_one(
         source,
         kinds.LEASES,

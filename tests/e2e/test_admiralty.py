@@ -29,7 +29,7 @@ def fresh(name: str) -> str:
 
 
 def agent(target: Object) -> str:
-    """What a Target says that its cluster runs."""
+    """Return what a Target says that its cluster runs."""
     return str((objects.condition(target, "Agent") or {}).get("reason"))
 
 
@@ -40,7 +40,7 @@ async def until_agent(source: Client, reason: str) -> None:
 
 
 async def run(source: Client, name: str) -> Object:
-    """A pod on c3, running."""
+    """Return a pod on c3, running."""
     constraints = f"nodeSelector: {{{PREFIX}target-name: c3}}"
     notes = {PREFIX + "elect": "", PREFIX + "proxy-pod-scheduling-constraints": constraints}
     await source.create(kinds.PODS, kit.pod(name, annotations=notes), "default")
@@ -120,7 +120,7 @@ async def sender(source: Client) -> AsyncIterator[Client]:
 
 
 async def send(sender: Client, name: str, parent: str) -> Object:
-    """A candidate, as Admiralty's proxy scheduler creates it."""
+    """Return a candidate, as Admiralty's proxy scheduler creates it."""
     labels = {
         PREFIX + "app": name,
         PREFIX + "parent-uid": parent,
@@ -146,7 +146,7 @@ async def send(sender: Client, name: str, parent: str) -> Object:
 
 
 async def allow(sender: Client, candidate: Object) -> Object:
-    """What Admiralty does with the candidate that it has chosen; the chaperon, running."""
+    """Return what Admiralty does with the candidate that it has chosen; the chaperon, running."""
     name = objects.name(candidate)
     body = {"metadata": {"annotations": {PREFIX + "is-allowed": "true"}}}
     await sender.patch(kinds.POD_CHAPERONS, name, body, "default")

@@ -68,7 +68,7 @@ async def test_a_target_that_answers_nonsense_ends_nobody(
 
 
 async def account_token(client: Client, name: str) -> str:
-    """A token of a new service account without any rights."""
+    """Return a token of a new service account without any rights."""
     account = {"metadata": {"name": name, "namespace": "default"}}
     await client.create(kinds.SERVICE_ACCOUNTS, account, "default")
     request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}

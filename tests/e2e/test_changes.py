@@ -19,7 +19,7 @@ SIDECAR = {"name": "sidecar", "image": "busybox", "restartPolicy": "Always"}
 
 
 async def changed(c2: Client, delegate: Object, condition: Callable[[Object], object]) -> Object:
-    """The delegate, once the condition holds of it."""
+    """Return the delegate, once the condition holds of it."""
     return await kit.until_one(c2, kinds.PODS, objects.name(delegate), "default", condition)
 
 

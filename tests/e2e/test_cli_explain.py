@@ -24,7 +24,7 @@ def explain(fleet: Fleet, name: str, namespace: str = "default") -> Object:
 
 
 def told(story: Object, title: str) -> str:
-    """What a chapter says, as one text."""
+    """Return what a chapter says, as one text."""
     [chapter] = [entry for entry in story["chapters"] if entry["title"] == title]
     return "\n".join(line["text"] for line in chapter["lines"])
 

@@ -29,7 +29,7 @@ def says(pod: Object, type_: str, status: str) -> bool:
 
 
 async def until_says(client: Client, name: str, type_: str, status: str) -> Object:
-    """The pod, once its condition has that status."""
+    """Return the pod, once its condition has that status."""
     return await kit.until_one(
         client, kinds.PODS, name, "default", lambda pod: says(pod, type_, status)
     )
@@ -42,7 +42,7 @@ async def evict(source: Client, name: str) -> None:
 
 
 async def until_fed_back(source: Client, fleet: Fleet, name: str) -> Object:
-    """The proxy, after its status was brought up to date with its delegate's once more."""
+    """Return the proxy, after its status was brought up to date with its delegate's once more."""
     set_condition(fleet, "c1", name, type="Ready", status="False", reason="NodeNotReady")
     return await until_says(source, name, "Ready", "True")
 

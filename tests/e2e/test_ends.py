@@ -16,7 +16,7 @@ HOLD = "example.com/hold"
 async def placed(
     source: Client, c2: Client, name: str, *, owner: bool = False, **spec: object
 ) -> tuple[Object, Object, Object]:
-    """A pod that runs in c2: proxy, chaperon, delegate."""
+    """Return a pod that runs in c2: proxy, chaperon, delegate."""
     template = kit.pod_in("c2", name, **spec)
     if owner:
         await source.create(kinds.DEPLOYMENTS, kit.deployment(name, 1, template), "default")

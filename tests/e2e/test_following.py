@@ -31,7 +31,7 @@ def secret(name: str, **data: str) -> Object:
 
 
 def user_of(name: str, target: str = "c2", **spec: Any) -> Object:
-    """A pod that reads ConfigMap `name`, or whatever `spec` says, in one target."""
+    """Return a pod that reads ConfigMap `name`, or whatever `spec` says, in one target."""
     spec = spec or {"volumes": [{"name": "v", "configMap": {"name": name}}]}
     return kit.pod_in(target, f"{name}-{uuid.uuid4().hex[:5]}", **spec)
 
@@ -53,7 +53,7 @@ async def until_holds(client: Client, kind: Kind, name: str, **data: str) -> Obj
 
 
 async def first_seen(client: Client, chaperon: Object, version: str) -> Object:
-    """The chaperon as it was created, by a watch from before that."""
+    """Return the chaperon as it was created, by a watch from before that."""
     selection = ListOptions(
         kinds.POD_CHAPERONS, "default", field_selector=f"metadata.name={objects.name(chaperon)}"
     )

@@ -43,7 +43,7 @@ async def offer(source: Client, c2: Client, c3: Client) -> AsyncIterator[Offer]:
 
 
 def unit_pod(name: str, app: str, spec: Object | None = None, /, **annotations: Any) -> Object:
-    """A pod that asks for one unit."""
+    """Return a pod that asks for one unit."""
     body = kit.pod(name, annotations={keys.ELECT: "", **annotations}, **(spec or {}))
     body["metadata"]["labels"] = {"app": app}
     resources = objects.spec(body)["containers"][0]["resources"]
@@ -140,7 +140,7 @@ async def test_a_late_reservation_does_not_overrule_anti_affinity(
 
 
 def is_full(summary: Object) -> bool:
-    """Every unit is taken, as the target itself says."""
+    """Return every unit is taken, as the target itself says."""
     free, _largest = event_handlers.read_free(summary)
     return free is not None and not free.get(UNIT)
 

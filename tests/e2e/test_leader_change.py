@@ -69,7 +69,7 @@ async def until_led_from(source: Client, where: str) -> dict[str, Object]:
 
 
 async def pods_of(fleet: Fleet, where: str, at: int) -> tuple[int, str]:
-    """What a kubelet API says of its pods, asked as the API server asks."""
+    """Return what a kubelet API says of its pods, asked as the API server asks."""
     shown = certificates.kubelet_client(fleet.folder / "c1" / "pki")
     connector = aiohttp.TCPConnector(ssl=shown.show(certificates.unverified()))
     async with (

@@ -31,7 +31,7 @@ async def cluster_uid(client: Client) -> str:
 
 
 def stateful(name: str) -> Object:
-    """Two pods that may go to the Target `bad` alone."""
+    """Return two pods that may go to the Target `bad` alone."""
     only = {keys.PROXY_CONSTRAINTS: f"nodeSelector: {{{keys.TARGET_NAME}: bad}}"}
     pod = kit.pod(name, annotations={keys.ELECT: "", **only})
     labels = {"set": name}
@@ -70,7 +70,7 @@ async def running(
 async def until_run(
     source: Client, namespace: str, *, but: frozenset[str] = frozenset()
 ) -> dict[str, str]:
-    """The UIDs of two pods that run, none of which is one of those."""
+    """Return the UIDs of two pods that run, none of which is one of those."""
 
     def there(pods: dict[str, Object]) -> bool:
         return [kit.phase(pod) for pod in pods.values()] == ["Running"] * 2 and not (
@@ -82,7 +82,7 @@ async def until_run(
 
 
 async def until_it_is_another_cluster(source: Client, namespace: str) -> Object:
-    """The Target says so, and its node is not ready for that reason."""
+    """Return the Target says so, and its node is not ready for that reason."""
     other = own.is_because("OtherCluster")
     found = await kit.until_one(source, kinds.TARGETS, "bad", namespace, other)
     node = names.virtual_node(namespace, "bad")

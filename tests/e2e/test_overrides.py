@@ -38,7 +38,7 @@ def says(policy: Object, type_: str, status: str, text: str = "") -> bool:
 
 
 async def delegate_of(source: Client, target: Client, name: str) -> Object:
-    """The delegate of a pod, once both run."""
+    """Return the delegate of a pod, once both run."""
     proxy = await kit.until_running(source, name)
     selector = f"{keys.PARENT_UID}={objects.uid(proxy)}"
     (delegate,) = await target.list(kinds.PODS, "default", label_selector=selector)

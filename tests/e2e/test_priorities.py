@@ -44,7 +44,7 @@ async def until_said(source: Client, namespace: str, name: str, text: str) -> No
 
 
 async def priority(source: Client, c2: Client, namespace: str, name: str) -> tuple[str, int]:
-    """The class and the value of the delegate, once the pod runs."""
+    """Return the class and the value of the delegate, once the pod runs."""
     proxy = await kit.until_one(
         source, kinds.PODS, name, namespace, lambda p: kit.phase(p) == "Running", seconds=60
     )

@@ -49,7 +49,7 @@ async def put(source: Client, namespace: str, text: bytes) -> None:
 
 
 async def relists(fleet: Fleet, cluster: str) -> float:
-    """How often the agent of c1 has listed anything of a target."""
+    """Return how often the agent of c1 has listed anything of a target."""
     url = f"http://{address(fleet, 'c1')}:8080/metrics"
     async with aiohttp.ClientSession() as session, session.get(url) as answer:
         text = await answer.text()

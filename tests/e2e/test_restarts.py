@@ -121,7 +121,7 @@ async def test_a_restarted_agent_writes_nothing_that_did_not_change(
 
 
 async def versions(source: Client, c2: Client, c3: Client) -> dict[tuple[str, str], str]:
-    """The resource versions of proxies, chaperons and delegates of the Deployment."""
+    """Return the resource versions of proxies, chaperons and delegates of the Deployment."""
     queries = [
         (source, kinds.PODS, "app=steady"),
         *((c, k, f"{keys.PREFIX}app=steady") for c in (c2, c3) for k in _CARRIED),

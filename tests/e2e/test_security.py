@@ -45,7 +45,7 @@ async def as_source(source: Client) -> AsyncIterator[Client]:
 async def may(
     client: Client, verb: str, kind: Kind | str, namespace: str = "", group: str = ""
 ) -> bool:
-    """What the API server says to a SelfSubjectAccessReview."""
+    """Return what the API server says to a SelfSubjectAccessReview."""
     resource, _, subresource = (kind if isinstance(kind, str) else kind.plural).partition("/")
     wanted = {
         "verb": verb,
@@ -279,7 +279,7 @@ async def test_no_credential_is_in_any_log(fleet: Fleet, source: Client) -> None
 
 
 async def administrator(client: Client, namespace: str) -> str:
-    """The token of somebody who has the role `admin` of Kubernetes in one namespace."""
+    """Return the token of somebody who has the role `admin` of Kubernetes in one namespace."""
     await client.create(kinds.SERVICE_ACCOUNTS, {"metadata": {"name": "alice"}}, namespace)
     binding = {
         "metadata": {"name": "alice"},

@@ -65,7 +65,7 @@ def grant(fleet: Fleet, namespace: str) -> None:
 
 
 def projected_by(prefix: str, spec: Object) -> list[Object]:
-    """The sources of the one projected volume whose name begins so."""
+    """Return the sources of the one projected volume whose name begins so."""
     (volume,) = [v for v in spec["volumes"] if v["name"].startswith(prefix)]
     sources: list[Object] = volume["projected"]["sources"]
     return sources
@@ -163,7 +163,7 @@ async def test_a_target_that_no_longer_asks_keeps_what_a_pod_has_until_that_ends
 
 
 def mounting(name: str, secret: str) -> Object:
-    """A pod with a Secret where programs look for the token of their account."""
+    """Return a pod with a Secret where programs look for the token of their account."""
     body = kit.pod(name, volumes=[{"name": "own", "secret": {"secretName": secret}}])
     mount = {"name": "own", "mountPath": keys.SERVICE_ACCOUNT_MOUNT}
     body["spec"]["containers"][0]["volumeMounts"] = [mount]
@@ -171,7 +171,7 @@ def mounting(name: str, secret: str) -> Object:
 
 
 async def delegate_of(source: Client, target: Client, namespace: str, name: str) -> Object:
-    """The delegate of a pod, once that runs."""
+    """Return the delegate of a pod, once that runs."""
     pod = await kit.until_one(
         *(source, kinds.PODS, name, namespace), lambda pod: kit.phase(pod) == "Running"
     )

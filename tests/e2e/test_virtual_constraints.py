@@ -21,7 +21,7 @@ QUEUE = "kueue.x-k8s.io/queue-name"
 
 
 def suspended_job(name: str, template: Object) -> Object:
-    """A Job as its user submits it to a queue."""
+    """Return a Job as its user submits it to a queue."""
     metadata = {"annotations": objects.annotations(template), "labels": {QUEUE: "team"}}
     spec: dict[str, Any] = {"suspend": True, "completions": 2, "parallelism": 2}
     spec["template"] = {"metadata": metadata, "spec": template["spec"]}

@@ -28,7 +28,7 @@ from tests.faults.watching import Watcher
 
 
 def parser() -> argparse.ArgumentParser:
-    """The options; there is no need for any."""
+    """Return the options; there is no need for any."""
     found = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
     found.add_argument("--seed", type=int, default=None, help="the same seed, the same steps")
     found.add_argument("--minutes", type=float, default=3, help="for how long (3)")
@@ -45,7 +45,7 @@ def parser() -> argparse.ArgumentParser:
 
 @contextmanager
 def lent_fleet(arguments: argparse.Namespace) -> Iterator[Fleet]:
-    """The fleet that was named, or else one that is taken down at the end."""
+    """Yield the fleet that was named, or else one that is taken down at the end."""
     if arguments.fleet is not None:
         yield Fleet(arguments.fleet.resolve())
         return
@@ -75,7 +75,7 @@ def lent_fleet(arguments: argparse.Namespace) -> Iterator[Fleet]:
 
 
 async def run(arguments: argparse.Namespace, there: Fleet) -> list[Violation]:
-    """One run, told as it goes on."""
+    """Return one run, told as it goes on."""
     seed = arguments.seed if arguments.seed is not None else secrets.randbelow(1_000_000)
     dice = random.Random(seed)
     say(f"seed {seed}: python -m tests.faults --seed {seed} --minutes {arguments.minutes:g}")

@@ -67,7 +67,7 @@ class Actor:
             await self.timer.until_running(action, action.workload.name)
 
     async def _persist(self, action: Action, do: Callable[[Action], Awaitable[None]]) -> None:
-        """Until it is done; TimeoutError if that takes too long, unless a budget is against it."""
+        """Wait until it is done; TimeoutError if that takes too long, unless a budget is against it."""
         refused = False
         try:
             async with asyncio.timeout(PERSISTENCE):
@@ -141,7 +141,7 @@ class Actor:
         await self._harness.source.delete(kind, name, NAMESPACE)
 
     def _pods(self, action: Action) -> list[Object]:
-        """Those of a workload that have not ended, nor are about to."""
+        """Return those of a workload that have not ended, nor are about to."""
         assert action.workload is not None
         found = self._snapshot().of(action.workload)
         return [p for p in found if phase(p) in ALIVE and not objects.is_terminating(p)]

@@ -63,7 +63,7 @@ def processes(agents: Sequence[str]) -> tuple[str, ...]:
 def draw(
     dice: random.Random, wish: Wish, *, longest: float, agents: Sequence[str]
 ) -> tuple[Step, Wish]:
-    """The next step, and what users want after it.
+    """Return the next step, and what users want after it.
 
     No fault takes longer than `longest` seconds. `agents` are the processes of each cluster's.
     After a step with a crowd comes one in which the crowd's target freezes, and nothing else.
@@ -88,7 +88,7 @@ def draw(
 
 
 def _disturb(dice: random.Random, created: Action) -> list[Action]:
-    """Pods of a Job that was just created are ended; after the step there would be none."""
+    """Return pods of a Job that was just created are ended; after the step there would be none."""
     workload = created.workload
     if created.verb is not Verb.CREATE or workload is None or workload.kind is not Kind.JOB:
         return []
@@ -106,7 +106,7 @@ def _disturb(dice: random.Random, created: Action) -> list[Action]:
 
 
 def _action(dice: random.Random, wish: Wish, touched: set[str]) -> tuple[Action | None, Wish]:
-    """One action on what no other action of the step is about."""
+    """Return one action on what no other action of the step is about."""
     at = round(dice.uniform(0, 8), 1)
     free = [w for name, w in sorted(wish.workloads.items()) if name not in touched]
     if dice.random() < 0.25:
@@ -141,7 +141,7 @@ def _action(dice: random.Random, wish: Wish, touched: set[str]) -> tuple[Action 
 def _thing(
     dice: random.Random, wish: Wish, touched: set[str], at: float
 ) -> tuple[Action | None, Wish]:
-    """A ConfigMap, Secret or Service is made, changed, labelled or removed."""
+    """Return a ConfigMap, Secret or Service is made, changed, labelled or removed."""
     kind = dice.choice(tuple(ThingKind))
     names = sorted(wish.workloads) if kind is ThingKind.SERVICE else NAMES
     thing = Thing(dice.choice(names), kind) if names else None

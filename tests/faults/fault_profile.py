@@ -65,7 +65,7 @@ class FaultProfile:
     lost: float = 0.0
 
     def fate(self, request: Request, dice: random.Random) -> Fate | int:
-        """What becomes of a request: a Fate, or the status that it is answered with."""
+        """Return what becomes of a request: a Fate, or the status that it is answered with."""
         for status, share in self.errors.items():
             if could_answer(request, status) and dice.random() < share:
                 return status
@@ -96,7 +96,7 @@ def could_answer(request: Request, status: int) -> bool:
 
 
 def answer(status: int) -> bytes:
-    """The whole HTTP answer with a metav1.Status."""
+    """Return the whole HTTP answer with a metav1.Status."""
     reason, message = _REASONS[status]
     body = json.dumps(
         {

@@ -29,12 +29,12 @@ _CHANGES, _STARTS = (0.15, 0.3, 0.5), (0.2, 0.4)  # when in that time, as shares
 
 
 def crowd(wish: Wish) -> Workload | None:
-    """The one that a step before has brought."""
+    """Return the one that a step before has brought."""
     return next((w for w in wish.workloads.values() if w.replicas == CROWD), None)
 
 
 def gather(dice: random.Random, wish: Wish) -> tuple[list[Action], Wish]:
-    """A crowd comes to one target, and bystanders to another."""
+    """Return a crowd comes to one target, and bystanders to another."""
     frozen, other = dice.sample(TARGETS, 2)
     actions: list[Action] = []
     for target, replicas in ((frozen, CROWD), (other, BYSTANDERS)):
@@ -71,7 +71,7 @@ def freeze(dice: random.Random, wish: Wish, many: Workload, longest: float) -> t
 
 
 def _bystanders(wish: Wish, many: Workload) -> Workload:
-    """Those that came with the crowd, hence the latest."""
+    """Return those that came with the crowd, hence the latest."""
     found = [
         workload
         for workload in wish.workloads.values()

@@ -175,7 +175,7 @@ async def _clients(fleet: Fleet) -> AsyncIterator[dict[str, Client]]:
 
 
 def agents_of(fleet: Fleet, cluster: str) -> tuple[str, ...]:
-    """The names of the processes."""
+    """Return the names of the processes."""
     return agents.AGENTS[: len(fleet.site(cluster).agents)]
 
 

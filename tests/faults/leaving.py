@@ -69,7 +69,7 @@ class Leaver:
             self.disconnected.discard(target)
 
     async def _persist(self, do: Callable[[], bool]) -> None:
-        """Until it says that it is done; its last error if that takes too long."""
+        """Wait until it says that it is done; its last error if that takes too long."""
         until = time.monotonic() + SECONDS
         while True:
             try:

@@ -95,15 +95,15 @@ class Wish:
     things: Mapping[str, Thing] = field(default_factory=dict)
 
     def with_(self, workload: Workload) -> Wish:
-        """The same, with that workload new or changed."""
+        """Return the same, with that workload new or changed."""
         return replace(self, workloads={**self.workloads, workload.name: workload})
 
     def without(self, name: str) -> Wish:
-        """The same, without it."""
+        """Return the same, without it."""
         return replace(self, workloads={n: w for n, w in self.workloads.items() if n != name})
 
     def named(self, workload: Workload) -> tuple[Workload, Wish]:
-        """The workload under a name that was never used, and the same without such a one."""
+        """Return the workload under a name that was never used, and the same without such a one."""
         named = replace(workload, name=f"{workload.kind}-{self.count}")
         return named, replace(self, count=self.count + 1)
 

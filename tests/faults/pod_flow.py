@@ -80,5 +80,5 @@ class PodFlow:
 
 
 def on(node: str) -> dict[str, str]:
-    """The nodeSelector of a pod that runs behind a virtual node."""
+    """Return the nodeSelector of a pod that runs behind a virtual node."""
     return {"kubernetes.io/hostname": node}

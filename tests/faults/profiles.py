@@ -78,7 +78,7 @@ async def move(source: Client, name: str, provider: Object, server: str) -> None
 
 @asynccontextmanager
 async def other_address(fleet: Fleet) -> AsyncIterator[tuple[str, Counter[str]]]:
-    """Another address of c2's API server, and how many requests came by it."""
+    """Yield another address of c2's API server, and how many requests came by it."""
     site = Site(fleet.folder)
     place = site.site("c2")
     upstream = Upstream(place.address, addresses.API_SERVER, place.folder / "pki")
@@ -91,6 +91,6 @@ async def other_address(fleet: Fleet) -> AsyncIterator[tuple[str, Counter[str]]]
 
 
 def told(target: Object) -> str:
-    """The reason of what the inventory says of a Target's control plane."""
+    """Return the reason of what the inventory says of a Target's control plane."""
     condition = objects.condition(target, "ControlPlaneHealthy") or {}
     return str(condition.get("reason", ""))

@@ -49,14 +49,14 @@ class Upstream:
     pki: Path
 
     def serving(self, host: str) -> ssl.SSLContext:
-        """A context that shows a certificate for `host`."""
+        """Return a context that shows a certificate for `host`."""
         certificate = x509.load_pem_x509_certificate((self.pki / "ca.crt").read_bytes())
         key = serialization.load_pem_private_key((self.pki / "ca.key").read_bytes(), None)
         assert isinstance(key, ec.EllipticCurvePrivateKey)
         return showing(Authority(Pair(certificate, key)).server("fault_proxy", [host]))
 
     def calling(self) -> ssl.SSLContext:
-        """A context that trusts the API server, and nobody else."""
+        """Return a context that trusts the API server, and nobody else."""
         return ssl.create_default_context(cafile=self.pki / "ca.crt")
 
 

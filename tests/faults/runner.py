@@ -79,7 +79,7 @@ class Runner:
         return []
 
     async def begin(self) -> list[Violation]:
-        """What an earlier run left in this fleet goes, without a trace."""
+        """Return what an earlier run left in this fleet goes, without a trace."""
         await remove_all(self._harness.source)
         await self.placements.begin()
         await self.hostility.begin()
@@ -201,7 +201,7 @@ class Runner:
                 return found
 
     def _seen(self) -> list[Violation]:
-        """What was wrong at some moment, however all is now."""
+        """Return what was wrong at some moment, however all is now."""
         actor = self.actor
         slow = timing.violations(actor.timer.measures)
         return [*self._watcher.violations, *actor.leaver.violations, *actor.violations, *slow]
@@ -233,7 +233,7 @@ class Runner:
 def untouched(
     before: Snapshot, step: Step, movable: frozenset[str], ending: Collection[str]
 ) -> dict[str, str]:
-    """The pods, UID to key, that must be there after the step as they were before.
+    """Return the pods, UID to key, that must be there after the step as they were before.
 
     `movable` are the workloads whose pods placement policies may have moved, `ending` the targets
     whose pods end.

@@ -50,7 +50,7 @@ class Snapshot:
     excused: Mapping[str, str] = field(default_factory=dict)  # UID -> key
 
     def of(self, workload: Workload) -> list[Object]:
-        """The pods of a workload, in the order of their names."""
+        """Return the pods of a workload, in the order of their names."""
         found = [p for p in self.proxies.values() if objects.labels(p).get(APP) == workload.name]
         return sorted(found, key=objects.name)
 
@@ -75,5 +75,5 @@ def node_of(pod: Object) -> str:
 
 
 def virtual_node(target: str) -> str:
-    """The node that stands for a target of namespace default."""
+    """Return the node that stands for a target of namespace default."""
     return names.virtual_node("default", target)

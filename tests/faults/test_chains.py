@@ -48,7 +48,7 @@ async def all_gone(*clients: Client) -> None:
 
 
 async def send(c1: Client, name: str, **fields: object) -> Object:
-    """A pod that may travel on, running."""
+    """Return a pod that may travel on, running."""
     await c1.create(kinds.PODS, kit.pod(name, annotations=TRAVELS, **fields), "default")
     return await runs(c1, name)
 
@@ -58,7 +58,7 @@ async def runs(client: Client, name: str) -> Object:
 
 
 async def child(client: Client, parent: Object, kind: Kind = kinds.PODS) -> Object:
-    """What was made of a pod in the next cluster."""
+    """Return what was made of a pod in the next cluster."""
     selector = f"{keys.PARENT_UID}={objects.uid(parent)}"
     found = await kit.until(
         client,

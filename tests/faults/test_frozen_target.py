@@ -51,7 +51,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
 
 
 def pinned(name: str, target: str) -> Object:
-    """A pod that may be in one target only."""
+    """Return a pod that may be in one target only."""
     pod = kit.pod_in(target, name)
     pod["metadata"]["labels"][PROBE] = target
     return pod
@@ -88,7 +88,7 @@ class Seen:
             self._events[name, what].set()
 
     async def until(self, name: str, what: str) -> float:
-        """The moment; AssertionError if it does not come."""
+        """Return the moment; AssertionError if it does not come."""
         try:
             async with asyncio.timeout(PATIENCE):
                 await self._events[name, what].wait()
@@ -100,7 +100,7 @@ class Seen:
 
 @asynccontextmanager
 async def watched(fleet: Fleet, source: Client) -> AsyncIterator[Seen]:
-    """What becomes of probes, in the source and in the targets that do not freeze."""
+    """Yield what becomes of probes, in the source and in the targets that do not freeze."""
     seen = Seen()
     async with AsyncExitStack() as stack, asyncio.TaskGroup() as group:
         pods = Informer(source, kinds.PODS, namespace="default", label_selector=PROBE)
@@ -172,7 +172,7 @@ async def _changes(fleet: Fleet, seen: Seen, target: str, when: str, lags: list[
 
 
 def bystander(target: str) -> str:
-    """The name of a pod that runs all the time in a target."""
+    """Return the name of a pod that runs all the time in a target."""
     return f"bystander-{target}"
 
 
@@ -192,7 +192,7 @@ async def asked_to_end(source: Client) -> None:
 
 
 def figures_of(stage: str, before: list[float], during: list[float]) -> str:
-    """A line that a failure shows."""
+    """Return a line that a failure shows."""
     middles = (statistics.median(before), statistics.median(during))
     most = (max(before), max(during))
     return (

@@ -49,7 +49,7 @@ async def survivor(fleet: Fleet, request: pytest.FixtureRequest) -> AsyncIterato
 
 
 async def leader(fleet: Fleet, client: Client, cluster: str) -> str:
-    """The agent of a cluster that leads, by the pid in its Lease."""
+    """Return the agent of a cluster that leads, by the pid in its Lease."""
     leases = await kit.until(
         client,
         kinds.LEASES,
@@ -106,7 +106,7 @@ async def test_every_agent_serves_the_kubelet_api(fleet: Fleet, source: Client) 
 
 
 async def pods_of_kubelet(fleet: Fleet, address: str, port: int) -> int:
-    """The status that `GET /pods` has, asked with the administrator's certificate."""
+    """Return the status that `GET /pods` has, asked with the administrator's certificate."""
     context = endpoint.from_kubeconfig_file(fleet.kubeconfig("c1")).ssl
     assert context is not None
     context.check_hostname = False

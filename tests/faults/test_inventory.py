@@ -231,7 +231,7 @@ async def test_three_profiles_of_a_set_come_change_rotate_and_go_while_pods_flow
 
 
 def decided(policy: Object) -> str:
-    """What a policy says of the decision that it follows."""
+    """Return what a policy says of the decision that it follows."""
     return str((objects.condition(policy, "Decided") or {}).get("message", ""))
 
 

@@ -149,7 +149,7 @@ async def reschedule(source: Client) -> None:
 
 @asynccontextmanager
 async def least_available(source: Client) -> AsyncIterator[list[int]]:
-    """How many pods were available, after each change; the list grows."""
+    """Yield how many pods were available, after each change; the list grows."""
     counts: list[int] = []
     informer = Informer(source, kinds.PODS, namespace="default", label_selector="app=gpu")
 

@@ -40,7 +40,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
 
 
 def shop() -> Object:
-    """A pod that needs a ConfigMap and a Secret, and does not wait for a lost node."""
+    """Return a pod that needs a ConfigMap and a Secret, and does not wait for a lost node."""
     tolerations = [
         {"key": f"node.kubernetes.io/{word}", "operator": "Exists", "effect": "NoExecute"}
         for word in ("not-ready", "unreachable")
@@ -76,7 +76,7 @@ async def pods(fleet: Fleet, source: Client) -> AsyncIterator[dict[str, Object]]
 
 
 async def until_run(source: Client, node: str = "", replicas: int = REPLICAS) -> dict[str, Object]:
-    """All pods of the Deployment, which run, and on that node if one is given."""
+    """Return all pods of the Deployment, which run, and on that node if one is given."""
 
     def there(found: dict[str, Object]) -> bool:
         nodes = {objects.node_name(pod) for pod in found.values()}
@@ -95,7 +95,7 @@ def replace_target(fleet: Fleet, new: str, *words: str | Path, target: str = "c2
 
 @asynccontextmanager
 async def least_ready(source: Client) -> AsyncIterator[list[int]]:
-    """How many pods were ready, after each change; the list grows."""
+    """Yield how many pods were ready, after each change; the list grows."""
     counts: list[int] = []
     informer = Informer(source, kinds.PODS, namespace="default", label_selector=APP)
 

@@ -43,7 +43,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
 
 
 def node(name: str) -> str:
-    """The virtual node of a profile's Target."""
+    """Return the virtual node of a profile's Target."""
     return names.virtual_node("", name)
 
 

@@ -25,7 +25,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
 
 
 async def runs(client: Client, name: str, *, target: str = "") -> Object:
-    """A pod that is elected, and runs, in the target if one is named."""
+    """Return a pod that is elected, and runs, in the target if one is named."""
     annotations = {keys.ELECT: ""}
     if target:
         annotations[keys.PROXY_CONSTRAINTS] = f"nodeSelector: {{{keys.TARGET_NAME}: {target}}}"

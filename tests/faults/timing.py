@@ -36,7 +36,7 @@ class Measure:
 
 
 def violations(measures: Iterable[Measure]) -> Iterator[Violation]:
-    """What was slow without a reason of its own."""
+    """Yield what was slow without a reason of its own."""
     for measure in measures:
         if not measure.done or measure.seconds > LIMIT:
             rule = "one target never holds up another"

@@ -140,7 +140,7 @@ class Watcher:
                 self._suspicions.put_nowait(suspicion)
 
     async def _is_there(self, suspicion: Suspicion) -> bool | None:
-        """Whether the earlier delegate still is; None if its cluster does not say."""
+        """Tell whether the earlier delegate still is; None if its cluster does not say."""
         earlier = suspicion.earlier
         namespace, name = objects.split_key(earlier.key)
         try:
@@ -161,7 +161,7 @@ class Watcher:
                 self.history.on_target_gone(pod)
 
     def snapshot(self, wish: Wish, survivors: Mapping[str, str] | None = None) -> Snapshot:
-        """What the watches have shown so far."""
+        """Return what the watches have shown so far."""
         found = {
             name: {objects.key(obj): obj for obj in informer.store.values()}
             for name, informer in self._informers.items()
@@ -169,7 +169,7 @@ class Watcher:
         return self._build(found, wish, survivors)
 
     async def fresh_snapshot(self, wish: Wish, survivors: Mapping[str, str]) -> Snapshot:
-        """What the API servers say now, each asked anew."""
+        """Return what the API servers say now, each asked anew."""
         looks = self._looks()
         found = await asyncio.gather(*(look.list() for look in looks.values()))
         return self._build(dict(zip(looks, found, strict=True)), wish, survivors)

@@ -22,7 +22,7 @@ NO_EXIT_CODE = 42  # that a container of a fleet ever has
 
 
 def build(workload: Workload) -> Object:
-    """The object that a user applies."""
+    """Return the object that a user applies."""
     template = _template(workload)
     if workload.kind is Kind.POD:
         return {**template, "metadata": {"name": workload.name, **template["metadata"]}}
@@ -42,7 +42,7 @@ def build(workload: Workload) -> Object:
 
 
 def budget(workload: Workload) -> Object:
-    """The PodDisruptionBudget that goes with it."""
+    """Return the PodDisruptionBudget that goes with it."""
     selector = {"matchLabels": {APP: workload.name}}
     spec = {"maxUnavailable": 1, "selector": selector}
     return {"metadata": {"name": workload.name}, "spec": spec}

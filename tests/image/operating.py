@@ -38,18 +38,18 @@ def _install(fleet: Fleet, cluster: str, values: tuple[str, ...]) -> None:
 
 
 def in_agent(cluster: Cluster, *command: str) -> str:
-    """What a command prints in a container of an agent; AssertionError if it fails."""
+    """Return what a command prints in a container of an agent; AssertionError if it fails."""
     return cluster.ask("exec", "-n", NAMESPACE, "deploy/vnode-agent", "--", *command)
 
 
 def pods(cluster: Cluster, component: str) -> dict[str, Any]:
-    """The pods of one Deployment, by name."""
+    """Return the pods of one Deployment, by name."""
     selector = f"app.kubernetes.io/component={component}"
     found = cluster.get("pods", "-n", NAMESPACE, "-l", selector)["items"]
     return {pod["metadata"]["name"]: pod for pod in found}
 
 
 def leader(cluster: Cluster, lease: str) -> str:
-    """The name of the pod that holds a lease."""
+    """Return the name of the pod that holds a lease."""
     holder = cluster.get("lease", "-n", NAMESPACE, lease)["spec"]["holderIdentity"]
     return str(holder).partition("_")[0]

@@ -102,7 +102,7 @@ def user(cluster: Cluster) -> Iterator[list[str]]:
 
 
 def uses_words(name: str) -> Object:
-    """A pod that is slow to end, with a ConfigMap that follows it."""
+    """Return a pod that is slow to end, with a ConfigMap that follows it."""
     made = pod(name, "trap 'sleep 3; exit 0' TERM; while :; do sleep 1000 & wait $!; done")
     made["spec"]["terminationGracePeriodSeconds"] = 20
     made["spec"]["containers"][0]["envFrom"] = [{"configMapRef": {"name": "words"}}]

@@ -33,7 +33,7 @@ def make_link(client: Client, target: TargetKey) -> Link:
 
 
 async def chaperon(client: Client, namespace: str, name: str, parent_uid: str = "") -> Object:
-    """One that stays until its finalizer is taken off."""
+    """Return one that stays until its finalizer is taken off."""
     body: Object = {
         "metadata": {"name": name, "finalizers": [keys.DELEGATE_FINALIZER]},
         "spec": {"containers": [{"name": "main", "image": "busybox"}]},
@@ -51,7 +51,7 @@ async def free(client: Client, made: Object) -> None:
 
 
 async def delegate(client: Client, of: Object, parent_uid: str) -> Object:
-    """One that does not end as long as it is held."""
+    """Return one that does not end as long as it is held."""
     pod = kit.pod(objects.name(of), annotations={})
     owner = objects.reference(of, kinds.POD_CHAPERONS.kind, kinds.POD_CHAPERONS.api_version)
     owner = {k: owner[k] for k in ("apiVersion", "kind", "name", "uid")} | {"controller": True}

@@ -71,7 +71,7 @@ class Inventoried:
 
     @asynccontextmanager
     async def connected(self, status: Object, **labels: str) -> AsyncIterator[Link]:
-        """An agent is connected to the Target c2 by a profile with that status."""
+        """Yield an agent is connected to the Target c2 by a profile with that status."""
         await inventory.installed(self.source)
         await self.add("c2", status, **labels)
         async with self.agent():
@@ -107,7 +107,7 @@ class Inventoried:
 
     @asynccontextmanager
     async def agent(self) -> AsyncIterator[TargetController]:
-        """Targets are led with the rights that an installed agent has."""
+        """Yield targets are led with the rights that an installed agent has."""
         reach, _name = kubeconfigs.read(self.kubeconfig)
         text = kubeconfigs.build(reach, await agent_token(self.source), "vnode")
         async with Client(endpoint.from_kubeconfig(text), name="c1") as agent:

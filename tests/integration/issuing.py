@@ -155,13 +155,13 @@ async def bind(client: Client, name: str, role: str, namespace: str, account: st
 
 
 def issued(secret: Object) -> Client:
-    """A client with the token in the Secret of a request."""
+    """Return a client with the token in the Secret of a request."""
     text = base64.b64decode(secret["data"]["kubeconfig"])
     return Client(endpoint.from_kubeconfig(text), name="issued")
 
 
 def link_of(client: Client, name: str) -> Link:
-    """The link of a ClusterTarget, as if it had been probed."""
+    """Return the link of a ClusterTarget, as if it had been probed."""
     key, clock = TargetKey("", name), SystemClock()
     connection = Connection(
         TargetSpec(key, SecretReference("", name, "config", ""), ""),

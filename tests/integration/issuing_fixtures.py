@@ -33,7 +33,7 @@ from vnode.webhook.authors import AuthorWebhook
 
 
 async def holder(fleet: Fleet, cluster: str, client: Client, namespace: str, name: str) -> Client:
-    """A client with the rights of a service account, which is made if it is not there."""
+    """Return a client with the rights of a service account, which is made if it is not there."""
     account = {"metadata": {"name": name, "namespace": namespace}}
     await client.apply(kinds.SERVICE_ACCOUNTS, account)
     granted = await account_tokens.request(client, namespace, name, {"expirationSeconds": 3600})

@@ -63,7 +63,7 @@ class Setting:
         return port
 
     async def pod(self, name: str) -> Object:
-        """A proxy pod in the source with a delegate that runs in the target."""
+        """Return a proxy pod in the source with a delegate that runs in the target."""
         for client, node, own in (
             (self.target, "c2-node-0", f"{name}-child"),
             (self.source, self.link.node_name, name),
@@ -111,7 +111,7 @@ class Setting:
     async def started(
         self, *words: str, cluster: str = "c1", spdy: bool = False
     ) -> asyncio.subprocess.Process:
-        """A kubectl that runs; what it prints can be read."""
+        """Return a kubectl that runs; what it prints can be read."""
         return await asyncio.create_subprocess_exec(
             *kubectl(self.fleet, cluster),
             *words,
@@ -123,7 +123,7 @@ class Setting:
 
 
 def kubectl(fleet: Fleet, cluster: str) -> list[str]:
-    """The command to put words behind."""
+    """Return the command to put words behind."""
     return [_program(), "--kubeconfig", str(fleet.kubeconfig(cluster))]
 
 
@@ -133,7 +133,7 @@ def _program() -> str:
 
 
 def environment(*, spdy: bool) -> dict[str, str]:
-    """What makes kubectl speak SPDY, or WebSocket."""
+    """Return what makes kubectl speak SPDY, or WebSocket."""
     websockets = "false" if spdy else "true"
     return {
         **os.environ,
@@ -164,7 +164,7 @@ async def virtual_node(
     client_ca_file: Path | None = None,
     clock: Clock | None = None,
 ) -> AsyncIterator[Setting]:
-    """A virtual node in c1 for c2, served by this process."""
+    """Yield a virtual node in c1 for c2, served by this process."""
     there = target or endpoint.from_kubeconfig_file(fleet.kubeconfig("c2"))
     async with fleet.client("c1") as source, Client(there, name="c2") as remote:
         link = _link(name, remote)
@@ -252,14 +252,14 @@ def _certificate(address: str) -> Callable[[], Pair]:
 
 
 def address_towards(url: str) -> str:
-    """The address of this machine at which that API server can reach it."""
+    """Return the address of this machine at which that API server can reach it."""
     where = urlsplit(url)
     with socket.create_connection((where.hostname, where.port)) as connection:
         return connection.getsockname()[0]
 
 
 def with_token(base: Endpoint, token: str) -> Endpoint:
-    """The same API server without our client certificate, as the owner of that token."""
+    """Return the same API server without our client certificate, as the owner of that token."""
     context = certificates.unverified()
 
     async def authorization() -> str | None:

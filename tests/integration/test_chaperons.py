@@ -42,7 +42,7 @@ async def controlled(client: Client) -> AsyncIterator[None]:
 
 
 async def sent(client: Client, namespace: str, name: str = "web-1", **spec: Any) -> Object:
-    """A chaperon as vnode sends it, allowed."""
+    """Return a chaperon as vnode sends it, allowed."""
     pod = kit.pod(name, schedulerName="nobody", **spec)
     body = {
         "metadata": {
@@ -57,7 +57,7 @@ async def sent(client: Client, namespace: str, name: str = "web-1", **spec: Any)
 
 
 async def delegated(client: Client, namespace: str, name: str = "web-1") -> Object:
-    """Its delegate, which runs on a node without a kubelet, and is held by somebody else."""
+    """Return its delegate, which runs on a node without a kubelet, and is held by somebody else."""
     await kit.until_one(client, kinds.PODS, name, namespace, lambda _pod: True)
     hold = {"metadata": {"finalizers": [HOLD]}}
     await client.patch(kinds.PODS, name, hold, namespace)
@@ -73,13 +73,13 @@ async def delegated(client: Client, namespace: str, name: str = "web-1") -> Obje
 
 
 async def tell(client: Client, namespace: str, name: str, **status: object) -> Object:
-    """What a kubelet would say of the delegate."""
+    """Return what a kubelet would say of the delegate."""
     body: Object = {"status": status}
     return await client.patch(kinds.PODS, name, body, namespace, subresource="status")
 
 
 def reports(phase: str) -> Callable[[Object], bool]:
-    """The chaperon says that its delegate is in that phase."""
+    """Return the chaperon says that its delegate is in that phase."""
     return lambda chaperon: objects.status(chaperon).get("phase") == phase
 
 

@@ -42,7 +42,7 @@ class Pair:
         return connect(self.fleet, "--namespace", self.namespace, *words)
 
     async def kubeconfig(self) -> bytes:
-        """What the Secret holds."""
+        """Return what the Secret holds."""
         secret = await self.source.get(kinds.SECRETS, "vnode-target-c2", self.namespace)
         return base64.b64decode(secret["data"]["config"])
 

@@ -68,7 +68,7 @@ async def create_publishing(client: Client, namespace: str) -> Object:
 
 
 def clusters(policy: Policy) -> list[str]:
-    """The clusters that the policy has."""
+    """Return the clusters that the policy has."""
     found = {share.node for share in policy.shares(NODES)}
     return [node.labels[keys.CLUSTER_TARGET_NAME] for node in NODES if node.name in found]
 

@@ -64,7 +64,7 @@ class Pair:
         return await self.target.create(kinds.POD_CHAPERONS, chaperon, namespace)
 
     def disconnect(self, name: str, *words: str, seconds: int = 30) -> str:
-        """What the command says."""
+        """Return what the command says."""
         files = ("--source", self.fleet.kubeconfig(SOURCE))
         done = vnode("disconnect", name, *files, "--timeout", str(seconds), *words)
         assert done.code == 0, done.err

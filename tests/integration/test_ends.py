@@ -42,7 +42,7 @@ def ending(client: Client, link: Link) -> Termination:
 
 
 async def ending_pod(client: Client, namespace: str) -> Object:
-    """A proxy pod that was deleted, and waits for us."""
+    """Return a proxy pod that was deleted, and waits for us."""
     body = kit.pod("web", annotations={})
     body["metadata"]["finalizers"] = [keys.PREFIX + "any"]
     await client.create(kinds.PODS, body, namespace)

@@ -19,7 +19,7 @@ AGENT = "system:serviceaccount:vnode:vnode"
 
 
 async def token(client: Client, account: str, namespace: str) -> str:
-    """A token of a service account."""
+    """Return a token of a service account."""
     answer = await client.create(
         kinds.SERVICE_ACCOUNTS, {"spec": {}}, namespace, name=account, subresource="token"
     )
@@ -27,7 +27,7 @@ async def token(client: Client, account: str, namespace: str) -> str:
 
 
 def kubeconfig_with(fleet: Fleet, bearer: str, folder: Path) -> Path:
-    """A kubeconfig for c1 with that token."""
+    """Return a kubeconfig for c1 with that token."""
     reach, _name = kubeconfigs.read(fleet.kubeconfig(SOURCE))
     file = folder / "kubeconfig"
     file.write_bytes(kubeconfigs.build(reach, bearer, "default"))

@@ -110,7 +110,7 @@ async def until_unreachable(link: Link) -> None:
 
 
 async def made(world: Issuing, uid: str) -> set[str]:
-    """The kinds and names, in the target, of what was made for a request, but namespaces."""
+    """Return the kinds and names, in the target, of what was made for a request, but namespaces."""
     return {
         f"{kind.kind} {objects.key(obj)}"
         for kind in (

@@ -30,12 +30,12 @@ class Existing(NamedTuple):
     condition: str
 
     async def is_untouched(self, world: Issuing) -> bool:
-        """The same version of the object: nobody has written it, not even the same again."""
+        """Return the same version of the object: nobody has written it, not even the same again."""
         name, namespace = objects.name(self.role), objects.namespace(self.role) or None
         return await world.target.get(self.kind, name, namespace) == self.role
 
     async def bindings(self, world: Issuing) -> list[str]:
-        """The names of bindings to it that are of a request."""
+        """Return the names of bindings to it that are of a request."""
         found = await world.target.list(self.binding_kind, label_selector=keys.ISSUED)
         name = objects.name(self.role)
         return [objects.name(obj) for obj in found if obj["roleRef"]["name"] == name]

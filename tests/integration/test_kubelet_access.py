@@ -65,7 +65,7 @@ async def ask(
 
 
 async def user(node: Setting, name: str, *subresources: str, verb: str = "*") -> str:
-    """The token of a service account with rights to those subresources of nodes."""
+    """Return the token of a service account with rights to those subresources of nodes."""
     source = node.source
     with suppress(AlreadyExists):
         await source.create(kinds.SERVICE_ACCOUNTS, {"metadata": {"name": name}}, "default")
@@ -126,7 +126,7 @@ class Route:
 
 
 def routes() -> list[Route]:
-    """Those of a kubelet."""
+    """Return those of a kubelet."""
     pod, container = "default/none", "default/none/app"
     with_uid = "default/none/an-uid"
     table: list[tuple[str, str, tuple[str, ...]]] = [

@@ -43,7 +43,7 @@ async def ask(node: Setting, method: str, path: str) -> tuple[int, str, str]:
 
 
 def there(pod: Object, *more: str) -> str:
-    """The end of a path: namespace, pod, and what follows."""
+    """Return the end of a path: namespace, pod, and what follows."""
     return "/".join(["", "default", objects.name(pod), *more])
 
 

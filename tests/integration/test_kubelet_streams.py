@@ -274,7 +274,7 @@ async def test_another_uid_is_another_pod(node: Setting, fleet: Fleet, route: st
 
 
 async def _upgraded(node: Setting, fleet: Fleet, line: str) -> bytes:
-    """The head of the answer to a request for SPDY, asked as the API server asks."""
+    """Return the head of the answer to a request for SPDY, asked as the API server asks."""
     client = certificates.kubelet_client(fleet.folder / "c1" / "pki")
     reader, writer = await asyncio.open_connection(
         node.address, node.port, ssl=client.show(certificates.unverified())

@@ -72,7 +72,7 @@ async def test_a_restart_changes_nothing_until_the_target_was_asked(
 
 
 def applied_reasons(client: Client, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The reasons of the Ready conditions that are written from now on."""
+    """Return the reasons of the Ready conditions that are written from now on."""
     reasons: list[str] = []
     apply = client.apply
 

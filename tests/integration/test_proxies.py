@@ -30,7 +30,7 @@ from vnode.targets.target_lister import TargetLister
 
 @asynccontextmanager
 async def looked_after(client: Client, namespace: str, link: Link) -> AsyncIterator[None]:
-    """The pods of one namespace are, as by an agent with one target."""
+    """Yield the pods of one namespace are, as by an agent with one target."""
     proxies = Informer(
         client,
         kinds.PODS,
@@ -68,14 +68,14 @@ async def _ensure_no_services(_pod: Object, _link: Link) -> None:
 
 
 async def bound_pod(client: Client, namespace: str, link: Link) -> Object:
-    """A pod of the link's node, whose container has run."""
+    """Return a pod of the link's node, whose container has run."""
     await client.create(kinds.PODS, kit.pod("web", nodeName=link.node_name), namespace)
     status = {"status": {"phase": "Running"}}
     return await client.patch(kinds.PODS, "web", status, namespace, subresource="status")
 
 
 async def event_of(client: Client, pod: Object, reason: str) -> Object:
-    """The Event, once it is there."""
+    """Return the Event, once it is there."""
     about = f"involvedObject.uid={objects.uid(pod)},reason={reason}"
     return await kit.until_event(client, objects.namespace(pod), about)
 

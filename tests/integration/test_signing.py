@@ -107,7 +107,7 @@ async def kept(
 
 
 def named(message: str) -> str:
-    """The request that a message tells of."""
+    """Return the request that a message tells of."""
     return next(word for word in message.split() if word.startswith("vnode-kubelet-"))
 
 

@@ -24,7 +24,7 @@ VIEWER = "admiralty-cluster-summary-viewer"
 
 
 async def agent_client(fleet: Fleet, client: Client) -> Client:
-    """A client with the rights that `vnode install` gives the agent."""
+    """Return a client with the rights that `vnode install` gives the agent."""
     answer = await client.create(
         kinds.SERVICE_ACCOUNTS, {"spec": {}}, "vnode", name="vnode", subresource="token"
     )
@@ -35,7 +35,7 @@ async def agent_client(fleet: Fleet, client: Client) -> Client:
 
 @asynccontextmanager
 async def running(fleet: Fleet, client: Client) -> AsyncIterator[None]:
-    """The controller at work."""
+    """Yield the controller at work."""
     async with await agent_client(fleet, client) as agent:
         controller = SourceController(agent, clock=SystemClock())
         async with background.running(controller.run()):
@@ -51,7 +51,7 @@ async def controller(fleet: Fleet, client: Client) -> AsyncIterator[None]:
 
 
 async def make(client: Client, namespace: str, spec: Object, *, name: str = "") -> Object:
-    """A Source named after its namespace unless told otherwise."""
+    """Return a Source named after its namespace unless told otherwise."""
     kind = kinds.SOURCES
     meta = {"name": name or namespace, "namespace": namespace}
     body = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": meta, "spec": spec}
@@ -59,14 +59,14 @@ async def make(client: Client, namespace: str, spec: Object, *, name: str = "") 
 
 
 async def make_cluster_source(client: Client, name: str, spec: Object) -> Object:
-    """A ClusterSource."""
+    """Return a ClusterSource."""
     kind = kinds.CLUSTER_SOURCES
     body = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name}}
     return await client.create(kind, {**body, "spec": spec})
 
 
 async def reason(client: Client, kind: Kind, name: str, namespace: str, wanted: str) -> Object:
-    """The Ready condition, once it has that reason."""
+    """Return the Ready condition, once it has that reason."""
 
     def has(obj: Object) -> bool:
         found = objects.condition(obj, "Ready") or {}

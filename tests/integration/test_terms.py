@@ -67,7 +67,7 @@ async def replica(client: Client, identity: Identity, home: str) -> AsyncIterato
 
 @asynccontextmanager
 async def connected(fleet: Fleet, client: Client, shared: Shared, home: str) -> AsyncIterator[Link]:
-    """A Target in that namespace, by which the cluster is its own, as an administrator."""
+    """Yield a Target in that namespace, by which the cluster is its own, as an administrator."""
     added: asyncio.Queue[Link] = asyncio.Queue()
     shared.links.subscribe(added.put_nowait, lambda _link: None)
     data = {"config": base64.b64encode(fleet.kubeconfig(SOURCE).read_bytes()).decode()}
@@ -91,14 +91,14 @@ async def connected(fleet: Fleet, client: Client, shared: Shared, home: str) -> 
 
 
 async def kubelet_api(client: Client, shared: Shared, home: str) -> KubeletApi:
-    """The kubelet API of a replica, with a certificate authority in its own namespace."""
+    """Return the kubelet API of a replica, with a certificate authority in its own namespace."""
     authority = Authority(client, home)
     await authority.load()
     return KubeletApi(shared, authority, EventRecorder(client, "vnode"))
 
 
 def listeners(shared: Shared, link: Link) -> dict[str, int]:
-    """How many listen to what outlives a term."""
+    """Return how many listen to what outlives a term."""
     lists: dict[str, Listeners[...]] = {
         "links": shared.links._added,
         "links that go": shared.links._removed,
@@ -141,7 +141,7 @@ async def until_collected(gone: Callable[[], object]) -> None:
 
 
 def chaperon(name: str, identity: Identity, link: Link, **metadata: object) -> Object:
-    """One that this cluster made by way of the link."""
+    """Return one that this cluster made by way of the link."""
     annotations = {keys.PARENT_CLUSTER_UID: identity.uid, keys.TARGET: str(link.target)}
     labels = {keys.PARENT_CLUSTER_NAME: identity.name, keys.PARENT_UID: "u"}
     return {

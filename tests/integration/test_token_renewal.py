@@ -61,11 +61,11 @@ class Renewing:
         return str(kubeconfigs.token_in(await self.kubeconfig()))
 
     async def agent(self) -> Client:
-        """A client with the rights of the agent, as installed and connected."""
+        """Return a client with the rights of the agent, as installed and connected."""
         return await self.holder(SOURCE, self.source, "vnode", "vnode")
 
     async def holder(self, cluster: str, client: Client, namespace: str, name: str) -> Client:
-        """A client with the rights of a service account."""
+        """Return a client with the rights of a service account."""
         granted = await account_tokens.request(client, namespace, name, {"expirationSeconds": 600})
         reach, _name = kubeconfigs.read(self.fleet.kubeconfig(cluster))
         text = kubeconfigs.build(reach, granted.text, namespace)
@@ -73,7 +73,7 @@ class Renewing:
 
     @asynccontextmanager
     async def leading(self, ahead: float) -> AsyncIterator[Client]:
-        """Targets are led by an agent whose clock is so many seconds ahead."""
+        """Yield targets are led by an agent whose clock is so many seconds ahead."""
         async with await self.agent() as agent:
             clock, targets = ShiftedClock(SystemClock(), ahead), TargetLister(agent, limit=1000)
             identity, events = Identity("c1", "u"), EventRecorder(agent, "vnode")

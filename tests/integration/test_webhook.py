@@ -26,7 +26,7 @@ FINALIZERS = [keys.PREFIX + "c2", keys.PREFIX + "webhook-c3"]
 
 
 def own_address(api_server: str) -> str:
-    """The address of this machine that the API server reaches it by."""
+    """Return the address of this machine that the API server reaches it by."""
     host, port = api_server.removeprefix("https://").rsplit(":", 1)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect((host, int(port)))

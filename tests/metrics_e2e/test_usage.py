@@ -26,7 +26,7 @@ pytestmark = pytest.mark.timeout(420)
 
 
 def deployment(replicas: int) -> Object:
-    """Each pod asks for 100m and uses 150m."""
+    """Return each pod asks for 100m and uses 150m."""
     template = kit.pod(NAME, annotations={"multicluster.admiralty.io/elect": "", **USAGE})
     template["spec"]["containers"][0]["resources"]["requests"] = {"cpu": "100m", "memory": "128Mi"}
     return kit.deployment(NAME, replicas, template)
@@ -81,7 +81,7 @@ def _sees_usage(one: Object) -> bool:
 async def _metrics(
     source: Client, kind: Kind, enough: Callable[[dict[str, Object]], bool]
 ) -> dict[str, Object]:
-    """The metrics API cannot be watched, and metrics-server has news every ten seconds."""
+    """Return the metrics API cannot be watched, and metrics-server has news every ten seconds."""
     found: dict[str, Object] = {}
     for _ in range(240):
         try:

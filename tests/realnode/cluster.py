@@ -47,7 +47,7 @@ class Cluster:
         return Done(done.returncode, done.stdout, done.stderr)
 
     def ask(self, *words: str, stdin: bytes | None = None) -> str:
-        """What kubectl prints; an AssertionError if it fails."""
+        """Return what kubectl prints; an AssertionError if it fails."""
         done = self.kubectl(*words, stdin=stdin)
         assert done.code == 0, f"{' '.join(words)}: {done.err.decode()}{done.out.decode()}"
         return done.out.decode()
@@ -59,7 +59,7 @@ class Cluster:
     async def session(
         self, *words: str, spdy: bool = False
     ) -> AsyncIterator[asyncio.subprocess.Process]:
-        """A kubectl that runs beside the test, and is killed in the end."""
+        """Yield a kubectl that runs beside the test, and is killed in the end."""
         process = await asyncio.create_subprocess_exec(
             *self.command(*words),
             stdin=asyncio.subprocess.PIPE,
@@ -83,7 +83,7 @@ class Cluster:
         self.ask("wait", "--for=condition=Ready", f"pod/{name}", "--timeout=30s")
 
     def finish(self, name: str, script: str, **options: Any) -> str:
-        """The log of a pod that runs `script` to its end; `options` as of `pod`."""
+        """Return the log of a pod that runs `script` to its end; `options` as of `pod`."""
         self.apply(pod(name, script, **{"restartPolicy": "Never", **options}))
         self.until(name, ".status.phase", "Succeeded")
         return self.ask("logs", name)
@@ -93,7 +93,7 @@ class Cluster:
         self.ask("delete", "pod", name, "--wait=false")
 
     def delegate_of(self, proxy: Object) -> str:
-        """The name here of the pod that runs in place of `proxy`."""
+        """Return the name here of the pod that runs in place of `proxy`."""
         selector = f"{keys.PARENT_UID}={objects.uid(proxy)}"
         (found,) = self.get("pods", "-l", selector)["items"]
         return objects.name(found)
@@ -111,7 +111,7 @@ class Cluster:
 
 
 def pod(name: str, script: str, *, container: dict[str, Any] | None = None, **spec: Any) -> Object:
-    """An elected pod that runs a line of shell and ends quickly when it is told to."""
+    """Return an elected pod that runs a line of shell and ends quickly when it is told to."""
     made = kit.pod(name, terminationGracePeriodSeconds=1, **spec)
     made["spec"]["containers"][0] |= {"command": ["sh", "-c", script], **(container or {})}
     return made

@@ -53,11 +53,11 @@ class SimulatedCluster:
         return self.server.writer
 
     def pods(self) -> Objects:
-        """All pods; they must not be changed."""
+        """Return all pods; they must not be changed."""
         return self.server.store.all(kinds.PODS)
 
     def pod(self, key: str, uid: str) -> Object | None:
-        """The pod of that key, if it still is the one with that UID."""
+        """Return the pod of that key, if it still is the one with that UID."""
         found = self.server.store.get(kinds.PODS, key)
         return found if found is not None and objects.uid(found) == uid else None
 

@@ -50,7 +50,7 @@ _SHELL_ENDS = ("&", "|", ">", ">>", "&&", ";")
 
 
 def documents() -> Iterator[tuple[Block, dict[str, Any]]]:
-    """The Kubernetes objects and configurations in YAML blocks."""
+    """Yield the Kubernetes objects and configurations in YAML blocks."""
     for block in pages.all_blocks():
         if block.language == "yaml":
             for document in yaml.safe_load_all(block.text):
@@ -59,7 +59,7 @@ def documents() -> Iterator[tuple[Block, dict[str, Any]]]:
 
 
 def commands(program: str) -> list[str]:
-    """Every call of a program in the pages, without what a shell does with it."""
+    """Return every call of a program in the pages, without what a shell does with it."""
     found = [one.joined for block in pages.all_blocks() for one in block.commands()]
     for page in PAGES:
         found += [" ".join(code.split()) for code in re.findall(r"`([^`]+)`", pages.prose(page))]
@@ -75,7 +75,7 @@ def words_of(line: str) -> list[str]:
 
 @cache
 def options_of(command: click.Command) -> dict[str, click.Option]:
-    """Its options by every spelling."""
+    """Return its options by every spelling."""
     found = {"--help": click.Option(["--help"], is_flag=True)}
     for parameter in command.params:
         if isinstance(parameter, click.Option):

@@ -108,7 +108,7 @@ def test_an_extension_point_is_measured_also_if_it_breaks():
 
 
 async def anonymous() -> str | None:
-    """No credentials."""
+    """Return no credentials."""
     return None
 
 

@@ -44,7 +44,7 @@ def _objects() -> Iterator[Any]:
 
 
 def _table(head: str) -> list[list[str]]:
-    """The rows of the one table that begins so, without their outer bars."""
+    """Return the rows of the one table that begins so, without their outer bars."""
     lines = PAGE.partition(f"{head}\n")[2].partition("\n\n")[0].splitlines()[1:]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
 

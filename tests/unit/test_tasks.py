@@ -31,7 +31,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
 def own(function: ast.AST) -> Iterator[ast.AST]:
-    """All nodes of a function or module, without those of functions inside."""
+    """Yield all nodes of a function or module, without those of functions inside."""
     for child in ast.iter_child_nodes(function):
         yield child
         if not isinstance(child, Function):
@@ -39,7 +39,7 @@ def own(function: ast.AST) -> Iterator[ast.AST]:
 
 
 def groups(function: ast.AST) -> set[str]:
-    """The names of the TaskGroups that a function waits for."""
+    """Return the names of the TaskGroups that a function waits for."""
     return {
         ast.unparse(item.optional_vars)
         for node in own(function)

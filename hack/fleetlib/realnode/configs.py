@@ -55,7 +55,7 @@ def registry_hosts() -> str:
 
 
 def network(pod_range: str) -> dict[str, Any]:
-    """A bridge for the pods, masqueraded towards everything else."""
+    """Return a bridge for the pods, masqueraded towards everything else."""
     addressing = {
         "type": "host-local",
         "ranges": [[{"subnet": pod_range}]],
@@ -96,7 +96,7 @@ table ip node {{
 
 
 def kubelet(place: Site, folder: Path, cgroup: str, *, names: bool = False) -> dict[str, Any]:
-    """The KubeletConfiguration; with `names`, pods ask the cluster's DNS (`services`)."""
+    """Return the KubeletConfiguration; with `names`, pods ask the cluster's DNS (`services`)."""
     authentication = {
         "anonymous": {"enabled": False},
         "webhook": {"enabled": True},

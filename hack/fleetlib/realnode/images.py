@@ -82,13 +82,13 @@ class Images:
 
 
 def from_busybox(program: Path) -> Images:
-    """The images `busybox` and `pause`, whatever registry and tag one asks for."""
+    """Return the images `busybox` and `pause`, whatever registry and tag one asks for."""
     listed = subprocess.run([program, "--list"], capture_output=True, text=True, check=True)
     return build(program.read_bytes(), listed.stdout.split())
 
 
 def from_layout(folder: Path) -> Images:
-    """The images of an OCI layout, by the names that its index gives them."""
+    """Return the images of an OCI layout, by the names that its index gives them."""
     index = json.loads((folder / "index.json").read_text())
     blobs: dict[str, Blob] = {}
     manifests: dict[str, Blob] = {}

@@ -34,7 +34,7 @@ _NAMESPACES = ["--mount", "--uts", "--ipc", "--pid", "--fork", "--kill-child", "
 
 
 def cgroup(plan: Plan, index: int) -> str:
-    """The name of a node's cgroups: unique on this machine, as the fleet's links are."""
+    """Return the name of a node's cgroups: unique on this machine, as the fleet's links are."""
     return f"{plan.prefix}-{index}"
 
 

@@ -63,7 +63,7 @@ def _kube_proxy(place: Site, pods: str, node: str) -> dict[str, Any]:
 
 
 def _dns(place: Site) -> str:
-    """Names of the cluster and no others: REFUSED ends a look-up at once."""
+    """Return names of the cluster and no others: REFUSED ends a look-up at once."""
     return f"""{DOMAIN}:{addresses.DNS} {{
   bind {place.address}
   errors

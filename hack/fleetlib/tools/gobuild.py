@@ -31,7 +31,7 @@ _GO_LINE = re.compile(r"^go\s+(\S+)", re.MULTILINE)
 
 
 def go_mod(module: Module, its_go_mod: str) -> str:
-    """The go.mod of a main module that builds `module` as its authors do.
+    """Return the go.mod of a main module that builds `module` as its authors do.
 
     Replacements by another module are copied; those by a staging folder become the staging version;
     other folders (siblings in a repository, published under their own paths) need no replacement.

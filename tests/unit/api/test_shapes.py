@@ -74,7 +74,7 @@ _paths = st.sampled_from(
 
 
 def _with(path: tuple[str | int, ...], value: object) -> object:
-    """A good chaperon with something else in one place."""
+    """Return a good chaperon with something else in one place."""
     if not path:
         return value
 

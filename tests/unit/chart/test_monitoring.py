@@ -39,7 +39,7 @@ def expressions() -> Iterator[tuple[str, str]]:
 
 
 def known() -> dict[str, set[str]]:
-    """Every series name, with the labels of its metric."""
+    """Return every series name, with the labels of its metric."""
     return {name: set(metric.labels) for metric in metricdocs.described() for name in metric.series}
 
 

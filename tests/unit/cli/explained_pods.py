@@ -62,7 +62,7 @@ def chaperon(*annotations: str, message: str = "") -> Object:
 
 
 def crash_loop(**last: Any) -> Object:
-    """A container that was started again four times, and how it ended last."""
+    """Return a container that was started again four times, and how it ended last."""
     waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 5m0s"}}
     return {"restartCount": 4, "state": waiting, "lastState": {"terminated": last}}
 

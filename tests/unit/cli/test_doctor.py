@@ -299,7 +299,7 @@ def test_a_cure_stands_below_its_finding() -> None:
 
 
 def by_profile(**more: Any) -> list[Finding]:
-    """The findings about a Target that names a ClusterProfile."""
+    """Return the findings about a Target that names a ClusterProfile."""
     facts = ProfileFacts(ProfileReference("fleet", "c2"), **more)
     return connection_checks.check(connection(profile=facts, tried=bool(facts.provider)))
 

@@ -38,7 +38,7 @@ PENDING: Object = {"metadata": {"name": "c2"}}
 
 
 def unseen(age: float = 3600, **metadata: Any) -> Object:
-    """A set without a status; `metadata` may make it one of a namespace."""
+    """Return a set without a status; `metadata` may make it one of a namespace."""
     created = objects.timestamp(NOW - timedelta(seconds=age))
     known = {"name": "gpu", "generation": 3, "creationTimestamp": created, **metadata}
     return {"metadata": known, "spec": {"profiles": {"selector": {}}}}
@@ -50,7 +50,7 @@ def kept(
     target: Object | None = READY,
     **metadata: Any,
 ) -> Object:
-    """A set with what the agent says of one Target, and of profiles that have none."""
+    """Return a set with what the agent says of one Target, and of profiles that have none."""
     obj, decision = unseen(**metadata), SetDecision(held=held, refused=refused or {})
     selected = {key: {"metadata": {"name": key.partition("/")[2]}} for key in decision.refused}
     made = {"c2": MadeTarget("c2", "fleet/c2")} if target else {}

@@ -39,7 +39,7 @@ def request(
     now: datetime = NOW,
     **more: Any,
 ) -> Object:
-    """A request whose steps were done up to the one that has failed."""
+    """Return a request whose steps were done up to the one that has failed."""
     metadata: Object = {"name": "queue", "namespace": "team", "uid": "u", **more}
     spec = {
         "targetRef": {"kind": "ClusterTarget", "name": "east"},

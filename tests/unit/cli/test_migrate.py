@@ -56,7 +56,7 @@ class Federation:
         return self.target.find(kind, name, "ns")
 
     def name_on(self, kind: Kind, name: str) -> str:
-        """The name of the source on an object of the target."""
+        """Return the name of the source on an object of the target."""
         return objects.labels(self.has(kind, name) or {})[keys.PARENT_CLUSTER_NAME]
 
     @asynccontextmanager

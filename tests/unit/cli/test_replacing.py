@@ -147,7 +147,7 @@ class World:
         self.source.remove(kinds.PODS, objects.name(new), "team")
 
     def led_to(self) -> APIServer | None:
-        """The server that the Target's Secret names."""
+        """Return the server that the Target's Secret names."""
         secret = self.source.find(kinds.SECRETS, "vnode-target-gpu", "team")
         if secret is None:
             return None
@@ -229,7 +229,7 @@ class World:
 
 @asynccontextmanager
 async def world(clock: Clock) -> AsyncIterator[World]:
-    """A world with three pods, a candidate of a pod that waits, and a copy."""
+    """Yield a world with three pods, a candidate of a pod that waits, and a copy."""
     there = World(clock)
     async with there.agent():
         await there.connector(there.old).run()

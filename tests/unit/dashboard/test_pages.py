@@ -45,7 +45,7 @@ def refused(message: str) -> list[Object]:
 
 
 def waiting(reason: str, message: str = "") -> Object:
-    """The status of a container that does not run."""
+    """Return the status of a container that does not run."""
     return {"name": "main", "state": {"waiting": {"reason": reason, "message": message}}}
 
 
@@ -178,7 +178,7 @@ def test_more_pods_than_a_page_takes_are_counted() -> None:
 
 
 def hostile_objects(text: str) -> ModelInputs:
-    """Every text of a cluster that the pages show is this one."""
+    """Return every text of a cluster that the pages show is this one."""
     bad = pod(text, conditions=refused(text), metadata={"namespace": text, "uid": "bad"})
     source = {"metadata": {"name": text}, "spec": {"userName": text}}
     return ModelInputs(

@@ -26,7 +26,7 @@ def pods(available: int) -> list[dict[str, Any]]:
 
 
 def counted(healthy: int) -> dict[str, Any]:
-    """A PodDisruptionBudget whose controller has last counted so many healthy pods."""
+    """Return a PodDisruptionBudget whose controller has last counted so many healthy pods."""
     return {"status": {"currentHealthy": healthy}}
 
 

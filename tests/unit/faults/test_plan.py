@@ -73,7 +73,7 @@ def test_actions_are_about_what_is_wanted_and_never_two_about_one(seed: int) -> 
 
 
 def ends_new_pods(action: Action) -> bool:
-    """Pods of a Job, which are there only in the step that creates it."""
+    """Return pods of a Job, which are there only in the step that creates it."""
     return (
         action.workload is not None and action.workload.kind is Kind.JOB and action.verb in ON_PODS
     )

@@ -97,7 +97,7 @@ def with_a_copy_that_nobody_uses(well: Snapshot) -> Snapshot:
 
 
 def user(well: Snapshot) -> Snapshot:
-    """The pod in c2 uses a ConfigMap, which is there."""
+    """Return the pod in c2 uses a ConfigMap, which is there."""
     changed = copy.deepcopy(well)
     spec = changed.proxies["default/web-1"]["spec"]
     spec["volumes"] = followed_objects.volumes(["configmap/settings"])

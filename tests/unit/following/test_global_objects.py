@@ -44,7 +44,7 @@ def mark(fleet: Fleet, kind: Kind = kinds.SERVICES, value: str | None = "true") 
 
 
 def where(fleet: Fleet, kind: Kind) -> list[str]:
-    """The targets that have a copy."""
+    """Return the targets that have a copy."""
     targets = {"gpu": fleet.gpu, "cpu": fleet.cpu}
     return [name for name, target in targets.items() if fleet.copy(kind, target)]
 

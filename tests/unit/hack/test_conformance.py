@@ -265,7 +265,7 @@ def blob_of(made: images.Images, name: str, part: str) -> bytes:
 
 
 def files(made: images.Images, name: str) -> dict[str, images.Entry]:
-    """What is in the layers of an image, the upper ones over the lower."""
+    """Return what is in the layers of an image, the upper ones over the lower."""
     found = {}
     for described in yaml.safe_load(made.manifests[name].content)["layers"]:
         content = made.blobs[described["digest"]].content

@@ -13,7 +13,7 @@ ENTRY = re.compile(r"([\w.-]+)==[\w.]+( \\\n    --hash=sha256:[0-9a-f]{64})+")
 
 
 def names(file: str) -> set[str]:
-    """The libraries that a file pins; each line of it is one's, or a comment."""
+    """Return the libraries that a file pins; each line of it is one's, or a comment."""
     text = "".join(
         line for line in (ROOT / file).read_text().splitlines(True) if not line.startswith("#")
     )

@@ -15,7 +15,7 @@ WORKLOAD = "job/default/web"
 
 
 def policy(name: str = "web", namespace: str = "default", **fields: Any) -> Object:
-    """A policy for pods with the label `app: web`, in force."""
+    """Return a policy for pods with the label `app: web`, in force."""
     metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
     condition = {"type": "Accepted", "status": "True", "reason": "Accepted", "message": "fine"}
     status = {"conditions": [{**condition, **fields.pop("condition", {})}]}

@@ -25,7 +25,7 @@ SOON = 0.1  # seconds in place of 30: longer than any single pause of the server
 
 @asynccontextmanager
 async def dripping(head: bytes, drop: bytes = b" ") -> AsyncIterator[Client]:
-    """A client of a server that sends a head, and then drops without an end."""
+    """Yield a client of a server that sends a head, and then drops without an end."""
 
     async def drip(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(head)

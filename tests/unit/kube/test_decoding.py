@@ -23,7 +23,7 @@ VALUES = st.recursive(
 
 
 def count(value: Any) -> int:
-    """The commas and opening brackets of a value, and one."""
+    """Return the commas and opening brackets of a value, and one."""
     return 1 + measured(value)
 
 
@@ -124,7 +124,7 @@ def page(*items: bytes) -> bytes:
 
 
 async def ticks(work: Awaitable[Any]) -> int:
-    """How often the event loop runs while something is done."""
+    """Return how often the event loop runs while something is done."""
     running = asyncio.ensure_future(work)
     count = 0
     while not running.done():

@@ -27,7 +27,7 @@ from vnode.kube.informer import Informer
 
 
 def server(answer: Answer) -> AbstractAsyncContextManager[Client]:
-    """A client of a server that answers everything so."""
+    """Return a client of a server that answers everything so."""
     return answering.client(answer, "hostile")
 
 

@@ -46,7 +46,7 @@ class Address:
 
 @asynccontextmanager
 async def addresses() -> AsyncIterator[tuple[Address, Address, Client, Endpoint]]:
-    """Two addresses, a client at the first one, and the way to the second one."""
+    """Yield two addresses, a client at the first one, and the way to the second one."""
     first, second = Address(), Address()
     async with (
         answering.endpoint(second.answer) as other,

@@ -27,13 +27,13 @@ _DISCOVERY = "/.well-known/openid-configuration"
 
 
 def token(life: float, **claims: object) -> str:
-    """An ID token that ends in so many seconds."""
+    """Return an ID token that ends in so many seconds."""
     text = json.dumps({"exp": time.time() + life, **claims})
     return f"e30.{base64.urlsafe_b64encode(text.encode()).decode().rstrip('=')}.x"
 
 
 def authorization(**config: object) -> Callable[[], Awaitable[str | None]]:
-    """The credentials of a kubeconfig from a Secret that has this provider."""
+    """Return the credentials of a kubeconfig from a Secret that has this provider."""
     user = {"auth-provider": {"name": "oidc", "config": config}}
     text = {
         "current-context": "it",
@@ -45,7 +45,7 @@ def authorization(**config: object) -> Callable[[], Awaitable[str | None]]:
 
 
 def trusting(issuer: TestServer) -> dict[str, str]:
-    """The settings for an issuer whose authority is known."""
+    """Return the settings for an issuer whose authority is known."""
     authority = base64.b64encode(_AUTHORITY.cert_pem.bytes()).decode()
     url = str(issuer.make_url("/"))
     return {**CONFIG, "idp-issuer-url": url, "idp-certificate-authority-data": authority}

@@ -21,7 +21,7 @@ KIB = 1024
 
 
 def server(answer: Answer) -> AbstractAsyncContextManager[Client]:
-    """A client of a server that answers everything so."""
+    """Return a client of a server that answers everything so."""
     return answering.client(answer, "hostile")
 
 

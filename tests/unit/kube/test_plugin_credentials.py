@@ -173,7 +173,7 @@ async def test_a_run_that_is_cancelled_leaves_the_next_one_free(clock, runner):
 
 
 def plugin(folder: Path, text: str) -> dict[str, object]:
-    """An exec section that runs a script of Python."""
+    """Return an exec section that runs a script of Python."""
     path = folder / "plugin.py"
     path.write_text(text)
     return {"command": sys.executable, "args": [str(path)], "apiVersion": V1}

@@ -41,7 +41,7 @@ class Asked:
         self.names: list[tuple[str, str]] = []
 
     async def find(self, _node: str, namespace: str, name: str) -> Object | None:
-        """The one pod that there is."""
+        """Return the one pod that there is."""
         self.names.append((namespace, name))
         return POD if (namespace, name) == ("default", "web") else None
 

@@ -21,7 +21,7 @@ async def no_target(_request: web.Request) -> web.Response:
 
 
 def pod(name: str, states: dict[str, Object], phase: str = "Running", **metadata: Any) -> Object:
-    """A pod whose containers have these states."""
+    """Return a pod whose containers have these states."""
     statuses = [
         {"name": container, "image": f"{container}:1", "state": state}
         for container, state in states.items()

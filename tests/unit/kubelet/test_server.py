@@ -54,7 +54,7 @@ class Served:
         return self.connect_to(TargetKey("", name), None)
 
     def connect_to(self, key: TargetKey, client: Client | None) -> str:
-        """A link to a target that has the chaperon of the one pod."""
+        """Return a link to a target that has the chaperon of the one pod."""
         health = LinkHealth(True, "Ready", "", datetime.now(UTC))
         store = Store({PARENT_UID_INDEX: lambda _chaperon: "u"})
         store.put(virtual_nodes.CHAPERON)
@@ -75,7 +75,7 @@ class Served:
         return await asyncio.open_connection(self.address, port, ssl=context)
 
     async def refused(self, port: int) -> None:
-        """Until nobody listens there any more."""
+        """Wait until nobody listens there any more."""
         while True:
             try:
                 _reader, writer = await asyncio.open_connection(self.address, port)

@@ -86,7 +86,7 @@ class PreservingWorld:
         return self.server.find(kinds.PODS, name, "default") or {}
 
     def given(self, name: str) -> tuple[str | None, str | None]:
-        """What a pod was given; it must be free to go."""
+        """Return what a pod was given; it must be free to go."""
         assert not objects.spec(self.pod(name)).get("schedulingGates")
         annotations = objects.annotations(self.pod(name))
         return annotations.get(AT), annotations.get(IP)

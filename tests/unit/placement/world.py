@@ -31,7 +31,7 @@ US = Identity("c1", "uid-of-c1")
 
 
 def node_of(cluster: str) -> str:
-    """The virtual node of a ClusterTarget."""
+    """Return the virtual node of a ClusterTarget."""
     return names.virtual_node("", cluster)
 
 

@@ -42,7 +42,7 @@ RUNNING: Final[Object] = {
 
 
 def new_pod(name: str = "web", node: str = "", **fields: Any) -> Object:
-    """A proxy pod with a finalizer of ours; its UID is its name."""
+    """Return a proxy pod with a finalizer of ours; its UID is its name."""
     spec = {
         "schedulerName": keys.PROXY_SCHEDULER,
         "restartPolicy": "Always",

@@ -115,11 +115,11 @@ class Cluster:
     # What tests look at.
 
     def pod(self, name="web") -> Object:
-        """The pod of that name; empty if there is none."""
+        """Return the pod of that name; empty if there is none."""
         return self.server.find(kinds.PODS, name, NAMESPACE) or {}
 
     def chaperon(self, name="web") -> Object:
-        """The chaperon of that name; empty if it is gone."""
+        """Return the chaperon of that name; empty if it is gone."""
         return self.server.find(kinds.POD_CHAPERONS, name, NAMESPACE) or {}
 
     def noted(self, key, name="web"):

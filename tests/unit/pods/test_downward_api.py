@@ -33,7 +33,7 @@ def annotation(key: str) -> str:
 
 
 def pod(*paths: str, labels: Any = None, annotations: Any = None, **spec: Any) -> dict[str, Any]:
-    """A proxy as the webhook makes it, which shows those fields of itself in every way."""
+    """Return a proxy as the webhook makes it, which shows those fields of itself in every way."""
     refs = [{"fieldRef": {"apiVersion": "v1", "fieldPath": path}} for path in paths]
     env = [{"name": f"V{number}", "valueFrom": ref} for number, ref in enumerate(refs)]
     items = [{"path": str(number), **ref} for number, ref in enumerate(refs)]
@@ -69,7 +69,7 @@ def pod(*paths: str, labels: Any = None, annotations: Any = None, **spec: Any) -
 
 
 def send(proxy: dict[str, Any], parent: Identity = PARENT, **flags: Any) -> dict[str, Any]:
-    """The delegate of a proxy."""
+    """Return the delegate of a proxy."""
     built = chaperons.build(
         proxy, parent, "default/c2", manifests=MANIFESTS, allowed=True, finalizer=True, **flags
     )
@@ -81,7 +81,7 @@ def send(proxy: dict[str, Any], parent: Identity = PARENT, **flags: Any) -> dict
 
 
 def field(of: dict[str, Any], path: str) -> str:
-    """What a kubelet finds there."""
+    """Return what a kubelet finds there."""
     if keyed := _PATH.fullmatch(path):
         return str((of["metadata"].get(keyed[1]) or {}).get(keyed[2], ""))
 
@@ -89,12 +89,12 @@ def field(of: dict[str, Any], path: str) -> str:
 
 
 def expanded(text: str) -> str:
-    """What a kubelet makes of a variable's value."""
+    """Return what a kubelet makes of a variable's value."""
     return _EXPANSION.sub(lambda found: "$" if found[0] == "$$" else "expanded", text)
 
 
 def seen(of: dict[str, Any]) -> list[list[str]]:
-    """The fields of a pod, in order, as each container and each volume has them."""
+    """Return the fields of a pod, in order, as each container and each volume has them."""
     spec = of["spec"]
     containers = [c for part in ("containers", "initContainers") for c in spec[part]]
     ways = [

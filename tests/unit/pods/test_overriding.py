@@ -24,7 +24,7 @@ WORDS = st.dictionaries(st.sampled_from(["a", "b", "c"]), st.sampled_from(["1", 
 
 @st.composite
 def pods(draw: st.DrawFn) -> Object:
-    """A pod, of which all have the same containers."""
+    """Return a pod, of which all have the same containers."""
     containers = [{"name": name, **draw(FIELDS)} for name in NAMES]
     spec: dict[str, Any] = {"containers": containers}
     spec["initContainers"] = [{"name": "init", **draw(FIELDS)}]

@@ -42,7 +42,7 @@ def wished(kind: str, weight: int, wanted: Object) -> Object:
 
 
 def world(*placed: Object) -> Cache:
-    """Two nodes in region `r1`, one in `r2`, one without a region."""
+    """Return two nodes in region `r1`, one in `r2`, one without a region."""
     cache = Cache()
     for name, region in (("a", "r1"), ("b", "r1"), ("c", "r2"), ("nowhere", "")):
         cache.update_node(virtual_node(name, labels={"region": region} if region else {}))

@@ -15,7 +15,7 @@ from vnode.scheduling.registry import Registry
 
 
 def scores(plugin: str, cache: Cache, candidate: dict[str, Any], **args: object) -> dict[str, int]:
-    """What one plugin gives each node, at weight 1."""
+    """Return what one plugin gives each node, at weight 1."""
     section = {
         "profile": {
             "plugins": {

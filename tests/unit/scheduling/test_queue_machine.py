@@ -37,7 +37,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.asleep: dict[str, tuple[dict[str, str], float]] = {}
 
     def pop_ready(self) -> str | None:
-        """What `pop` returns without sleeping."""
+        """Return what `pop` returns without sleeping."""
         self.queue._wake_due()
         if not self.queue.statistics()[queued_pod.ACTIVE]:
             return None

@@ -74,7 +74,7 @@ def apply(quotas: Quotas, kind: str, place: Any, value: Any) -> None:
 
 
 def remembered(steps: list[Any]) -> list[Any]:
-    """What is left of the steps, in the order in which it is simplest: rules, then pods."""
+    """Return what is left of the steps, in the order in which it is simplest: rules, then pods."""
     left: dict[Any, Any] = {}
     for kind, place, value in steps:
         if kind == "gone":

@@ -65,7 +65,7 @@ SHARED = PolicyChange(
 
 
 def planned(*changes: PolicyChange) -> Schedule:
-    """A Deployment's worth of pods, with room in both targets, and policies."""
+    """Return a Deployment's worth of pods, with room in both targets, and policies."""
     pods = Workload("a", Owner.REPLICA_SET, 0.0, count=4)
     ample: dict[str, tuple[int, ...]] = dict.fromkeys(TARGETS, (4, 4))
     policies = Policies(changes, calm=True, steady=True)

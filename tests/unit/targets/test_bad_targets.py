@@ -145,7 +145,7 @@ class Agent:
 
 @asynccontextmanager
 async def agent(config: Object) -> AsyncIterator[Agent]:
-    """One that leads a source with such a kubeconfig in its one Target's Secret.
+    """Yield one that leads a source with such a kubeconfig in its one Target's Secret.
 
     The end of the block raises if any of its tasks has ended.
     """
@@ -168,7 +168,7 @@ async def agent(config: Object) -> AsyncIterator[Agent]:
 
 
 def noting(method: Callable[..., Any], parts: Agent) -> Callable[..., Any]:
-    """The method of an informer, which has met its server by then."""
+    """Return the method of an informer, which has met its server by then."""
 
     def called(informer: Informer, *args: Any) -> Any:
         parts.meet(informer)
@@ -181,7 +181,7 @@ _getaddrinfo = socket.getaddrinfo
 
 
 def addresses_only(host: Any, *args: Any, **options: Any) -> Any:
-    """No name is looked up, which takes seconds."""
+    """Return no name is looked up, which takes seconds."""
     return _getaddrinfo(host, *args, **{**options, "flags": socket.AI_NUMERICHOST})
 
 

@@ -97,6 +97,6 @@ def test_any_text_has_a_fingerprint(text: bytes) -> None:
 
 
 def kubeconfigs_of(text: bytes) -> Object:
-    """The document of a kubeconfig in YAML."""
+    """Return the document of a kubeconfig in YAML."""
     found: Object = yaml.safe_load(text)
     return found

@@ -35,7 +35,7 @@ def trusting(shown: KeyAndCertificate | None = None, *issuers: KeyAndCertificate
 
 @asynccontextmanager
 async def served(serve: Serve) -> AsyncIterator[int]:
-    """The port of a server of this kind."""
+    """Yield the port of a server of this kind."""
     context = OptionalClientCertContext(Pair(SERVER.pem, SERVER.key_pem))
     server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
     async with server:

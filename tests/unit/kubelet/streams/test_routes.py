@@ -27,7 +27,7 @@ async def test_what_a_command_says_that_has_ended_at_once_is_heard(
     answer = Upstream.answer
 
     async def late(self: Upstream) -> http_upgrade.Answer:
-        """The end, where it can be seen before the answer is taken, has come by then."""
+        """Return the end, where it can be seen before the answer is taken, has come by then."""
         found = await answer(self)
         while size < http_upgrade.HEAD_LIMIT and not self._lost:
             self._received.clear()

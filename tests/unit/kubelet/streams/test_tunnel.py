@@ -44,7 +44,7 @@ def contexts() -> tuple[ssl.SSLContext, ssl.SSLContext, ssl.SSLContext]:
 
 @asynccontextmanager
 async def joined(*, tls: bool = True) -> AsyncIterator[Joined]:
-    """A tunnel as the server has it: an accepted connection, and one made to the target."""
+    """Yield a tunnel as the server has it: an accepted connection, and one made to the target."""
     asking, server, client = contexts() if tls else (None, None, None)
     loop = asyncio.get_running_loop()
     accepted: asyncio.Queue[asyncio.Transport] = asyncio.Queue()

@@ -19,7 +19,7 @@ def policy(namespace: str = "team-a", **spec: Any) -> Object:
 
 
 def following(reference: Object, namespace: str = "team-a") -> str:
-    """The decision that a policy follows, as messages have it."""
+    """Return the decision that a policy follows, as messages have it."""
     found = decode(policy(namespace, clusters={"decisionRef": reference})).decision
     assert found is not None
     assert not found.is_known

@@ -51,7 +51,7 @@ class Fleet(World):
         return found
 
     def clusters(self) -> list[str]:
-        """The clusters that the policy has, by name."""
+        """Return the clusters that the policy has, by name."""
         nodes = [_Node(node) for node in self.server.all(kinds.NODES)]
         found = {share.node for share in self.policy().shares(nodes)}
         return [name for name in "abc" if node_of(name) in found]

@@ -34,7 +34,7 @@ class Publishing(World):
             self.server.add(kinds.CRDS, decisions.established(SIG))
 
     def slices(self) -> dict[str, list[str]]:
-        """The names of the decided profiles, by the name of the object."""
+        """Return the names of the decided profiles, by the name of the object."""
         return {
             objects.name(obj): [entry["clusterProfileRef"]["name"] for entry in obj["decisions"]]
             for obj in self.server.all(SIG)

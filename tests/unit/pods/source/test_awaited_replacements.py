@@ -33,7 +33,7 @@ async def world(clock: Clock) -> World:
 
 @asynccontextmanager
 async def moving(world: World, **metadata: Any) -> AsyncIterator[None]:
-    """Two pods run, and one of them is deleted, to be moved."""
+    """Yield two pods run, and one of them is deleted, to be moved."""
     for name in ("web", "other"):
         pod = world.add(name, metadata=metadata or owned(), status=RUNNING)
         world.target.add(pod, **RUNNING)
@@ -56,7 +56,7 @@ def start(world: World, name: str = "new") -> None:
 
 
 def runs_on(world: World, name: str = "web") -> bool:
-    """Whether nobody has asked the delegate to end."""
+    """Tell whether nobody has asked the delegate to end."""
     return not objects.is_terminating(world.target.chaperon(name) or {})
 
 

@@ -23,7 +23,7 @@ from vnode.scheduling.quotas import Quotas
 
 
 def summary(free: object) -> dict[str, object]:
-    """A ClusterSummary with this word on what is free."""
+    """Return a ClusterSummary with this word on what is free."""
     return {"metadata": {"annotations": {keys.FREE_RESOURCES: free}}}
 
 
@@ -43,7 +43,7 @@ def test_what_a_target_says_without_sense_is_as_if_it_said_nothing(said: object)
 
 
 def virtual_node(target: TargetKey, message: str) -> Object:
-    """A node that is not ready, because there is no connection to its target."""
+    """Return a node that is not ready, because there is no connection to its target."""
     labels = {keys.TARGET_NAMESPACE: target.namespace, keys.TARGET_NAME: target.name}
     if not target.namespace:
         labels = {keys.CLUSTER_TARGET_NAME: target.name}
@@ -71,7 +71,7 @@ def test_of_targets_without_a_connection_a_pod_hears_of_those_of_its_namespace_o
 
 
 def placed(node: str = "a", phase: str = "Running", **metadata: str) -> dict[str, object]:
-    """A proxy as far as others must keep away from it, or want its room."""
+    """Return a proxy as far as others must keep away from it, or want its room."""
     return {"metadata": metadata, "spec": {"nodeName": node}, "status": {"phase": phase}}
 
 

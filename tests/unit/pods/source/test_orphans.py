@@ -129,7 +129,7 @@ class World:
         self.cluster.add(kinds.POD_CHAPERONS, sent(name, **options))
 
     async def until_left(self, *parents):
-        """Until the chaperons of no other pods are there."""
+        """Wait until the chaperons of no other pods are there."""
         await self.cluster.until(lambda: self.left() == set(parents), 5)
 
     def left(self):

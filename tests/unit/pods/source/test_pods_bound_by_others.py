@@ -22,7 +22,7 @@ async def world(clock: Clock) -> World:
 
 
 def others(**metadata) -> dict:
-    """A pod that somebody else has bound."""
+    """Return a pod that somebody else has bound."""
     spec = {"schedulerName": "default-scheduler"}
     return {"spec": spec, "metadata": {"finalizers": [], **metadata}}
 

@@ -30,7 +30,7 @@ OTHER_CA = keypairs.make_authority(NOW)
 
 
 async def handshake(server: ssl.SSLContext, client: ssl.SSLContext, name: str) -> bytes:
-    """What the client reads after a TLS handshake with the server."""
+    """Return what the client reads after a TLS handshake with the server."""
 
     async def greet(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"hello")
@@ -52,7 +52,7 @@ async def handshake(server: ssl.SSLContext, client: ssl.SSLContext, name: str) -
 
 
 async def is_refused(server: ssl.SSLContext, client: ssl.SSLContext) -> bool:
-    """The client gets nothing; with TLS 1.3 it may only learn why when it reads."""
+    """Return the client gets nothing; with TLS 1.3 it may only learn why when it reads."""
     try:
         return await handshake(server, client, "127.0.0.1") == b""
     except (ssl.SSLError, ConnectionError):

@@ -13,7 +13,7 @@ WEIGHTED = [Share("c1", 40, minimum=2), Share("c2", 40, minimum=2), Share("c3", 
 
 
 def placed(owner: str = "rs", start: int = 0, **counts: int) -> list[PlacedPod]:
-    """Pods of an owner, so many on each node; those of later numbers are younger."""
+    """Return pods of an owner, so many on each node; those of later numbers are younger."""
     return [
         PlacedPod(f"{owner}-{node}-{number}", node, owner, f"2026-01-01T00:{start + number:02}:00Z")
         for node, count in counts.items()

@@ -95,7 +95,7 @@ def workload_states(draw: st.DrawFn) -> tuple[WorkloadState, MoveReason]:
 
 
 def after(now: WorkloadState, evictions: tuple[PlannedEviction, ...]) -> WorkloadState:
-    """The situation once the pods of these steps are replaced where they were to go."""
+    """Return the situation once the pods of these steps are replaced where they were to go."""
     targets = {eviction.uid: eviction.target for eviction in evictions}
     replicas = tuple(
         replace(r, uid=f"{r.uid}+", node=targets[r.uid], ready=True, overflowed=False)

@@ -54,7 +54,7 @@ def workload_states(draw: st.DrawFn) -> tuple[WorkloadState, MoveReason]:
 
 
 def after(now: WorkloadState, evictions: tuple[PlannedEviction, ...]) -> WorkloadState:
-    """The situation once the pods of these steps are ready where they were to go.
+    """Return the situation once the pods of these steps are ready where they were to go.
 
     Pods that waited are tried again, and none has waited there for long.
     """

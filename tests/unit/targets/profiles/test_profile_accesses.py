@@ -87,7 +87,7 @@ class Inventory:
         return await self.accesses.read(model.parse(target))
 
     async def until(self, name: str, seconds: float = 30) -> TargetAccess:
-        """What is read once there is something, as a controller tries after each change."""
+        """Return what is read once there is something, as a controller tries after each change."""
         async with asyncio.timeout(seconds):
             while True:
                 try:
@@ -111,7 +111,7 @@ class Inventory:
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
-        """The source serves the kind from the beginning, and has the profile c2."""
+        """Yield the source serves the kind from the beginning, and has the profile c2."""
         self.source.add(kinds.CRDS, CRD)
         self.add("c2")
         async with self.working():
@@ -294,7 +294,7 @@ def change(inventory: Inventory, **status: Any) -> None:
 
 
 def of_a_set(inventory: Inventory) -> Object:
-    """The Target that a set has made of the profile c2, as it remembers this profile."""
+    """Return the Target that a set has made of the profile c2, as it remembers this profile."""
     profile = inventory.source.find(kinds.CLUSTER_PROFILES, "c2", "fleet") or {}
     owner = {"kind": "ClusterTargetSet", "name": "all", "uid": "1", "controller": True}
     return {
