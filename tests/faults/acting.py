@@ -67,7 +67,7 @@ class Actor:
             await self.timer.until_running(action, action.workload.name)
 
     async def _persist(self, action: Action, do: Callable[[Action], Awaitable[None]]) -> None:
-        """Repeat it until done; TimeoutError if that takes too long, unless a budget is against it."""
+        """Repeat until done; TimeoutError if that takes too long, unless a budget is against it."""
         refused = False
         try:
             async with asyncio.timeout(PERSISTENCE):

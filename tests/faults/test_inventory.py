@@ -14,6 +14,7 @@ import pytest
 
 from hack.fleetlib.inventory import NAMESPACE
 from tests import background, decisions, inventory, kit, placement_policies
+from tests.faults import agent_metrics
 from tests.faults.bound_tokens import PATIENCE, BoundTokens
 from tests.faults.conftest import started
 from tests.faults.pod_flow import PodFlow, on
@@ -47,6 +48,29 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
 
     with started(tmp_path_factory, *words) as there:
         yield there
+
+
+@pytest.mark.timeout(2 * PATIENCE)
+async def test_a_hundred_conditions_cost_no_list_no_run_of_a_plugin_and_no_stream(
+    fleet: Fleet, source: Client
+) -> None:
+    await run_on_c2(source, "listener")
+    costs = ("vnode_informer_lists_total", "vnode_exec_plugin_run_duration_seconds_count")
+    before = await asyncio.to_thread(agent_metrics.lines_of, fleet, *costs)
+    assert len(before) > len(costs)
+    async with echo(fleet, "listener") as stream:
+        await says_again(stream, "before")
+        for number in range(100):
+            await set_condition(source, "c2", number)
+
+        await kit.until_one(
+            *(source, kinds.CLUSTER_TARGETS, "c2", ""),
+            lambda target: told(target) == "Told99",
+            PATIENCE,
+        )
+        await says_again(stream, "after")
+
+    assert await asyncio.to_thread(agent_metrics.lines_of, fleet, *costs) == before
 
 
 @pytest.mark.timeout(2 * PATIENCE + 60)

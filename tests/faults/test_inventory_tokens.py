@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import urllib.request
 from collections.abc import Iterator
 
 import msgspec
 import pytest
 
-from hack.fleetlib import addresses
-from hack.fleetlib.fleet import Fleet as Site
 from hack.fleetlib.inventory import NAMESPACE
 from tests import kit
+from tests.faults import agent_metrics
 from tests.faults.bound_tokens import PATIENCE, until_refused
 from tests.faults.conftest import started
 from tests.fleets import vnode
@@ -111,7 +109,7 @@ async def test_a_token_is_issued_by_a_profile_shown_and_revoked(
 async def until_measured(fleet: Fleet, line: str) -> None:
     """Wait until the metrics say so: they are counted after the last write."""
     async with asyncio.timeout(PATIENCE):
-        while line not in await asyncio.to_thread(metrics_of, fleet):  # noqa: ASYNC110 - no event
+        while line not in await asyncio.to_thread(agent_metrics.text_of, fleet):  # noqa: ASYNC110 - no event
             await asyncio.sleep(0.2)
 
 
@@ -128,14 +126,7 @@ async def check_shown(fleet: Fleet) -> None:
     assert found["issued tokens"]["level"] == "ok"
     assert found["token default/reader"]["level"] == "ok"
     assert "vnode renews it on" in found["token default/reader"]["text"]
-    shown = await asyncio.to_thread(metrics_of, fleet)
+    shown = await asyncio.to_thread(agent_metrics.text_of, fleet)
     assert 'vnode_issued_tokens_total{outcome="issued"} 1.0' in shown
     runs = "vnode_exec_plugin_run_duration_seconds_count"
     assert f'{runs}{{outcome="succeeded",provider="secretreader"}}' in shown
-
-
-def metrics_of(fleet: Fleet) -> str:
-    """Return what Prometheus would be told by the agent of c1."""
-    url = f"http://{Site(fleet.folder).address('c1')}:{addresses.AGENT_HEALTH}/metrics"
-    with urllib.request.urlopen(url, timeout=30) as answer:
-        return str(answer.read().decode())
