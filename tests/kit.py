@@ -224,12 +224,12 @@ def phase(obj: Object) -> str:
 
 
 def is_ready(obj: Object, status: str = "True") -> bool:
-    """Return the Ready condition of a node or a Target has that status."""
+    """Tell whether the Ready condition of a node or a Target has that status."""
     return has_condition(obj, "Ready", status)
 
 
 def has_condition(obj: Object, kind: str, status: str = "True") -> bool:
-    """Return the condition of that type has that status."""
+    """Tell whether the condition of that type has that status."""
     return (objects.condition(obj, kind) or {}).get("status") == status
 
 

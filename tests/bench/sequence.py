@@ -127,7 +127,7 @@ async def _phases(stage: Stage, plan: Plan, done: list[Phase]) -> None:
 
 @asynccontextmanager
 async def _without_agents(stage: Stage) -> AsyncIterator[None]:
-    """Yield all that vnode adds to a cluster is ended for the block, and back and well after it."""
+    """End all that vnode adds to a cluster for the block; it is back and well after it."""
     await asyncio.to_thread(_stop, stage.fleet)
     yield
     await asyncio.to_thread(_start, stage.fleet)

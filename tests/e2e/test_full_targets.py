@@ -140,7 +140,7 @@ async def test_a_late_reservation_does_not_overrule_anti_affinity(
 
 
 def is_full(summary: Object) -> bool:
-    """Return every unit is taken, as the target itself says."""
+    """Tell whether every unit is taken, as the target itself says."""
     free, _largest = event_handlers.read_free(summary)
     return free is not None and not free.get(UNIT)
 

@@ -82,7 +82,7 @@ async def until_run(
 
 
 async def until_it_is_another_cluster(source: Client, namespace: str) -> Object:
-    """Return the Target says so, and its node is not ready for that reason."""
+    """Wait until the Target says so, and its node is not ready for that reason."""
     other = own.is_because("OtherCluster")
     found = await kit.until_one(source, kinds.TARGETS, "bad", namespace, other)
     node = names.virtual_node(namespace, "bad")

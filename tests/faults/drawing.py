@@ -88,7 +88,7 @@ def draw(
 
 
 def _disturb(dice: random.Random, created: Action) -> list[Action]:
-    """Return pods of a Job that was just created are ended; after the step there would be none."""
+    """Have pods of a Job that was just created ended; after the step there would be none."""
     workload = created.workload
     if created.verb is not Verb.CREATE or workload is None or workload.kind is not Kind.JOB:
         return []
@@ -106,7 +106,7 @@ def _disturb(dice: random.Random, created: Action) -> list[Action]:
 
 
 def _action(dice: random.Random, wish: Wish, touched: set[str]) -> tuple[Action | None, Wish]:
-    """Return one action on what no other action of the step is about."""
+    """Draw one action on what no other action of the step is about."""
     at = round(dice.uniform(0, 8), 1)
     free = [w for name, w in sorted(wish.workloads.items()) if name not in touched]
     if dice.random() < 0.25:

@@ -26,12 +26,12 @@ RESOURCES = {
 
 
 def name_of(thing: Thing) -> str:
-    """Return the name of its object; that of a Service may not clash with Kubernetes' own."""
+    """The name of its object; that of a Service may not clash with Kubernetes' own."""
     return f"to-{thing.name}" if thing.kind is ThingKind.SERVICE else thing.name
 
 
 def build(thing: Thing) -> Object:
-    """Return the object that a user applies."""
+    """The object that a user applies."""
     labels = {MARK: "yes", LABEL: str(thing.label)}
     body: Object = {"metadata": {"name": name_of(thing), "labels": labels}}
     version = str(thing.version)
@@ -77,7 +77,7 @@ def followed_objects_have_users(snapshot: Snapshot) -> Iterator[str]:
 
 
 def used_objects_are_as_in_the_source(snapshot: Snapshot) -> Iterator[str]:
-    """Yield what pods use where they are bound is there, and says what its original says."""
+    """What pods use where they are bound is there, and says what its original says."""
     for cluster in snapshot.delegates:
         used = {ref for pod in _bound(snapshot, cluster) for ref in references.of(pod)}
         for ref in sorted(used | _services(snapshot, cluster), key=str):
@@ -107,7 +107,7 @@ def _bound(snapshot: Snapshot, cluster: str) -> list[Object]:
 
 
 def _services(snapshot: Snapshot, cluster: str) -> set[Ref]:
-    """Return those that select a proxy pod, if any pod is in that cluster."""
+    """Those that select a proxy pod, if any pod is in that cluster."""
     alive = _alive(snapshot) if _bound(snapshot, cluster) else []
     return {
         ref

@@ -34,7 +34,7 @@ def crowd(wish: Wish) -> Workload | None:
 
 
 def gather(dice: random.Random, wish: Wish) -> tuple[list[Action], Wish]:
-    """Return a crowd comes to one target, and bystanders to another."""
+    """Have a crowd come to one target, and bystanders to another."""
     frozen, other = dice.sample(TARGETS, 2)
     actions: list[Action] = []
     for target, replicas in ((frozen, CROWD), (other, BYSTANDERS)):

@@ -72,7 +72,7 @@ class History:
             self._violated("nothing is made in another cluster", text)
 
     def on_delegate(self, cluster: str, old: Object | None, new: Object | None) -> list[Suspicion]:
-        """Return a delegate was changed, or is gone; what that makes us suspect."""
+        """Take note that a delegate was changed, or is gone; return what that makes us suspect."""
         if new is None or not node_of(new) or phase(new) not in ALIVE:
             self.running.pop(objects.uid(new or old or {}), None)
             return []

@@ -118,7 +118,7 @@ def _resolved(pod: Object, variable: Object) -> str | None:
 
 
 def jobs_complete(snapshot: Snapshot) -> Iterator[str]:
-    """Yield every Job completes, and each index of it, once what disturbed it is over."""
+    """Every Job completes, and each index of it, once what disturbed it is over."""
     for workload in snapshot.wish.workloads.values():
         job = snapshot.jobs.get(objects.join_key("default", workload.name), {})
         status = objects.status(job)
@@ -136,7 +136,7 @@ def jobs_complete(snapshot: Snapshot) -> Iterator[str]:
 
 
 def disruptions_fail_no_job(snapshot: Snapshot) -> Iterator[str]:
-    """Yield a Job that ignores disruptions has not failed: its pods only ever ended by such."""
+    """A Job that ignores disruptions has not failed: its pods only ever ended by such."""
     for workload in snapshot.wish.workloads.values():
         job = snapshot.jobs.get(objects.join_key("default", workload.name), {})
         if workload.job.ignores_disruptions and failed(job):
@@ -144,11 +144,11 @@ def disruptions_fail_no_job(snapshot: Snapshot) -> Iterator[str]:
 
 
 def failed(job: Object) -> bool:
-    """Return the Job has ended, and not well."""
+    """The Job has ended, and not well."""
     return (objects.condition(job, "Failed") or {}).get("status") == "True"
 
 
 def _all(workload: Workload) -> str:
-    """Return all indexes, as the status of a Job writes them: `0-3`, `0,1`, or `0`."""
+    """All indexes, as the status of a Job writes them: `0-3`, `0,1`, or `0`."""
     last = workload.replicas - 1
     return "0" if last == 0 else ("0,1" if last == 1 else f"0-{last}")

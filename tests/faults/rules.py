@@ -26,7 +26,7 @@ from vnode.nodes import virtual
 
 
 def delegates_have_chaperons(snapshot: Snapshot) -> Iterator[str]:
-    """Yield a delegate belongs to a chaperon that is there."""
+    """A delegate belongs to a chaperon that is there."""
     for cluster, found in snapshot.delegates.items():
         uids = {objects.uid(chaperon) for chaperon in snapshot.chaperons.get(cluster, {}).values()}
         for key, pod in found.items():
@@ -35,7 +35,7 @@ def delegates_have_chaperons(snapshot: Snapshot) -> Iterator[str]:
 
 
 def chaperons_have_proxies(snapshot: Snapshot) -> Iterator[str]:
-    """Yield a chaperon's proxy is there; if it is bound, then to the chaperon's own cluster.
+    """A chaperon's proxy is there; if it is bound, then to the chaperon's own cluster.
 
     But for placeholders, which are never allowed.
     """
@@ -58,7 +58,7 @@ def is_placeholder(proxy: Object, cluster: str) -> bool:
 
 
 def bound_proxies_have_one_chaperon(snapshot: Snapshot) -> Iterator[str]:
-    """Yield a bound proxy that has not finished has its chaperon, which is allowed."""
+    """A bound proxy that has not finished has its chaperon, which is allowed."""
     for key, pod in snapshot.proxies.items():
         if not node_of(pod) or phase(pod) not in ALIVE:
             continue
@@ -84,7 +84,7 @@ def allowed_chaperons_have_delegates(snapshot: Snapshot) -> Iterator[str]:
 
 
 def nothing_stays_half_deleted(snapshot: Snapshot) -> Iterator[str]:
-    """Yield what was asked to end has ended: no finalizer waits for what will not come."""
+    """What was asked to end has ended: no finalizer waits for what will not come."""
     for key, pod in snapshot.proxies.items():
         if objects.is_terminating(pod):
             yield f"pod {key} does not end: {objects.finalizers(pod)}"
@@ -108,7 +108,7 @@ def finalizers_are_those_of_targets(snapshot: Snapshot) -> Iterator[str]:
 
 
 def nothing_is_left_where_a_target_was(snapshot: Snapshot) -> Iterator[str]:
-    """Yield a cluster that no Target leads to any more has nothing of its source."""
+    """A cluster that no Target leads to any more has nothing of its source."""
     there = {objects.name(target) for target in snapshot.targets.values()}
     for cluster in set(snapshot.delegates) - there:
         found = [*snapshot.chaperons.get(cluster, ()), *snapshot.delegates.get(cluster, ())]
@@ -118,7 +118,7 @@ def nothing_is_left_where_a_target_was(snapshot: Snapshot) -> Iterator[str]:
 
 
 def nodes_are_those_of_targets(snapshot: Snapshot) -> Iterator[str]:
-    """Yield each virtual node has its Target, each Target its node, and that is Ready."""
+    """Each virtual node has its Target, each Target its node, and that is Ready."""
     wanted = {virtual_node(objects.name(target)) for target in snapshot.targets.values()}
     found = {name: virtual.target_of(node) for name, node in snapshot.nodes.items()}
     ours = {name for name, target in found.items() if target and target.namespace == "default"}
@@ -132,7 +132,7 @@ def nodes_are_those_of_targets(snapshot: Snapshot) -> Iterator[str]:
 
 
 def what_is_wanted_runs(snapshot: Snapshot) -> Iterator[str]:
-    """Yield every pod that can run runs, as many and as new as was asked for; no others are there.
+    """Every pod that can run runs, as many and as new as was asked for; no others are there.
 
     One that is about to be replaced would be missed in the next step, as if nobody had ended it.
     """
@@ -160,7 +160,7 @@ def _can_run(snapshot: Snapshot, workload: Workload) -> bool:
 
 
 def rejected_pods_say_why(snapshot: Snapshot) -> Iterator[str]:
-    """Yield a pod that fits nowhere says so of every target."""
+    """A pod that fits nowhere says so of every target."""
     for workload in snapshot.wish.workloads.values():
         for pod in snapshot.of(workload) if workload.hopeless else ():
             condition = objects.condition(pod, "PodScheduled") or {}
@@ -172,7 +172,7 @@ def rejected_pods_say_why(snapshot: Snapshot) -> Iterator[str]:
 
 
 def statuses_agree(snapshot: Snapshot) -> Iterator[str]:
-    """Yield a proxy shows the phase of its delegate, and its address."""
+    """A proxy shows the phase of its delegate, and its address."""
     proxies = {objects.uid(pod): (key, pod) for key, pod in snapshot.proxies.items()}
     for cluster, found in snapshot.delegates.items():
         for pod in found.values():
@@ -187,7 +187,7 @@ def statuses_agree(snapshot: Snapshot) -> Iterator[str]:
 
 
 def nothing_was_ended_without_reason(snapshot: Snapshot) -> Iterator[str]:
-    """Yield a pod that nobody touched is the very same: a list that failed is not an empty one."""
+    """A pod that nobody touched is the very same: a list that failed is not an empty one."""
     present = {objects.uid(pod) for pod in snapshot.proxies.values()}
     for uid, key in snapshot.survivors.items():
         if uid not in present and uid not in snapshot.excused:
@@ -215,7 +215,7 @@ RULES: tuple[Callable[[Snapshot], Iterator[str]], ...] = (
 
 
 def violations(snapshot: Snapshot) -> list[Violation]:
-    """Return all that is wrong."""
+    """All that is wrong."""
     return [
         Violation(rule.__name__.replace("_", " "), what)
         for rule in RULES

@@ -71,7 +71,7 @@ class Inventoried:
 
     @asynccontextmanager
     async def connected(self, status: Object, **labels: str) -> AsyncIterator[Link]:
-        """Yield an agent is connected to the Target c2 by a profile with that status."""
+        """Connect an agent to the Target c2 by a profile with that status, and yield the link."""
         await inventory.installed(self.source)
         await self.add("c2", status, **labels)
         async with self.agent():
@@ -107,7 +107,7 @@ class Inventoried:
 
     @asynccontextmanager
     async def agent(self) -> AsyncIterator[TargetController]:
-        """Yield targets are led with the rights that an installed agent has."""
+        """Lead targets with the rights that an installed agent has."""
         reach, _name = kubeconfigs.read(self.kubeconfig)
         text = kubeconfigs.build(reach, await agent_token(self.source), "vnode")
         async with Client(endpoint.from_kubeconfig(text), name="c1") as agent:

@@ -79,7 +79,7 @@ async def tell(client: Client, namespace: str, name: str, **status: object) -> O
 
 
 def reports(phase: str) -> Callable[[Object], bool]:
-    """Return the chaperon says that its delegate is in that phase."""
+    """Tell whether the chaperon says that its delegate is in that phase."""
     return lambda chaperon: objects.status(chaperon).get("phase") == phase
 
 

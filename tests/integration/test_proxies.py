@@ -30,7 +30,7 @@ from vnode.targets.target_lister import TargetLister
 
 @asynccontextmanager
 async def looked_after(client: Client, namespace: str, link: Link) -> AsyncIterator[None]:
-    """Yield the pods of one namespace are, as by an agent with one target."""
+    """Reconcile the pods of one namespace as an agent with one target does."""
     proxies = Informer(
         client,
         kinds.PODS,

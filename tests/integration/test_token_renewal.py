@@ -73,7 +73,7 @@ class Renewing:
 
     @asynccontextmanager
     async def leading(self, ahead: float) -> AsyncIterator[Client]:
-        """Yield targets are led by an agent whose clock is so many seconds ahead."""
+        """Lead targets by an agent whose clock is so many seconds ahead."""
         async with await self.agent() as agent:
             clock, targets = ShiftedClock(SystemClock(), ahead), TargetLister(agent, limit=1000)
             identity, events = Identity("c1", "u"), EventRecorder(agent, "vnode")

@@ -54,7 +54,7 @@ def autoscaler(least: int, most: int, utilization: int) -> Object:
 
 
 def deployment(replicas: int) -> Object:
-    """Return each pod asks for 100m and uses 150m."""
+    """Have each pod ask for 100m and use 150m."""
     template = kit.pod(NAME, annotations={keys.ELECT: "", **USAGE})
     template["spec"]["containers"][0]["resources"]["requests"] = {"cpu": "100m", "memory": "128Mi"}
     return kit.deployment(NAME, replicas, template)

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.timeout(420)
 
 
 def deployment(replicas: int) -> Object:
-    """Return each pod asks for 100m and uses 150m."""
+    """Have each pod ask for 100m and use 150m."""
     template = kit.pod(NAME, annotations={"multicluster.admiralty.io/elect": "", **USAGE})
     template["spec"]["containers"][0]["resources"]["requests"] = {"cpu": "100m", "memory": "128Mi"}
     return kit.deployment(NAME, replicas, template)

@@ -178,7 +178,7 @@ def test_more_pods_than_a_page_takes_are_counted() -> None:
 
 
 def hostile_objects(text: str) -> ModelInputs:
-    """Return every text of a cluster that the pages show is this one."""
+    """Take this for every text of a cluster that the pages show."""
     bad = pod(text, conditions=refused(text), metadata={"namespace": text, "uid": "bad"})
     source = {"metadata": {"name": text}, "spec": {"userName": text}}
     return ModelInputs(

@@ -181,7 +181,7 @@ _getaddrinfo = socket.getaddrinfo
 
 
 def addresses_only(host: Any, *args: Any, **options: Any) -> Any:
-    """Return no name is looked up, which takes seconds."""
+    """Look no name up, which takes seconds."""
     return _getaddrinfo(host, *args, **{**options, "flags": socket.AI_NUMERICHOST})
 
 

@@ -33,7 +33,7 @@ async def world(clock: Clock) -> World:
 
 @asynccontextmanager
 async def moving(world: World, **metadata: Any) -> AsyncIterator[None]:
-    """Yield two pods run, and one of them is deleted, to be moved."""
+    """Run two pods, one of which is deleted, to be moved."""
     for name in ("web", "other"):
         pod = world.add(name, metadata=metadata or owned(), status=RUNNING)
         world.target.add(pod, **RUNNING)

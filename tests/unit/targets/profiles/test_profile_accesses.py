@@ -111,7 +111,7 @@ class Inventory:
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
-        """Yield the source serves the kind from the beginning, and has the profile c2."""
+        """Have the source serve the kind from the beginning, with the profile c2."""
         self.source.add(kinds.CRDS, CRD)
         self.add("c2")
         async with self.working():
