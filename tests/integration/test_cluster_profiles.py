@@ -7,11 +7,12 @@ from pathlib import Path
 
 import msgspec
 
-from tests import inventory
+from tests import inventory, kit
 from tests.fleets import vnode
 from tests.integration.inventoried import SOON, Inventoried, inventoried
 from vnode.api import kinds, objects
 from vnode.api.clock import SystemClock
+from vnode.runtime.links import TargetKey
 
 __all__ = ["inventoried"]
 
@@ -53,6 +54,25 @@ async def test_a_token_that_is_replaced_and_revoked_loses_nothing(inventoried: I
         await link.client.list(kinds.NAMESPACES)
         assert inventoried.link("c2") is link
         assert link.health.healthy
+
+
+async def test_a_target_takes_a_profile_of_its_own_namespace(inventoried: Inventoried) -> None:
+    source, namespace = inventoried.source, inventoried.namespace
+    await inventory.installed(source)
+    await inventoried.add_profile("c2", {"accessProviders": [inventoried.access]})
+    target = {"metadata": {"name": "own"}, "spec": {"clusterProfile": {"name": "c2"}}}
+    await source.create(kinds.TARGETS, target, namespace)
+    async with inventoried.agent():
+        await kit.until_one(
+            *(source, kinds.TARGETS, "own", namespace),
+            lambda target: inventory.reason(target) == "Connected",
+            SOON,
+        )
+        link = inventoried.links.get(TargetKey(namespace, "own").node_name)
+        assert link is not None
+        await link.client.list(kinds.POD_CHAPERONS, namespace)
+
+    await source.delete(kinds.TARGETS, "own", namespace)
 
 
 async def test_what_the_inventory_says_is_on_the_link_and_on_the_target(
