@@ -34,6 +34,13 @@ vnode uninstall --kubeconfig cluster.kubeconfig --delegates delete --crds
 kubectl --kubeconfig cluster.kubeconfig delete namespace vnode admiralty --ignore-not-found
 """
 
+# Until the API server lists them, kubectl knows no kind of CRDs that were just created.
+_SERVED = """
+until kubectl get clustersummaries,podchaperons --all-namespaces > /dev/null 2>&1; do
+  sleep 0.2
+done
+"""
+
 _INSTALLED = "vnode install --kubeconfig cluster.kubeconfig\n"
 
 
@@ -171,6 +178,7 @@ STARTING_STATES = {
     "docs/migration-from-admiralty.md": StartingState(
         _BARE
         + "helm install admiralty ./multicluster-scheduler -n admiralty --create-namespace\n"
+        + _SERVED
         + "kubectl apply -f admiralty.yaml",
         kubeconfigs={"source": "cluster3", "target": "cluster3"},
     ),
