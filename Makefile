@@ -140,7 +140,7 @@ e2e-metrics: binaries
 .PHONY: faults
 faults: binaries
 	@$(PYTHON) hack/binaries $(OF_INVENTORIES) > /dev/null
-	$(RUN) -m pytest tests/faults -n 2 --dist loadfile
+	$(RUN) -m pytest tests/faults
 
 .PHONY: random-faults
 random-faults: binaries
