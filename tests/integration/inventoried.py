@@ -36,7 +36,7 @@ from vnode.targets.profiles.config import (
 )
 from vnode.targets.target_lister import TargetLister
 
-SOON = 20.0  # seconds: a list that fails is tried again within six
+SOON = 60.0  # seconds: a list that fails is tried again within six, on a machine with time
 
 
 @dataclass

@@ -114,7 +114,10 @@ async def test_a_profile_that_changes_to_a_client_certificate_connects_anew(
     await kubeconfigs.put(token=await kubeconfigs.token(), certificate=kubeconfigs.certificate)
     async with inventoried.connected(kubeconfigs.status(key="token")) as link:
         made: asyncio.Queue[Link] = asyncio.Queue()
-        inventoried.links.subscribe(made.put_nowait, lambda _link: None)
+        inventoried.links.subscribe(
+            lambda new: made.put_nowait(new) if new.target == link.target else None,
+            lambda _link: None,
+        )
         assert await made.get() is link
         await inventoried.set_status("c2", kubeconfigs.status(key="certificate"))
         async with asyncio.timeout(SOON):
