@@ -3,6 +3,8 @@
 
 PYTHON ?= python3
 VENV = $(PYTHON) hack/venv
+# Hundreds of commands and agents are started: each would compile all of its modules first.
+unexport PYTHONDONTWRITEBYTECODE
 RUN = python=$$($(VENV)) && $$python
 
 .PHONY: help
@@ -61,7 +63,7 @@ CHECKS = unit types contracts lint
 .PHONY: test
 test: environment programs
 	@export VNODE_FAILURES=$$(mktemp -d); \
-	$(SIDE_BY_SIDE) coverage types contracts lint && $(SIDE_BY_SIDE) $(SUITES); result=$$?; \
+	$(SIDE_BY_SIDE) coverage types contracts lint collection && $(SIDE_BY_SIDE) $(SUITES); result=$$?; \
 	cat $$VNODE_FAILURES/* 2> /dev/null; rm -r $$VNODE_FAILURES; exit $$result
 
 # What failed is shown again at the end: the suites' own outputs are long.
@@ -82,7 +84,11 @@ format:
 .PHONY: types
 types:
 	$(RUN) -m mypy
-	$(RUN) -m pytest tests --collect-only -qq  # what a suite imports is there
+
+# What a suite imports is there, also what only its fixtures need.
+.PHONY: collection
+collection:
+	$(RUN) -m pytest tests --collect-only -qq
 
 .PHONY: contracts
 contracts:

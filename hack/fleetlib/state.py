@@ -103,7 +103,7 @@ def load(directory: Path) -> State:
     try:
         return decode(path(directory).read_text())
     except FileNotFoundError:
-        raise FleetError(f"no fleet in {directory}: start one with hack/fleet up") from None
+        raise _missing(directory) from None
 
 
 def save(directory: Path, state: State) -> None:
@@ -116,8 +116,15 @@ def save(directory: Path, state: State) -> None:
 @contextmanager
 def changing(directory: Path) -> Iterator[State]:
     """Read the state, let the caller change it, and write it back; one caller at a time."""
+    if not directory.is_dir():
+        raise _missing(directory)
+
     with (directory / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         state = load(directory)
         yield state
         save(directory, state)
+
+
+def _missing(directory: Path) -> FleetError:
+    return FleetError(f"no fleet in {directory}: start one with hack/fleet up")

@@ -34,6 +34,12 @@ def test_a_directory_without_a_fleet_names_the_cure(tmp_path):
     with pytest.raises(FleetError, match="hack/fleet up"):
         state.load(tmp_path)
 
+    with (
+        pytest.raises(FleetError, match="hack/fleet up"),
+        state.changing(tmp_path / "gone"),
+    ):
+        pass
+
 
 def test_unknown_clusters_and_processes_are_refused_with_the_known_ones():
     fleet = fleet_with("c1", "c2")

@@ -59,7 +59,7 @@ async def test_with_more_full_targets_than_candidates_may_stay_the_oldest_makes_
 async def test_thousands_of_pods_that_fit_nowhere_move_few_candidates(clock):
     targets = [Target(f"c{number}", clock, rejects) for number in range(5)]
     source = Source(clock, *targets)
-    count, minutes = rotation.BURST + 200, 3
+    count, minutes = rotation.BURST + 200, 1
     async with source.running():
         for number in range(count):
             source.add(f"p{number}", cpu="1")
