@@ -10,7 +10,7 @@ RUN = python=$$($(VENV)) && $$python
 .PHONY: help
 help:
 	@echo 'make demo         three clusters, pods that run in others; KEEP=1 leaves them up'
-	@echo 'make check        before each commit: lint types contracts unit, in a minute or a little more'
+	@echo 'make check        before each commit: lint types contracts unit, in about a minute'
 	@echo 'make test         all of: lint types contracts coverage integration chart e2e faults'
 	@echo '                  random-faults random-inputs demo, and as root realnode docs-test'
 	@echo '                  e2e-metrics dashboard-test;'
@@ -94,14 +94,17 @@ collection:
 contracts:
 	$(RUN) -c 'from importlinter.cli import lint_imports_command as lint; lint()'
 
+# Some tests wait, so that three processes keep two cores busy.
+SPREAD = -n 3 --dist worksteal
+
 .PHONY: unit
 unit:
-	$(RUN) -m pytest tests/unit -n 2 --hypothesis-profile quick
+	$(RUN) -m pytest tests/unit $(SPREAD) --hypothesis-profile quick
 
 # The unit tests, measured, which makes them half as fast: so only `make test` does it.
 .PHONY: coverage
 coverage:
-	$(RUN) -m pytest tests/unit -n 2 --cov --cov-report=
+	$(RUN) -m pytest tests/unit $(SPREAD) --cov --cov-report=
 
 # Pods in three simulated clusters that fail, in as many interleavings as there is time for.
 .PHONY: simulation

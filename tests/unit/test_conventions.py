@@ -8,7 +8,8 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -19,11 +20,13 @@ Counts = dict[str, int]
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def trees() -> Iterator[tuple[str, ast.Module]]:
-    """Yield the path and syntax tree of every module that is released."""
-    for package in ("scheduler_plugins", "vnode"):
-        for path in sorted((ROOT / package).rglob("*.py")):
-            yield path.relative_to(ROOT).as_posix(), ast.parse(path.read_text())
+@cache
+def trees() -> tuple[tuple[str, ast.Module], ...]:
+    """Return the path and syntax tree of every module that is released."""
+    paths = (
+        p for package in ("scheduler_plugins", "vnode") for p in (ROOT / package).rglob("*.py")
+    )
+    return tuple((p.relative_to(ROOT).as_posix(), ast.parse(p.read_text())) for p in sorted(paths))
 
 
 def class_names(tree: ast.AST) -> Iterator[str]:
@@ -31,7 +34,7 @@ def class_names(tree: ast.AST) -> Iterator[str]:
     return (node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
 
 
-def shared_names(modules: list[tuple[str, ast.Module]]) -> Counts:
+def shared_names(modules: Iterable[tuple[str, ast.Module]]) -> Counts:
     """Count the classes of each name that more than one class has."""
     counts = Counter(name for _, tree in modules for name in class_names(tree))
     return {name: count for name, count in sorted(counts.items()) if count > 1}
@@ -58,7 +61,7 @@ def other_docstrings(tree: ast.AST) -> Iterator[str]:
 
 
 def test_no_two_classes_share_a_name() -> None:
-    assert shared_names(list(trees())) == {}
+    assert shared_names(trees()) == {}
 
 
 def test_docstrings_of_functions_begin_with_a_verb() -> None:
