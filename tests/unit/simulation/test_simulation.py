@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from scheduler_plugins.placement import PlacementPolicy
 from tests.simulation import loop
@@ -23,7 +24,7 @@ from vnode.scheduling.status import SKIP
 
 ROOT = Path(__file__).parents[3]
 SHARES = 4  # so that the processes of pytest-xdist share the work
-SEEDS = 25  # in each of them
+SEEDS = 10 if settings.get_current_profile_name() == "quick" else 25  # in each of them
 
 
 @pytest.mark.parametrize("share", range(SHARES))
