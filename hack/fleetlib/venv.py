@@ -75,8 +75,14 @@ def _make(python: Path) -> None:
     _run([sys.executable, "-m", "venv", str(folder())], "is python3-venv installed?")
     requirements = [one for group in _GROUPS for one in _group(group)]
     install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    install += ["--constraint", str(CONSTRAINTS)]
-    _run([*install, "--editable", str(REPOSITORY), *requirements], "is a package index reachable?")
+    wanted = ["--editable", str(REPOSITORY), *requirements]
+    hint = "is a package index reachable?"
+    try:
+        _run([*install, "--constraint", str(CONSTRAINTS), *wanted], hint)
+    except FleetError as error:
+        # Mirrors lag behind: other versions are better than none, as long as somebody is told.
+        progress.say(f"{error}\ntaking other versions than those of {CONSTRAINTS.name} ...")
+        _run([*install, *wanted], hint)
 
 
 def _group(name: str) -> list[str]:
