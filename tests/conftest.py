@@ -23,7 +23,7 @@ settings.register_profile(
     "vnode", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
 # For `make unit`, which people wait for; `make coverage` takes all examples.
-settings.register_profile("quick", settings.get_profile("vnode"), max_examples=25)
+settings.register_profile("quick", settings.get_profile("vnode"), max_examples=15)
 settings.load_profile("vnode")
 
 
