@@ -14,7 +14,7 @@ from typing import Any, Final
 import yaml
 
 from hack.fleetlib.tools import catalogue, gobuild
-from tests import kit
+from tests import kit, rights
 from vnode.api import keys, kinds, objects
 from vnode.api.errors import AlreadyExists, NotFound
 from vnode.api.kinds import Kind
@@ -161,10 +161,4 @@ async def decide(client: Client, obj: Object) -> None:
 
 async def allow_publishing(source: Client) -> None:
     """Give the agent the right to write decisions, as an operator does."""
-    role = "vnode-published-decisions"
-    body = {
-        "metadata": {"name": role},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
-        "subjects": [{"kind": "ServiceAccount", "name": "vnode", "namespace": "vnode"}],
-    }
-    await source.create(kinds.CLUSTER_ROLE_BINDINGS, body)
+    await rights.bind(source, "vnode-published-decisions", "vnode-published-decisions")

@@ -15,6 +15,7 @@ from typing import Final
 
 import pytest
 
+from hack.fleetlib import processes
 from tests.kit import Fleet
 
 _LINES: Final = 40  # of each log
@@ -37,8 +38,7 @@ def explain(item: pytest.Item, report: pytest.TestReport) -> None:
 
 def _logs(folder: Path) -> Iterator[tuple[str, str]]:
     for log in sorted(folder.glob("*/agent*.log")):
-        lines = log.read_text(errors="replace").splitlines()
-        yield str(log.relative_to(folder)), "\n".join(lines[-_LINES:])
+        yield str(log.relative_to(folder)), processes.tail(str(log), _LINES)
 
 
 def _text(report: pytest.TestReport) -> str:

@@ -1,4 +1,4 @@
-"""Asks API servers what somebody may do, and waits until they know of rights given just now."""
+"""Gives rights on API servers, asks what somebody may do, and waits until that is known."""
 
 from __future__ import annotations
 
@@ -39,3 +39,13 @@ async def until_may(client: Client, user: str, question: str) -> None:
     async with asyncio.timeout(30):
         while not await may(client, user, question):  # noqa: ASYNC110 - no event
             await asyncio.sleep(0.05)
+
+
+async def bind(
+    client: Client, name: str, role: str, namespace: str = "vnode", account: str = "vnode"
+) -> None:
+    """Bind a ClusterRole to a service account, which is the agent's unless one is named."""
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role}
+    subjects = [{"kind": "ServiceAccount", "name": account, "namespace": namespace}]
+    body = {"metadata": {"name": name}, "roleRef": reference, "subjects": subjects}
+    await client.create(kinds.CLUSTER_ROLE_BINDINGS, body)

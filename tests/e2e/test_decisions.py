@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests import decisions, kit
+from tests import decisions, kit, rights
 from tests.decisions import OCM, decide, of_placement
 from tests.e2e.places import Policy, Rooms, deploy, policy, rooms, until_there
 from tests.e2e.test_placement import scale
@@ -28,13 +28,7 @@ ROLE = "vnode-decisions"
 @pytest.fixture
 async def decided(source: Client) -> AsyncIterator[None]:
     """The kind of decisions, and the agent's right to read them."""
-    group = "rbac.authorization.k8s.io"
-    binding = {
-        "metadata": {"name": ROLE},
-        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": ROLE},
-        "subjects": [{"kind": "ServiceAccount", "name": "vnode", "namespace": "vnode"}],
-    }
-    await source.create(kinds.CLUSTER_ROLE_BINDINGS, binding)
+    await rights.bind(source, ROLE, ROLE)
     await decisions.install(source, OCM)
     try:
         yield

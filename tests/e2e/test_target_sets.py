@@ -12,24 +12,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests import inventory, kit
+from tests import inventory, kit, rights
 from tests.kit import Fleet
 from vnode.api import keys, kinds, objects
-from vnode.api.objects import Object
 from vnode.cli import kubeconfigs
 from vnode.kube import account_tokens
 from vnode.kube.client import Client
 
 PLACES = {"east": "c2", "west": "c3"}
-BINDING: Object = {
-    "metadata": {"name": "vnode-target-sets"},
-    "roleRef": {
-        "apiGroup": "rbac.authorization.k8s.io",
-        "kind": "ClusterRole",
-        "name": "vnode-target-sets",
-    },
-    "subjects": [{"kind": "ServiceAccount", "namespace": "vnode", "name": "vnode"}],
-}
 PLUGIN = """
 import json, os, pathlib, sys
 info = json.loads(os.environ["KUBERNETES_EXEC_INFO"])
@@ -95,7 +85,7 @@ async def profiles(
         await inventory.add_profile(source, "default", name, status, env="prod", region=name)
 
     await inventory.add_profile(source, "default", "lab", {}, env="test")
-    await source.create(kinds.CLUSTER_ROLE_BINDINGS, BINDING)
+    await rights.bind(source, "vnode-target-sets", "vnode-target-sets")
     yield
     await inventory.uninstall(source)
 

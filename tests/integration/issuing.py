@@ -15,7 +15,7 @@ import pytest
 
 from tests import background, kit
 from tests.kit import Fleet
-from tests.rights import until_may
+from tests.rights import bind, until_may
 from tests.shifted_clock import ShiftedClock
 from vnode.api import kinds, objects
 from vnode.api.authors import RecordedAuthors
@@ -145,13 +145,6 @@ async def grant(
     await bind(client, name, name, namespace, account)
     user = f"system:serviceaccount:{namespace}:{account}"
     await until_may(client, user, f"get test.vnode.dev/{name}")
-
-
-async def bind(client: Client, name: str, role: str, namespace: str, account: str) -> None:
-    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role}
-    subjects = [{"kind": "ServiceAccount", "name": account, "namespace": namespace}]
-    body = {"metadata": {"name": name}, "roleRef": reference, "subjects": subjects}
-    await client.create(kinds.CLUSTER_ROLE_BINDINGS, body)
 
 
 def issued(secret: Object) -> Client:

@@ -15,9 +15,10 @@ from aiohttp import web
 
 from tests import background, kit
 from tests.fleets import SOURCE, TARGET
-from tests.integration.issuing import AUTHORS, JOBS, Issuing, bind, grant
+from tests.integration.issuing import AUTHORS, JOBS, Issuing, grant
 from tests.integration.test_webhook import own_address
 from tests.kit import Fleet
+from tests.rights import bind
 from vnode.api import kinds, objects
 from vnode.api.errors import Denied, NotFound, ServerError
 from vnode.cli import kubeconfigs, manifests
@@ -116,7 +117,7 @@ async def unled(kubelet_fleet: Fleet) -> AsyncIterator[Issuing]:
         ]
         world = Issuing(fleet, source, target, agent, remote, alice, name)
         for role in ("vnode-issuing", "vnode-issued-secrets"):
-            await bind(source, f"{name}-{role}", role, "vnode", "vnode")
+            await bind(source, f"{name}-{role}", role)
 
         await bind(target, name, "vnode-issuing-target", name, "c1")
         await grant(target, f"{name}-jobs", JOBS, name, "c1")

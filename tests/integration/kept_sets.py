@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from tests import background, inventory
+from tests import background, inventory, rights
 from tests.fleets import SOURCE
 from tests.kit import Fleet
 from vnode.api import kinds
@@ -28,19 +28,10 @@ async def keeping_sets(
     granted = await account_tokens.request(client, "vnode", "vnode", {"expirationSeconds": 600})
     reach, _name = kubeconfigs.read(fleet.kubeconfig(SOURCE))
     text = kubeconfigs.build(reach, granted.text, "vnode")
-    binding = {
-        "metadata": {"name": namespace},
-        "roleRef": {
-            "apiGroup": "rbac.authorization.k8s.io",
-            "kind": "ClusterRole",
-            "name": "vnode-target-sets",
-        },
-        "subjects": [{"kind": "ServiceAccount", "namespace": "vnode", "name": "vnode"}],
-    }
     await inventory.uninstall(client)
     await inventory.installed(client)
     try:
-        await client.create(kinds.CLUSTER_ROLE_BINDINGS, binding)
+        await rights.bind(client, namespace, "vnode-target-sets")
         async with Client(endpoint.from_kubeconfig(text), name="c1") as agent:
             lister = TargetLister(agent)
             nodes, proxies = Informer(agent, kinds.NODES), Informer(agent, kinds.PODS)
