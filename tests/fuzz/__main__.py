@@ -21,6 +21,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
+from tests.fuzz import measuring
 from tests.fuzz.driving import Run, Settings, distinct
 from tests.fuzz.shrinking import shrink
 
@@ -37,6 +38,13 @@ def main() -> int:
     parser.add_argument("--only", action="append", default=[], help="kinds of inputs")
     parser.add_argument("--inputs", default="", help="numbers of inputs, with commas")
     parser.add_argument("--go-on", action="store_true", help="also after a finding")
+    parser.add_argument(
+        "--callback-limit",
+        type=float,
+        default=measuring.LIMIT,
+        metavar="SECONDS",
+        help="CPU time that one callback may take; %(default)s",
+    )
     parser.add_argument("--keep", type=Path, help="a new folder for logs, which is kept")
     arguments = parser.parse_args()
     first, _, end = arguments.rounds.partition(":")
@@ -47,6 +55,7 @@ def main() -> int:
         tuple(arguments.only),
         tuple(int(number) for number in arguments.inputs.split(",") if number),
         arguments.go_on,
+        arguments.callback_limit,
     )
     if arguments.keep:
         arguments.keep.mkdir(parents=True)

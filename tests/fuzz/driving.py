@@ -17,6 +17,7 @@ from tests.fuzz import (
     canary,
     chaperons,
     kubeconfigs,
+    measuring,
     pod_annotations,
     reviews,
     services,
@@ -54,6 +55,7 @@ class Settings:
     only: tuple[str, ...] = ()
     inputs: tuple[int, ...] = ()
     goes_on: bool = False  # after findings
+    callback_limit: float = measuring.LIMIT  # seconds of CPU time
 
     @property
     def kinds(self) -> list[InputKind]:
@@ -77,7 +79,8 @@ class Run:
         self.shown: list[str] = []  # inputs that findings name
         self.lines: list[str] = []
         self._settings = settings
-        self._world = World(folder, random.Random(settings.seed))
+        dice = random.Random(settings.seed)
+        self._world = World(folder, dice, callback_limit=settings.callback_limit)
         self._figures = Figures()
         self._spoilers: dict[str, Spoiling] = {}
 

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Final
 
 LIMIT: Final = 0.1  # seconds of CPU time in one callback, garbage collections aside
-# With them: one of all objects takes some 80 ms where a hostile list fills the heap, and it falls
-# into whatever callback happens to make the last object.
-COLLECTING_LIMIT: Final = 0.25
+# More, with them: one of all objects takes some 80 ms where a hostile list fills the heap, and it
+# falls into whatever callback happens to make the last object.
+COLLECTING: Final = 0.15
 FIRST: Final = 0.02  # seconds, below which nothing is written down
 _LOOK: Final = 0.02  # seconds between looks at what runs
 

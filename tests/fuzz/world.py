@@ -19,7 +19,7 @@ import yaml
 
 from tests import certificates
 from tests.apiserver.server import APIServer
-from tests.fuzz import agents, typed
+from tests.fuzz import agents, measuring, typed
 from tests.fuzz.agents import AgentProcess, Finding
 from tests.fuzz.front import Front
 from tests.fuzz.players import NODE, TargetPlayers
@@ -39,7 +39,9 @@ _CLUSTERS: Final = ("source", "honest", "hostile")
 class World:
     """Everything that there is in a run."""
 
-    def __init__(self, folder: Path, dice: random.Random) -> None:
+    def __init__(
+        self, folder: Path, dice: random.Random, *, callback_limit: float = measuring.LIMIT
+    ) -> None:
         clock = SystemClock()
         self.servers = {
             name: APIServer(name, clock, seed=number) for number, name in enumerate(_CLUSTERS)
@@ -63,6 +65,7 @@ class World:
         self.wrong: list[Finding] = []  # what feeders have found
         self.reached: Counter[str] = Counter()  # how far inputs have come
         self._folder = folder
+        self._callback_limit = callback_limit
         self._network = f"127.{dice.randrange(60, 250)}.{dice.randrange(250)}"
 
     @asynccontextmanager
@@ -77,7 +80,14 @@ class World:
             for number, name in enumerate(("honest", "source")):
                 address = f"{self._network}.{number + 1}"
                 url = self.fronts[name].url
-                agent = AgentProcess(name, url, f"agent-{name}", address, self._folder)
+                agent = AgentProcess(
+                    name,
+                    url,
+                    f"agent-{name}",
+                    address,
+                    self._folder,
+                    callback_limit=self._callback_limit,
+                )
                 self.agents[name] = agent
                 stack.push_async_callback(agent.stop)
                 await agent.start()

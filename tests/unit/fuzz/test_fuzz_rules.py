@@ -127,3 +127,16 @@ def test_a_garbage_collection_is_not_the_callbacks_own_time(
     (tmp_path / "source/callbacks.json").write_text(json.dumps(line) + "\n")
     found = [finding.rule for finding in agent.findings()]
     assert ("the event loop is never blocked" in found) == is_found
+
+
+def test_a_run_beside_other_suites_allows_callbacks_more(agent, tmp_path):
+    agent.callback_limit = 0.3
+    lines = [
+        {"seconds": seconds, "collecting": 0.0, "what": "a callback", "stack": ""}
+        for seconds in (0.29, 0.31)
+    ]
+    (tmp_path / "source/callbacks.json").write_text(
+        "".join(json.dumps(each) + "\n" for each in lines)
+    )
+    (found,) = agent.findings()
+    assert "0.310 s" in found.text
