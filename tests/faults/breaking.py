@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from dataclasses import replace
 
 from tests.faults.harness import Harness
@@ -16,17 +17,17 @@ async def cause(harness: Harness, fault: Fault) -> None:
         await harness.kill(fault.where)
         await asyncio.sleep(fault.seconds)
         await harness.release(fault.where)
-        return
-
-    if fault.trouble is Trouble.STOP:
+    elif fault.trouble is Trouble.STOP:
         await harness.freeze(fault.where)
         await asyncio.sleep(fault.seconds)
         await harness.thaw(fault.where)
-        return
+    else:
+        begin(harness, fault)
+        await asyncio.sleep(fault.seconds)
+        end(harness, fault)
 
-    begin(harness, fault)
-    await asyncio.sleep(fault.seconds)
-    end(harness, fault)
+    if fault.outage:
+        harness.outages[fault.outage] = time.monotonic()
 
 
 def begin(harness: Harness, fault: Fault) -> None:

@@ -50,6 +50,7 @@ class Harness:
         self.urls = urls
         self.clients = clients
         self.held: Counter[str] = Counter()  # CLUSTER/PROCESS -> the faults that hold it down
+        self.outages: dict[str, float] = {}  # cluster -> when (monotonic) its API server was mended
         self.ends: Counter[str] = Counter()  # CLUSTER/PROCESS -> ends that no fault has caused
         self._absent: set[str] = set()  # CLUSTER/PROCESS that an administrator took away
         self._starting = asyncio.Lock()

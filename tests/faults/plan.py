@@ -226,6 +226,12 @@ class Fault:
         """Whose processes or ways it is about."""
         return frozenset(self.where.partition("/")[0].split(">"))
 
+    @property
+    def outage(self) -> str:
+        """The cluster whose API server answers nobody; "" if that of none is broken."""
+        cluster, _, process = self.where.partition("/")
+        return cluster if process == "kube-apiserver" else ""
+
     def __str__(self) -> str:
         more = f" {self.status}" if self.status else ""
         more += f" {self.amount:g}" if self.amount else ""

@@ -155,7 +155,9 @@ class Runner:
         if action.verb in ENDING:
             self._watcher.remove(action.target)
 
-        await self.actor.act(action, timed=action.timed_on in step.undisturbed)
+        target = action.timed_on
+        can_start = timing.can_start(target, self._harness.outages, time.monotonic())
+        await self.actor.act(action, timed=target in step.undisturbed and can_start)
 
     def _tell(self, step: Step, acts: list[PolicyAct], replaced: ReplaceAct | None) -> None:
         self._say(f"step {self.tally.steps}")

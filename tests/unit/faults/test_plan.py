@@ -190,6 +190,12 @@ def test_a_target_is_disturbed_by_what_breaks_of_it_or_of_the_source(
     assert Step((action,) if action else (), (fault,)).undisturbed == undisturbed
 
 
+def test_an_outage_is_one_of_an_api_server() -> None:
+    assert Fault(Trouble.STOP, "c2/kube-apiserver", 0.0, 5.0).outage == "c2"
+    assert Fault(Trouble.KILL, "c2/candidate-scheduler", 0.0, 5.0).outage == ""
+    assert Fault(Trouble.FREEZE, "c1>c2", 0.0, 5.0).outage == ""
+
+
 def test_a_start_is_timed_where_the_pod_must_start() -> None:
     assert Action(Verb.CREATE, 1.0, POD_ON_C3).timed_on == "c3"
     assert Action(Verb.CREATE, 1.0, Workload("pod-2", Kind.POD)).timed_on == ""
