@@ -37,7 +37,7 @@ class Dispatcher:
         self._clock = clock
         self._managers = FieldManagers()
         self.refused: set[tuple[str, str]] = set()  # verb and resource, for reviews of access
-        self._users: dict[str, str] = {}  # by token of a service account
+        self.users: dict[str, str] = {}  # by token
 
     def begin(self, request: Request) -> bool:
         """Do the first of the two steps that a request has; False if it has only one."""
@@ -113,8 +113,8 @@ class Dispatcher:
         user, now = account_users.user_of(request.namespace, request.name), self._clock.now()
         ends = now + timedelta(seconds=spec["expirationSeconds"])
         life = {"iat": int(now.timestamp()), "exp": int(ends.timestamp())}
-        token = jwt(iss="https://memory.invalid", sub=user, jti=len(self._users), **life)
-        self._users[token] = user
+        token = jwt(iss="https://memory.invalid", sub=user, jti=len(self.users), **life)
+        self.users[token] = user
         answer = {"token": token, "expirationTimestamp": objects.timestamp(ends)}
         return {**request.body, "spec": spec, "status": answer}
 
@@ -128,7 +128,7 @@ class Dispatcher:
         if not spec.get("token"):
             raise status.bad_request("token is required for TokenReview in authentication")
 
-        user = self._users.get(spec["token"])
+        user = self.users.get(spec["token"])
         return {"authenticated": True, "user": {"username": user}} if user else {"user": {}}
 
     def _check_bound(self, request: Request, kind: Kind, bound: Object) -> None:

@@ -48,7 +48,8 @@ class APIServer:
     """One cluster's API server; `client` gives connections to it.
 
     `latency` gives the seconds that each way of a request, and each batch of events, takes.
-    `requests` are those that arrived, in order.
+    `requests` are those that arrived, in order. A test that sets `spoil` has a hostile server: it
+    sends what that makes of an answer.
     """
 
     def __init__(
@@ -62,6 +63,8 @@ class APIServer:
         self.name = name
         self.latency = latency
         self.requests: list[Request] = []
+        self.pages: dict[str, str | VnodeError] = {}  # path -> what a node says there, by proxy
+        self.spoil: Callable[[Request, Any], Any] = lambda _request, answer: answer
         self.store = ResourceStore()
         self.faults = Faults()
         self.writer = Writer(self.store, clock, random.Random(seed))
@@ -87,6 +90,14 @@ class APIServer:
         """Have reviews of access to that resource say no; requests themselves are still allowed."""
         access = (verb, resource)
         (self._dispatcher.refused.add if refused else self._dispatcher.refused.discard)(access)
+
+    def know(self, token: str, user: str) -> None:
+        """Have reviews of that token name a user, besides tokens that were asked for."""
+        self._dispatcher.users[token] = user
+
+    def forget(self, token: str) -> None:
+        """Have reviews of that token name nobody."""
+        self._dispatcher.users.pop(token, None)
 
     # What tests do to the objects, as somebody else would, without any rule.
 
@@ -229,14 +240,17 @@ class APIServer:
         """Carry out a short request; the answer as JSON."""
         try:
             async with asyncio.timeout(TIMEOUT):
+                if page := self.pages.get(path):
+                    return _said(page)
+
                 request = parse(user, method, path, query, body, headers)
                 fault = await self._arrive(request)
                 if self._dispatcher.begin(request):  # a client that is killed here leaves it so
                     await asyncio.sleep(self.latency())
 
-                answer = msgspec.json.encode(self._dispatcher.answer(request))
+                answer = self.spoil(request, self._dispatcher.answer(request))
                 await self._leave(fault)
-                return answer
+                return msgspec.json.encode(answer)
         except TimeoutError:
             raise Unreachable(f"{self.name}: timed out") from None
         except status.StatusError as error:
@@ -318,3 +332,10 @@ class APIServer:
         for watch in self._watches:
             if watch.kind is kind:
                 watch.push(change)
+
+
+def _said(page: str | VnodeError) -> bytes:
+    if isinstance(page, VnodeError):
+        raise page
+
+    return page.encode()

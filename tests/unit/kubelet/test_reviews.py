@@ -2,136 +2,135 @@
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
 
 import pytest
 
-from vnode.api.errors import Unreachable
+from tests.apiserver.server import APIServer
+from vnode.api import kinds
 from vnode.kubelet.auth.authentication import Authenticator, UserInfo
 from vnode.kubelet.auth.authorization import Authorizer
 from vnode.kubelet.refusal import Refused
 
+pytestmark = pytest.mark.looptime
+
 ALICE = UserInfo("alice")
 
 
-class Hands:
-    """A clock that is moved by hand."""
-
-    def __init__(self) -> None:
-        self.time = 0.0
-
-    def monotonic(self) -> float:
-        return self.time
+@pytest.fixture
+async def server(clock):
+    """The API server, which knows the token `x`."""
+    server = APIServer("local", clock)
+    server.know("x", "alice")
+    return server
 
 
-class Reviewer:
-    """An API server that answers reviews as told, and counts them."""
+@pytest.fixture
+def authenticator(server, clock):
+    return Authenticator(server.client(), clock)
 
-    name = "local"
 
-    def __init__(self, *, good: bool = True) -> None:
-        self.good = good
-        self.away = False
-        self.asked: list[dict[str, Any]] = []
+@pytest.fixture
+def authorizer(server, clock):
+    return Authorizer(server.client(), clock)
 
-    async def create(self, _kind: object, body: dict[str, Any]) -> dict[str, Any]:
-        self.asked.append(body["spec"])
-        if self.away:
-            raise Unreachable("local", "away")
 
-        user = {"username": "alice"}
-        return {"status": {"authenticated": self.good, "user": user, "allowed": self.good}}
+def tokens(server):
+    """List the tokens of which the API server was asked."""
+    return [each.body["spec"]["token"] for each in server.received("create", kinds.TOKEN_REVIEWS)]
+
+
+def rights(server):
+    """List the rights of which the API server was asked."""
+    reviews = server.received("create", kinds.SUBJECT_ACCESS_REVIEWS)
+    return [each.body["spec"]["resourceAttributes"] for each in reviews]
+
+
+def refuse(server, verb, *subresources):
+    for subresource in subresources:
+        server.refuse(verb, f"nodes/{subresource}")
 
 
 @pytest.mark.parametrize("good", [True, False])
-async def test_a_token_is_reviewed_every_two_minutes(good: bool):
-    server, clock = Reviewer(good=good), Hands()
-    authenticator = Authenticator(server, clock)
-
-    async def known() -> bool:
+async def test_a_token_is_reviewed_every_two_minutes(server, authenticator, good):
+    async def is_known():
         return await authenticator.authenticate(None, "Bearer x") is not None
 
-    assert [await known(), await known()] == [good, good]
-    clock.time = 119.9
-    assert await known() is good
-    assert len(server.asked) == 1
+    def judge(good):
+        server.know("x", "alice") if good else server.forget("x")
 
-    clock.time = 120.1
-    server.good = not good
-    assert await known() is not good
-    assert server.asked == [{"token": "x"}, {"token": "x"}]
+    judge(good)
+    assert [await is_known(), await is_known()] == [good, good]
+    await asyncio.sleep(119.9)
+    judge(not good)
+    assert await is_known() is good
+    assert tokens(server) == ["x"]
+
+    await asyncio.sleep(0.2)
+    assert await is_known() is not good
+    assert tokens(server) == ["x", "x"]
 
 
-async def test_each_token_is_reviewed_for_itself():
-    server = Reviewer()
-    authenticator = Authenticator(server, Hands())
-
+async def test_each_token_is_reviewed_for_itself(server, authenticator):
     for token in ("x", "y", "x"):
         await authenticator.authenticate(None, f"Bearer {token}")
 
-    assert server.asked == [{"token": "x"}, {"token": "y"}]
+    assert tokens(server) == ["x", "y"]
 
 
-async def test_a_token_that_could_not_be_reviewed_is_refused_and_asked_about_again():
-    server = Reviewer()
-    authenticator = Authenticator(server, Hands())
-    server.away = True
+async def test_a_token_that_could_not_be_reviewed_is_refused_and_asked_about_again(
+    server, authenticator
+):
+    server.stop()
     assert await authenticator.authenticate(None, "Bearer x") is None
 
-    server.away = False
+    server.start()
     assert await authenticator.authenticate(None, "Bearer x") is not None
 
 
-async def test_a_right_is_asked_about_every_five_minutes():
-    server, clock = Reviewer(), Hands()
-    authorizer = Authorizer(server, clock)
-    for moment, asked in ((0, 1), (299.9, 1), (300.1, 2)):
-        clock.time = moment
+async def test_a_right_is_asked_about_every_five_minutes(server, authorizer):
+    for seconds, asked in ((0, 1), (299.9, 1), (0.2, 2)):
+        await asyncio.sleep(seconds)
         await authorizer.authorize(ALICE, "n", "GET", "/containerLogs/a/b/c")
-        assert len(server.asked) == asked
+        assert len(rights(server)) == asked
 
 
-async def test_a_right_that_was_denied_is_asked_about_every_thirty_seconds():
-    server, clock = Reviewer(good=False), Hands()
-    authorizer = Authorizer(server, clock)
-    for moment, asked in ((0, 1), (29.9, 1), (30.1, 2)):
-        clock.time = moment
+async def test_a_right_that_was_denied_is_asked_about_every_thirty_seconds(server, authorizer):
+    refuse(server, "get", "proxy")
+    for seconds, asked in ((0, 1), (29.9, 1), (0.2, 2)):
+        await asyncio.sleep(seconds)
         with pytest.raises(Refused) as refused:
             await authorizer.authorize(ALICE, "n", "GET", "/containerLogs/a/b/c")
 
         assert refused.value.status == 403
-        assert len(server.asked) == asked
+        assert len(rights(server)) == asked
 
 
-async def test_the_finest_right_is_asked_about_first():
-    server = Reviewer(good=False)
+async def test_the_finest_right_is_asked_about_first(server, authorizer):
+    refuse(server, "get", "pods", "proxy")
     with pytest.raises(Refused):
-        await Authorizer(server, Hands()).authorize(ALICE, "n", "GET", "/pods")
+        await authorizer.authorize(ALICE, "n", "GET", "/pods")
 
-    attributes = [asked["resourceAttributes"] for asked in server.asked]
-    assert [one["subresource"] for one in attributes] == ["pods", "proxy"]
-    assert {(one["resource"], one["name"], one["verb"]) for one in attributes} == {
+    assert [one["subresource"] for one in rights(server)] == ["pods", "proxy"]
+    assert {(one["resource"], one["name"], one["verb"]) for one in rights(server)} == {
         ("nodes", "n", "get")
     }
 
 
-async def test_a_right_to_read_opens_no_exec_by_websocket():
-    server = Reviewer(good=False)
+async def test_a_right_to_read_opens_no_exec_by_websocket(server, authorizer):
+    refuse(server, "create", "proxy")
     with pytest.raises(Refused, match="verb=create"):
-        await Authorizer(server, Hands()).authorize(ALICE, "n", "GET", "/exec/a/b/c")
+        await authorizer.authorize(ALICE, "n", "GET", "/exec/a/b/c")
 
-    [asked] = server.asked
-    assert asked["resourceAttributes"]["verb"] == "create"
-    assert asked["resourceAttributes"]["subresource"] == "proxy"
+    [asked] = rights(server)
+    assert (asked["verb"], asked["subresource"]) == ("create", "proxy")
 
 
-async def test_a_right_that_cannot_be_found_out_is_an_error_and_not_kept():
-    server = Reviewer()
-    authorizer = Authorizer(server, Hands())
-    server.away = True
+async def test_a_right_that_cannot_be_found_out_is_an_error_and_not_kept(server, authorizer):
+    server.stop()
     with pytest.raises(Refused) as refused:
         await authorizer.authorize(ALICE, "n", "GET", "/configz")
 
     assert refused.value.status == 500
-    server.away = False
+    server.start()
     await authorizer.authorize(ALICE, "n", "GET", "/configz")

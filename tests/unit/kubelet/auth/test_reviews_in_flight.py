@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.apiserver.server import APIServer
 from vnode.api.clock import Clock
 from vnode.kubelet.auth import authentication
 from vnode.kubelet.auth.authentication import Authenticator, UserInfo
@@ -18,22 +19,37 @@ from vnode.kubelet.auth.reviews_in_flight import OF_ALL, OF_ONE
 pytestmark = pytest.mark.looptime
 
 
-class SlowReviewer:
-    """An API server that takes a tenth of a second for a review; knows the token `good`."""
+class SlowServer(APIServer):
+    """Takes a tenth of a second for a review, and counts those under way; knows a token `good`."""
 
-    name = "local"
+    def __init__(self, clock: Clock) -> None:
+        super().__init__("local", clock, latency=lambda: 0.05)
+        self.know("good", "a")
+        self.running = self.most = 0
 
-    def __init__(self) -> None:
-        self.asked = self.running = self.most = 0
-
-    async def create(self, _kind: object, body: dict[str, Any]) -> dict[str, Any]:
-        self.asked += 1
+    async def exchange(self, *request: Any) -> bytes:
+        """Carry out a review."""
         self.running += 1
         self.most = max(self.most, self.running)
-        await asyncio.sleep(0.1)
-        self.running -= 1
-        good = body["spec"].get("token", "good") == "good"
-        return {"status": {"authenticated": good, "allowed": good, "user": {"username": "a"}}}
+        try:
+            return await super().exchange(*request)
+        finally:
+            self.running -= 1
+
+
+@pytest.fixture
+async def server(clock: Clock) -> SlowServer:
+    return SlowServer(clock)
+
+
+@pytest.fixture
+def authenticator(server: SlowServer, clock: Clock) -> Authenticator:
+    return Authenticator(server.client(), clock)
+
+
+@pytest.fixture
+def authorizer(server: SlowServer, clock: Clock) -> Authorizer:
+    return Authorizer(server.client(), clock)
 
 
 def request(token: str) -> Any:
@@ -57,10 +73,9 @@ async def end(tasks: list[asyncio.Task[Any]]) -> None:
     await asyncio.wait(tasks)
 
 
-async def test_a_flood_at_one_node_keeps_no_caller_of_another_one_waiting(clock: Clock) -> None:
-    server = SlowReviewer()
-    authenticator = Authenticator(server, clock)  # type: ignore[arg-type]
-    authorizer = Authorizer(server, clock)  # type: ignore[arg-type]
+async def test_a_flood_at_one_node_keeps_no_caller_of_another_one_waiting(
+    server: SlowServer, authenticator: Authenticator, authorizer: Authorizer, clock: Clock
+) -> None:
     gate = Gate(lambda: (), authenticator, authorizer, clock)
     flooding = [
         asyncio.create_task(gate.check("loud", request(f"made up {number}")))
@@ -74,10 +89,9 @@ async def test_a_flood_at_one_node_keeps_no_caller_of_another_one_waiting(clock:
     await end(flooding)
 
 
-async def test_a_flood_of_tokens_keeps_no_caller_with_a_certificate_waiting(clock: Clock) -> None:
-    server = SlowReviewer()
-    authenticator = Authenticator(server, clock)  # type: ignore[arg-type]
-    authorizer = Authorizer(server, clock)  # type: ignore[arg-type]
+async def test_a_flood_of_tokens_keeps_no_caller_with_a_certificate_waiting(
+    authenticator: Authenticator, authorizer: Authorizer
+) -> None:
     flooding = flood(authenticator, "n")
     await asyncio.sleep(0.05)
     async with asyncio.timeout(0.11):
@@ -87,11 +101,8 @@ async def test_a_flood_of_tokens_keeps_no_caller_with_a_certificate_waiting(cloc
 
 
 async def test_rights_asked_about_at_one_node_keep_no_caller_of_another_one_waiting(
-    clock: Clock,
+    authorizer: Authorizer,
 ) -> None:
-    server = SlowReviewer()
-    authorizer = Authorizer(server, clock)  # type: ignore[arg-type]
-
     async def ask(user: str, node: str) -> None:
         await authorizer.authorize(UserInfo(user), node, "GET", "/containerLogs/a/b/c")
 
@@ -103,35 +114,34 @@ async def test_rights_asked_about_at_one_node_keep_no_caller_of_another_one_wait
     await end(flooding)
 
 
-async def test_floods_at_many_nodes_leave_connections_for_the_agent(clock: Clock) -> None:
-    server = SlowReviewer()
-    authenticator = Authenticator(server, clock)  # type: ignore[arg-type]
+async def test_floods_at_many_nodes_leave_connections_for_the_agent(
+    server: SlowServer, authenticator: Authenticator
+) -> None:
     flooding = [task for n in range(20) for task in flood(authenticator, f"n{n}", 50)]
     await asyncio.sleep(1)
     assert server.most == OF_ALL
     await end(flooding)
 
 
-async def test_a_token_that_many_show_at_once_is_reviewed_at_most_a_few_times(clock: Clock) -> None:
-    server = SlowReviewer()
-    authenticator = Authenticator(server, clock)  # type: ignore[arg-type]
+async def test_a_token_that_many_show_at_once_is_reviewed_at_most_a_few_times(
+    server: SlowServer, authenticator: Authenticator
+) -> None:
     for token, user in (("good", UserInfo("a", ("system:authenticated",))), ("bad", None)):
-        server.asked = 0
+        server.requests.clear()
         callers = [authenticator.authenticate(None, f"Bearer {token}", "n") for _ in range(100)]
         assert await asyncio.gather(*callers) == [user] * 100
-        assert server.asked <= OF_ONE
+        assert len(server.requests) <= OF_ONE
 
 
 async def test_tokens_that_are_made_up_do_not_push_out_good_ones(
-    clock: Clock, monkeypatch: pytest.MonkeyPatch
+    server: SlowServer, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(authentication, "_LIMIT", 10)
-    server = SlowReviewer()
-    authenticator = Authenticator(server, clock)  # type: ignore[arg-type]
+    authenticator = Authenticator(server.client(), clock)
     await authenticator.authenticate(None, "Bearer good", "n")
     await asyncio.gather(*flood(authenticator, "n", 50))
-    server.asked = 0
+    server.requests.clear()
     assert await authenticator.authenticate(None, "Bearer good", "n")
-    assert server.asked == 0
+    assert server.requests == []
     assert await authenticator.authenticate(None, "Bearer n-0", "n") is None
-    assert server.asked == 1
+    assert len(server.requests) == 1

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import timedelta
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from vnode.api import keys, objects
+from tests.apiserver import links
+from tests.apiserver.server import APIServer
+from vnode.api import keys, kinds, names, objects
+from vnode.api.clock import Clock
+from vnode.api.identity import Identity
 from vnode.kubelet.delegates import ServedNode
 from vnode.kubelet.usage import collector, exposition, summary
 from vnode.kubelet.usage.collector import Collector, UsageReport
 from vnode.kubelet.usage.findings import Findings, PodReading
 from vnode.kubelet.usage.points import Rate, Total
+from vnode.runtime.links import Links, TargetKey
 
 START = 1_767_225_600.0  # 2026-01-01T00:00:00Z
-KEY = ("default", "web-x")
+KEY = ("default", names.chaperon("web", "u1"))
+US = Identity("c1", "us")
 
 
 def pod(
@@ -154,97 +161,88 @@ def test_the_summary_refers_to_the_proxy_pod():
     assert container["cpu"]["usageNanoCores"] == 500_000_000
 
 
-class Counting:
-    """A target whose metrics API counts how often it is asked."""
+class Target:
+    """A target with a metrics API, which takes half a second for each answer."""
 
-    def __init__(self, clock) -> None:
-        self.looks = 0
-        self.selectors: set[str] = set()
+    def __init__(self, clock: Clock) -> None:
+        self.server = APIServer("c2", clock, latency=lambda: 0.25)
+        self.server.refuse("get", "nodes/proxy")
         self._clock = clock
+        self._link = links.link_to(self.server, TargetKey("default", "c2"), US, clock)
 
-    async def create(self, kind, body):
-        return {"status": {"allowed": False}}
+    @property
+    def looks(self) -> int:
+        return self.server.count("list", kinds.POD_METRICS)
 
-    async def list(self, kind, namespace=None, *, label_selector=""):
-        if kind.kind == "PodMetrics":
-            self.looks += 1
-            self.selectors.add(label_selector)
+    @asynccontextmanager
+    async def collecting(self, *pods: dict[str, Any]) -> AsyncIterator[Collector]:
+        """Collect for a node with these pods, of which the target runs the one with the UID u1."""
+        labels = {keys.PARENT_CLUSTER_NAME: "c1", keys.PARENT_UID: "u1"}
+        annotations = {
+            keys.PARENT_NAME: "web",
+            keys.PARENT_NAMESPACE: "default",
+            keys.PARENT_CLUSTER_UID: US.uid,
+            keys.TARGET: str(self._link.target),
+        }
+        metadata = {"name": KEY[1], "labels": labels, "annotations": annotations}
+        self.server.add(kinds.POD_CHAPERONS, {"metadata": metadata})
+        node, connected = self._link.node_name, Links()
+        connected.add(self._link)
 
-        await asyncio.sleep(0.5)
-        return []
+        async def nobody(*_names: str) -> None:
+            return None
+
+        async with links.connected(self._link):
+            served = ServedNode(node, connected, nobody, lambda _node: list(pods))
+            yield Collector(served, self._clock)
 
 
-def collecting(target: Counting, clock, *pods: dict[str, Any]) -> Collector:
-    """A collector of a node with these pods, of which the target runs the one with the UID u1."""
-    labels = {keys.PARENT_CLUSTER_NAME: "c1"}
-    chaperon = {"metadata": {"name": "web-x", "namespace": "default", "labels": labels}}
-    link = SimpleNamespace(
-        client=target,
-        target=SimpleNamespace(namespace="default"),
-        candidate=lambda _key, uid: chaperon if uid == "u1" else None,
-    )
-    links: Any = {"v": link}
-
-    async def nobody(*_names: str) -> None:
-        return None
-
-    return Collector(ServedNode("v", links, nobody, lambda _node: list(pods)), clock)
+@pytest.fixture
+async def target(clock: Clock) -> Target:
+    return Target(clock)
 
 
 @pytest.mark.looptime
-async def test_many_scrapers_make_one_look(clock):
-    target = Counting(clock)
-    one = collecting(target, clock, pod(), pod("u2", name="lonely"))
+async def test_many_scrapers_make_one_look(target: Target):
+    async with target.collecting(pod(), pod("u2", name="lonely")) as collected:
+        await asyncio.gather(*(collected.report() for _ in range(20)))
+        [request] = target.server.received("list", kinds.POD_METRICS)
+        assert request.query["labelSelector"] == f"{keys.PARENT_CLUSTER_NAME}=c1"
 
-    await asyncio.gather(*(one.report() for _ in range(20)))
-    assert target.looks == 1
-    assert target.selectors == {f"{keys.PARENT_CLUSTER_NAME}=c1"}
-
-    await asyncio.sleep(collector.SHARED)
-    await one.report()
-    assert target.looks == 2
+        await asyncio.sleep(collector.SHARED)
+        await collected.report()
+        assert target.looks == 2
 
 
 @pytest.mark.looptime
 @pytest.mark.parametrize(("ago", "looks"), [(1, 2), (collector.STARTING + 1, 1)])
 async def test_a_container_without_a_value_is_looked_for_sooner_if_it_has_just_started(
-    clock, ago, looks
+    clock: Clock, target: Target, ago, looks
 ):
     started = objects.timestamp(clock.now() - timedelta(seconds=ago))
-    target = Counting(clock)
-    one = collecting(target, clock, pod(started=started))
-    for wait in (0.0, collector.SHARED_WHILE_STARTING / 2, collector.SHARED_WHILE_STARTING):
-        await asyncio.sleep(wait)
-        await one.report()
+    async with target.collecting(pod(started=started)) as collected:
+        for wait in (0.0, collector.SHARED_WHILE_STARTING / 2, collector.SHARED_WHILE_STARTING):
+            await asyncio.sleep(wait)
+            await collected.report()
 
     assert target.looks == looks
 
 
 @pytest.mark.looptime
-async def test_a_container_that_has_a_value_is_not_looked_for_sooner(clock):
-    class Telling(Counting):
-        async def list(self, kind, namespace=None, *, label_selector=""):
-            await super().list(kind, namespace, label_selector=label_selector)
-            if kind.kind != "PodMetrics":
-                return []
-
-            usage = {"cpu": "1", "memory": "1Mi"}
-            moment = objects.timestamp(clock.now())
-            names = {"name": KEY[1], "namespace": KEY[0]}
-            containers = [{"name": "main", "usage": usage}]
-            return [
-                {
-                    "metadata": names,
-                    "timestamp": moment,
-                    "window": "1s",
-                    "containers": containers,
-                }
-            ]
-
-    target = Telling(clock)
+async def test_a_container_that_has_a_value_is_not_looked_for_sooner(clock: Clock, target: Target):
+    usage = {"cpu": "1", "memory": "1Mi"}
+    metadata = {"name": KEY[1], "labels": {keys.PARENT_CLUSTER_NAME: "c1"}}
+    measured = {
+        "metadata": metadata,
+        "timestamp": objects.timestamp(clock.now()),
+        "window": "1s",
+        "containers": [{"name": "main", "usage": usage}],
+    }
+    target.server.add(kinds.POD_METRICS, measured)
     started = objects.timestamp(clock.now() - timedelta(seconds=5))
-    one = collecting(target, clock, pod(started=started))
-    assert (await one.report()).pods
-    await asyncio.sleep(collector.SHARED_WHILE_STARTING * 2)
-    await one.report()
+    async with target.collecting(pod(started=started)) as collected:
+        assert (await collected.report()).pods
+        await asyncio.sleep(collector.SHARED_WHILE_STARTING * 2)
+        await collected.report()
+
     assert target.looks == 1

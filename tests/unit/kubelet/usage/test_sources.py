@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any
 
 import msgspec
 import pytest
 
+from tests.apiserver.requests import Request
+from tests.apiserver.server import APIServer
+from vnode.api import kinds
+from vnode.api.clock import Clock
 from vnode.api.errors import Denied, NotFound, ServerError, VnodeError
+from vnode.api.kinds import Kind
 from vnode.kubelet.usage import kubelets, metrics_api
 from vnode.kubelet.usage.findings import Findings
 from vnode.kubelet.usage.points import Rate, Total
@@ -32,41 +38,13 @@ some_other_family{x="y"} 1
 """.replace("POD", 'namespace="default",pod="web-x"')
 
 
-class Target:
-    """An API server that answers from a table: (kind, namespace) -> items, or an error."""
-
-    def __init__(self, answers: dict[tuple[str, str | None], Any], *, proxy: bool = False) -> None:
-        self.answers = answers
-        self.proxy = proxy
-        self.asked: list[tuple[str, str | None]] = []
-        self.texts: dict[str, str | VnodeError] = {}
-
-    async def create(self, kind, body):
-        return {"status": {"allowed": self.proxy}}
-
-    async def list(self, kind, namespace=None, *, label_selector=""):
-        self.asked.append((kind.kind, namespace))
-        answer = self.answers.get((kind.kind, namespace), NotFound(404, "NotFound", "no such API"))
-        if isinstance(answer, VnodeError):
-            raise answer
-
-        return answer
-
-    async def text(self, path, *, limit):
-        answer = self.texts[path]
-        if isinstance(answer, VnodeError):
-            raise answer
-
-        return answer
-
-
 DENIED = Denied(403, "Forbidden", "no")
 
 
 def metrics(name: str, namespace: str = "default", **changes: Any) -> dict[str, Any]:
     usage = {"cpu": "250m", "memory": "64Mi"}
     return {
-        "metadata": {"name": name, "namespace": namespace},
+        "metadata": {"name": name, "namespace": namespace, "labels": {"a": "b"}},
         "timestamp": AT,
         "window": "10.5s",
         "containers": [{"name": "main", "usage": usage}],
@@ -74,8 +52,59 @@ def metrics(name: str, namespace: str = "default", **changes: Any) -> dict[str, 
     }
 
 
-async def read(target: Target, clock, *, everywhere: bool, wanted=(POD,)) -> Findings:
-    return await TargetReader(clock).read(target, wanted, "a=b", everywhere=everywhere)
+class Target:
+    """A target with the metrics API, which tells us of pods in all namespaces, and of no node."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.server = APIServer("c2", clock)
+        self.reader = TargetReader(clock)
+        self.refuse_kubelets()
+        self.refuse(kinds.NODE_METRICS)
+
+    def measure(self, *pods: dict[str, Any]) -> None:
+        """Have the metrics API tell of these pods."""
+        for each in pods:
+            self.server.add(kinds.POD_METRICS, each)
+
+    def refuse(
+        self, kind: Kind, error: VnodeError = DENIED, *, where: Container[str] | None = None
+    ) -> None:
+        """Refuse lists of all namespaces (""), or of those alone."""
+        self.server.fail(
+            error,
+            verb="list",
+            kind=kind,
+            when=lambda request: where is None or request.namespace in where,
+            times=None,
+        )
+
+    def refuse_kubelets(self, *, refused: bool = True) -> None:
+        """Have reviews say that we may not read kubelets, or that we may."""
+        self.server.refuse("get", "nodes/proxy", refused=refused)
+
+    def tell(self, kind: Kind, *items: Any) -> None:
+        """Answer lists of a kind with these items, whatever they are."""
+        before = self.server.spoil
+
+        def spoil(request: Request, answer: Any) -> Any:
+            if (request.verb, request.kind) == ("list", kind):
+                return {**answer, "items": items}
+
+            return before(request, answer)
+
+        self.server.spoil = spoil
+
+    @property
+    def lists(self) -> list[tuple[Kind | None, str]]:
+        return [(each.kind, each.namespace) for each in self.server.received("list")]
+
+    async def read(self, *, everywhere: bool, wanted=(POD,)) -> Findings:
+        return await self.reader.read(self.server.client(), wanted, "a=b", everywhere=everywhere)
+
+
+@pytest.fixture
+async def target(clock) -> Target:
+    return Target(clock)
 
 
 @pytest.mark.parametrize(
@@ -112,11 +141,11 @@ def test_a_usage_has_the_time_and_window_of_its_object():
         metrics("a", containers=[{"name": "main", "usage": {"cpu": "-1", "memory": "1"}}]),
     ],
 )
-async def test_what_no_machine_uses_is_left_out(clock, odd: Any):
-    items = [odd, metrics("web-x")]
-    target = Target({("PodMetrics", "default"): items, ("NodeMetrics", None): items})
+async def test_what_no_machine_uses_is_left_out(target, odd: Any):
+    target.tell(kinds.POD_METRICS, odd, metrics("web-x"))
+    target.tell(kinds.NODE_METRICS, odd, metrics("web-x"))
 
-    assert set((await read(target, clock, everywhere=False)).pods) == {POD}
+    assert set((await target.read(everywhere=False)).pods) == {POD}
 
 
 @pytest.mark.parametrize("odd", ["+Inf", "NaN", "-1", "1e300"])
@@ -128,69 +157,65 @@ async def test_what_no_kubelet_counts_is_left_out(odd: str):
     assert set(found.pods) == {POD}
 
 
-async def test_one_bad_pod_does_not_spoil_the_others(clock):
+async def test_one_bad_pod_does_not_spoil_the_others(target):
     bad = metrics("bad", timestamp="yesterday")
-    target = Target(
-        {("PodMetrics", "default"): [bad, metrics("web-x"), metrics("n", containers=[])]}
-    )
+    target.measure(bad, metrics("web-x"), metrics("n", containers=[]))
 
-    found = await read(target, clock, everywhere=False)
+    found = await target.read(everywhere=False)
 
     assert set(found.pods) == {POD}
     assert any("yesterday" in problem for problem in found.problems)
 
 
-async def test_a_source_of_one_namespace_reads_pods_there_and_no_nodes(clock):
-    target = Target({("PodMetrics", "default"): [metrics("web-x")], ("NodeMetrics", None): DENIED})
+async def test_a_source_of_one_namespace_reads_pods_there_and_no_nodes(target):
+    target.measure(metrics("web-x"))
 
-    found = await read(target, clock, everywhere=False)
+    found = await target.read(everywhere=False)
 
     assert found.pods[POD].containers["main"].cores == 0.25
     assert found.nodes is None
     assert found.problems == []
 
 
-async def test_without_a_right_to_all_pods_each_namespace_is_asked(clock):
-    answers = {("PodMetrics", None): DENIED, ("PodMetrics", "default"): [metrics("web-x")]}
-    target = Target({**answers, ("NodeMetrics", None): DENIED})
-    reader = TargetReader(clock)
+async def test_without_a_right_to_all_pods_each_namespace_is_asked(target):
+    target.measure(metrics("web-x"), metrics("other", namespace="unasked"))
+    target.refuse(kinds.POD_METRICS, where=[""])
 
-    first = await reader.read(target, [POD], "", everywhere=True)
-    target.asked.clear()
-    second = await reader.read(target, [POD], "", everywhere=True)
+    first = await target.read(everywhere=True)
+    target.server.requests.clear()
+    second = await target.read(everywhere=True)
 
     assert set(first.pods) == set(second.pods) == {POD}
-    assert target.asked == [("PodMetrics", "default")]  # what was refused is not asked again
+    assert target.lists == [(kinds.POD_METRICS, "default")]  # what was refused is not asked again
 
 
-async def test_one_namespace_that_is_refused_does_not_spoil_the_others(clock):
-    target = Target(
-        {
-            ("PodMetrics", "default"): [metrics("web-x")],
-            ("PodMetrics", "closed"): DENIED,
-            ("NodeMetrics", None): DENIED,
-        }
-    )
+async def test_one_namespace_that_is_refused_does_not_spoil_the_others(target):
+    target.measure(metrics("web-x"))
+    target.refuse(kinds.POD_METRICS, where=["closed"])
 
-    found = await read(target, clock, everywhere=False, wanted=[POD, ("closed", "y")])
+    found = await target.read(everywhere=False, wanted=[POD, ("closed", "y")])
 
     assert set(found.pods) == {POD}
     assert any("closed" in problem for problem in found.problems)
 
 
-async def test_a_target_without_a_metrics_api_is_a_problem_and_no_error(clock):
-    found = await read(Target({}), clock, everywhere=True)
+async def test_a_target_without_a_metrics_api_is_a_problem_and_no_error(target):
+    target.refuse(kinds.POD_METRICS, NotFound(404, "NotFound", "no such API"))
+
+    found = await target.read(everywhere=True)
 
     assert (found.pods, found.nodes) == ({}, None)
     assert any("no such API" in problem for problem in found.problems)
 
 
 async def test_all_nodes_are_read_where_that_is_allowed(clock):
+    target = Target(clock)
+    target.server.faults.clear()
     node = {"metadata": {"name": "n"}, "timestamp": AT, "window": "10s"}
     usage = {"cpu": "2", "memory": "1Gi"}
-    target = Target({("NodeMetrics", None): [{**node, "usage": usage}, {"metadata": {}}]})
+    target.tell(kinds.NODE_METRICS, {**node, "usage": usage}, {"metadata": {}})
 
-    found = await read(target, clock, everywhere=True, wanted=())
+    found = await target.read(everywhere=True, wanted=())
 
     assert found.nodes == {"n": Rate(AT_UNIX, 10.0, 2.0, 2**30)}
     assert len(found.problems) == 1
@@ -214,37 +239,31 @@ async def test_a_line_that_cannot_be_read_is_left_out():
     assert any("a line cannot be read" in problem for problem in found.problems)
 
 
-async def test_kubelets_are_asked_where_that_is_allowed_and_one_may_fail(clock):
+async def test_kubelets_are_asked_where_that_is_allowed_and_one_may_fail(target):
     annotation = {"metrics.k8s.io/resource-metrics-path": "/metrics/nodes/good/metrics/resource"}
     odd = {"metrics.k8s.io/resource-metrics-path": "/../../secrets"}
-    nodes = [
-        {"metadata": {"name": "good", "annotations": annotation}},
-        {"metadata": {"name": "bad", "annotations": odd}},
-    ]
-    target = Target({("Node", None): nodes}, proxy=True)
-    target.texts = {
+    target.refuse_kubelets(refused=False)
+    target.server.add(kinds.NODES, {"metadata": {"name": "good", "annotations": annotation}})
+    target.server.add(kinds.NODES, {"metadata": {"name": "bad", "annotations": odd}})
+    target.server.pages = {
         "/api/v1/nodes/good/proxy/metrics/nodes/good/metrics/resource": TEXT,
         "/api/v1/nodes/bad/proxy/metrics/resource": ServerError(503, "", "gone fishing"),
     }
 
-    found = await read(target, clock, everywhere=False)
+    found = await target.read(everywhere=False)
 
     assert set(found.pods) == {POD}
     assert set(found.nodes or {}) == {"good"}
     assert any("gone fishing" in problem for problem in found.problems)
-    assert target.asked == [("Node", None)]
+    assert target.lists == [(kinds.NODES, "")]
 
 
-async def test_the_metrics_api_stands_in_for_kubelets_that_do_not_answer(clock):
-    target = Target(
-        {
-            ("Node", None): [{"metadata": {"name": "bad"}}],
-            ("PodMetrics", "default"): [metrics("web-x")],
-        },
-        proxy=True,
-    )
-    target.texts = {"/api/v1/nodes/bad/proxy/metrics/resource": ServerError(503, "", "gone")}
+async def test_the_metrics_api_stands_in_for_kubelets_that_do_not_answer(target):
+    target.refuse_kubelets(refused=False)
+    target.server.add(kinds.NODES, {"metadata": {"name": "bad"}})
+    target.measure(metrics("web-x"))
+    target.server.pages = {"/api/v1/nodes/bad/proxy/metrics/resource": ServerError(503, "", "gone")}
 
-    found = await read(target, clock, everywhere=False)
+    found = await target.read(everywhere=False)
 
     assert found.pods[POD].containers["main"].cores == 0.25
