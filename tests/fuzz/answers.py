@@ -13,7 +13,7 @@ from tests.fuzz.world import World
 
 def _begin(world: World) -> Spoiler:
     spoiler = Spoiler(world, hostile.ANSWERS, random.Random(0))
-    world.fronts["hostile"].spoil_answer = spoiler.answer
+    world.http_servers["hostile"].spoil_answer = spoiler.answer
     return spoiler
 
 

@@ -15,9 +15,9 @@ from typing import Any, Final
 
 from aiohttp import web
 
+from tests.apiserver.http_server import Answer
 from tests.fuzz import agents, canary
 from tests.fuzz.agents import Finding
-from tests.fuzz.front import Answer
 from tests.fuzz.inputs import InputKind
 from tests.fuzz.mutating import Mutator, bomb
 from tests.fuzz.world import HOSTILE, World
@@ -121,7 +121,7 @@ def _status(code: int) -> Object:
 
 def connect_anew(world: World, namespace: str, number: int) -> None:
     """Change the kubeconfig of a Target, so that its connection begins anew."""
-    config = agents.kubeconfig(world.fronts["hostile"].url, f"{namespace}-hostile")
+    config = agents.kubeconfig(world.http_servers["hostile"].url, f"{namespace}-hostile")
     config["extensions"] = [{"name": f"{number}"}]
     data = {"config": base64.b64encode(agents.written(config)).decode()}
     world.source.change(

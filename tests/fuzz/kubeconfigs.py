@@ -71,7 +71,7 @@ def mutated(dice: random.Random, url: str, token: str) -> bytes:
 
 async def _feed(world: World, dice: random.Random, name: str) -> object:
     mutator = Mutator(dice)
-    config = mutated(dice, world.fronts["hostile"].url, f"{TENANT}-hostile")
+    config = mutated(dice, world.http_servers["hostile"].url, f"{TENANT}-hostile")
     metadata: Object = {"name": name, "namespace": TENANT}
     data = {"config": base64.b64encode(config).decode()}
     world.source.add(kinds.SECRETS, {"metadata": metadata, "type": "Opaque", "data": data})

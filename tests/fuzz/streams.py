@@ -15,7 +15,7 @@ _EVENTS: Final = 10  # of one input
 
 def _begin(world: World) -> Spoiler:
     spoiler = Spoiler(world, hostile.STREAMS, random.Random(0))
-    world.fronts["hostile"].spoil_line = spoiler.line
+    world.http_servers["hostile"].spoil_line = spoiler.line
     return spoiler
 
 

@@ -18,10 +18,10 @@ from typing import Final
 import yaml
 
 from tests import certificates
+from tests.apiserver.http_server import HTTPServer
 from tests.apiserver.server import APIServer
 from tests.fuzz import agents, measuring, typed
 from tests.fuzz.agents import AgentProcess, Finding
-from tests.fuzz.front import Front
 from tests.fuzz.players import NODE, TargetPlayers
 from tests.fuzz.rules import RequestRules
 from vnode.api import keys, kinds, objects
@@ -58,8 +58,8 @@ class World:
             }
         )
         users = {user: user for user in self.rules.places}
-        self.fronts = {
-            name: Front(server, users, self.rules.see) for name, server in self.servers.items()
+        self.http_servers = {
+            name: HTTPServer(server, users, self.rules.see) for name, server in self.servers.items()
         }
         self.agents: dict[str, AgentProcess] = {}
         self.wrong: list[Finding] = []  # what feeders have found
@@ -72,14 +72,14 @@ class World:
     async def running(self) -> AsyncIterator[None]:
         """Serve the clusters, and run their agents."""
         async with AsyncExitStack() as stack:
-            for front in self.fronts.values():
-                await front.start()
-                stack.push_async_callback(front.stop)
+            for http_server in self.http_servers.values():
+                await http_server.start()
+                stack.push_async_callback(http_server.stop)
 
             self._prepare()
             for number, name in enumerate(("honest", "source")):
                 address = f"{self._network}.{number + 1}"
-                url = self.fronts[name].url
+                url = self.http_servers[name].url
                 agent = AgentProcess(
                     name,
                     url,
@@ -132,7 +132,7 @@ class World:
 
     def add_target(self, namespace: str, cluster: str) -> None:
         """Make a Target with its Secret."""
-        config = agents.kubeconfig(self.fronts[cluster].url, f"{namespace}-{cluster}")
+        config = agents.kubeconfig(self.http_servers[cluster].url, f"{namespace}-{cluster}")
         data = {"config": base64.b64encode(agents.written(config)).decode()}
         metadata = {"name": cluster, "namespace": namespace}
         self.source.add(kinds.SECRETS, {"metadata": metadata, "type": "Opaque", "data": data})

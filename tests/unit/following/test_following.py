@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
+from tests.apiserver import links
+from tests.apiserver.server import APIServer
 from tests.permitted import all_namespaces
-from vnode.api import keys, kinds
+from vnode.api import keys, kinds, names
 from vnode.api.identity import Identity
 from vnode.following import config
 from vnode.following.following import Following
 from vnode.following.reference_index import Key, Need
 from vnode.following.references import Ref
-from vnode.runtime.links import Links
+from vnode.runtime.links import Links, TargetKey
 
 pytestmark = pytest.mark.looptime
 
 US = Identity("c1", "uid-1")
-MAP = Key("n1", Ref(kinds.CONFIG_MAPS, "ns", "m"))
+TARGET = TargetKey("", "c2")
+MAP = Key(TARGET.node_name, Ref(kinds.CONFIG_MAPS, "ns", "m"))
 
 
 def pod(uid):
@@ -25,27 +30,25 @@ def pod(uid):
 
 
 def chaperon(uid):
-    labels, annotations = (
-        {keys.PARENT_UID: uid},
-        {keys.PARENT_NAME: "p", keys.PARENT_NAMESPACE: "ns"},
-    )
-    return {"metadata": {"name": f"p-{uid}", "labels": labels, "annotations": annotations}}
+    labels = {keys.PARENT_UID: uid, keys.PARENT_CLUSTER_NAME: US.name}
+    annotations = {
+        keys.PARENT_NAME: "p",
+        keys.PARENT_NAMESPACE: "ns",
+        keys.PARENT_CLUSTER_UID: US.uid,
+        keys.TARGET: str(TARGET),
+    }
+    metadata = {"name": names.chaperon("p", uid), "namespace": "ns"}
+    return {"metadata": {**metadata, "labels": labels, "annotations": annotations}}
 
 
-class Link:
-    """A target that says of chaperons what the test does, and has none to be seen."""
+@pytest.fixture
+async def target(clock):
+    return APIServer("c2", clock)
 
-    def __init__(self):
-        self.node_name, self.chaperons, self.is_self = "n1", self, False
 
-    def subscribe(self, handler):
-        self.say = handler
-
-    def candidate(self, _key, _uid):
-        return None
-
-    def is_candidate(self, chaperon, pod_key, uid):
-        return True
+@pytest.fixture
+async def link(target, clock):
+    return links.link_to(target, TARGET, US, clock)
 
 
 @pytest.fixture
@@ -61,19 +64,29 @@ def following(clock):
     )
 
 
-async def test_the_end_of_an_earlier_pods_candidate_takes_nothing_from_its_namesake(following):
-    link = Link()
-    following._on_link(link)
-    following.on_pod(None, pod("now"))
-    following._references.announce(pod("now"), "n1")
-    link.say(chaperon("earlier"), None)
-    assert following._references.need(MAP, link) is Need.ANNOUNCED
-    link.say(chaperon("now"), None)
-    assert following._references.need(MAP, link) is Need.NONE
+async def test_the_end_of_an_earlier_pods_candidate_takes_nothing_from_its_namesake(
+    following, target, link
+):
+    async def end(uid):
+        target.add(kinds.POD_CHAPERONS, chaperon(uid))
+        await asyncio.sleep(1)
+        assert link.candidate("ns/p", uid)
+        target.remove(kinds.POD_CHAPERONS, names.chaperon("p", uid), "ns")
+        await asyncio.sleep(1)
+        assert not link.candidate("ns/p", uid)
+
+    async with links.connected(link):
+        following._on_link(link)
+        following.on_pod(None, pod("now"))
+        following._references.announce(pod("now"), link.node_name)
+        await end("earlier")
+        assert following._references.need(MAP, link) is Need.ANNOUNCED
+        await end("now")
+        assert following._references.need(MAP, link) is Need.NONE
 
 
-async def test_all_that_a_candidate_needs_is_looked_at_again(following, monkeypatch):
-    link, asked = Link(), []
+async def test_all_that_a_candidate_needs_is_looked_at_again(following, link, monkeypatch):
+    asked = []
     monkeypatch.setattr(following._tokens, "renew", lambda *args: asked.append(args))
     following.on_pod(None, pod("now"))
     following.renew(pod("now"), link)

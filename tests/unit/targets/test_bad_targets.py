@@ -21,9 +21,10 @@ from hypothesis import strategies as st
 
 from tests import answering
 from tests.answering import Answer
+from tests.apiserver.server import APIServer
 from tests.permitted import all_namespaces
 from vnode.agent.config import AgentConfig
-from vnode.api import keys
+from vnode.api import keys, kinds
 from vnode.api.clock import SystemClock
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
@@ -56,37 +57,18 @@ def kubeconfig(cluster: Object, user: Object) -> Object:
     }
 
 
-class Source:
-    """The API server of the source: a Target, its Secret, and watches on which nothing happens."""
-
-    def __init__(self, config: Object) -> None:
-        self.over = asyncio.Event()
-        data = base64.b64encode(json.dumps(config).encode()).decode()
-        annotations = {keys.TOKENS: "source=api:6443", keys.STORAGE_CLASSES: ""}
-        self._objects = {
-            "targets": {
-                "metadata": {
-                    "namespace": KEY.namespace,
-                    "name": KEY.name,
-                    "annotations": annotations,
-                },
-                "spec": {"kubeconfigSecret": {"name": "s"}},
-            },
-            "secrets": {
-                "metadata": {"namespace": KEY.namespace, "name": "s"},
-                "data": {"config": data},
-            },
-        }
-
-    async def answer(self, request: web.Request) -> web.StreamResponse:
-        if "watch" in request.query:
-            response = web.StreamResponse()
-            await response.prepare(request)
-            await self.over.wait()
-            return response
-
-        found = self._objects.get(request.path.rpartition("/")[2])
-        return web.json_response(EMPTY | {"items": [found] if found else []})
+def source(config: Object) -> APIServer:
+    """Make the API server of the source, with a Target and its Secret."""
+    server = APIServer("c1", SystemClock())
+    server.add(kinds.NAMESPACES, {"metadata": {"name": KEY.namespace}})
+    data = base64.b64encode(json.dumps(config).encode()).decode()
+    metadata = {"namespace": KEY.namespace, "name": "s"}
+    server.add(kinds.SECRETS, {"metadata": metadata, "data": {"config": data}})
+    annotations = {keys.TOKENS: "source=api:6443", keys.STORAGE_CLASSES: ""}
+    head = {"namespace": KEY.namespace, "name": KEY.name, "annotations": annotations}
+    spec = {"kubeconfigSecret": {"name": "s"}}
+    server.add(kinds.TARGETS, {"metadata": head, "spec": spec})
+    return server
 
 
 SETTINGS = AgentConfig(exec_commands=("true",))
@@ -149,22 +131,18 @@ async def agent(config: Object) -> AsyncIterator[Agent]:
 
     The end of the block raises if any of its tasks has ended.
     """
-    source = Source(config)
-    async with answering.client(source.answer, "local") as local:
-        parts = Agent(local)
-        with pytest.MonkeyPatch.context() as patch:
-            for method in (Informer._fail, Informer._succeeded):
-                patch.setattr(Informer, method.__name__, noting(method, parts))
+    parts = Agent(source(config).client())
+    with pytest.MonkeyPatch.context() as patch:
+        for method in (Informer._fail, Informer._succeeded):
+            patch.setattr(Informer, method.__name__, noting(method, parts))
 
-            patch.setattr(socket, "getaddrinfo", addresses_only)
-            patch.setattr(probing, "_RETRY", 0.01)
-            async with supervise() as tasks:
-                tasks.start(parts.known.run(), "known")
-                tasks.start(parts.controller.run(), "controller")
-                tasks.start(parts.following.run(), "following")
-                yield parts
-
-        source.over.set()
+        patch.setattr(socket, "getaddrinfo", addresses_only)
+        patch.setattr(probing, "_RETRY", 0.01)
+        async with supervise() as tasks:
+            tasks.start(parts.known.run(), "known")
+            tasks.start(parts.controller.run(), "controller")
+            tasks.start(parts.following.run(), "following")
+            yield parts
 
 
 def noting(method: Callable[..., Any], parts: Agent) -> Callable[..., Any]:

@@ -11,9 +11,9 @@ import base64
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from tests import answering, background
+from tests import background
 from tests.apiserver.server import APIServer
-from tests.unit.targets.test_cluster_identity import KEY, SECONDS, Cluster, until_health
+from tests.unit.targets.served_clusters import KEY, SECONDS, ServedCluster, until_health
 from vnode.api import kinds
 from vnode.api.clock import SystemClock
 from vnode.api.identity import Identity
@@ -68,10 +68,10 @@ class Source:
 
 
 async def test_another_address_of_the_cluster_costs_no_link() -> None:
-    cluster = Cluster("a")
+    cluster = ServedCluster("a")
     async with (
-        answering.endpoint(cluster.answer) as one,
-        answering.endpoint(cluster.answer) as other,
+        cluster.endpoint() as one,
+        cluster.endpoint() as other,
     ):
         source = Source(one.url)
         async with source.connecting():
@@ -87,12 +87,10 @@ async def test_another_address_of_the_cluster_costs_no_link() -> None:
             assert source.added.empty()
             assert not source.removed
 
-        cluster.become("")
-
 
 async def test_another_user_gets_a_new_link() -> None:
-    cluster = Cluster("a")
-    async with answering.endpoint(cluster.answer) as one:
+    cluster = ServedCluster("a")
+    async with cluster.endpoint() as one:
         source = Source(one.url)
         async with source.connecting():
             first = await source.added.get()
@@ -102,17 +100,13 @@ async def test_another_user_gets_a_new_link() -> None:
             await until_health(second, "Connected")
             assert source.removed == [first]
 
-        cluster.become("")
-
 
 async def test_another_cluster_behind_the_same_address_is_connected_to_anew() -> None:
     """Its Target says which one it was, so that an operator has to confirm it."""
-    cluster = Cluster("a")
-    async with answering.endpoint(cluster.answer) as one:
+    cluster = ServedCluster("a")
+    async with cluster.endpoint() as one:
         source = Source(one.url)
         async with source.connecting():
             await until_health(await source.added.get(), "Connected")
             cluster.become("b")
             await until_health(await source.added.get(), "OtherCluster")
-
-        cluster.become("")

@@ -2,46 +2,32 @@
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import asynccontextmanager
-
 import pytest
-from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests import answering
 from tests.apiserver.server import APIServer
-from vnode.api import keys, kinds, names
+from tests.unit.targets.served_clusters import (
+    KEY,
+    ServedCluster,
+    chaperon,
+    connected,
+    summary,
+    until_health,
+)
+from vnode.api import keys, kinds
 from vnode.api.clock import SystemClock
 from vnode.api.errors import Denied
-from vnode.api.identity import Identity
-from vnode.runtime.links import Links, TargetKey
+from vnode.runtime.links import TargetKey
 from vnode.targets import cluster_identity, probing
 from vnode.targets.cluster_identity import Expected, NotRecognized, Recognition, RecognizedClient
-from vnode.targets.connection import Connection
-from vnode.targets.model import SecretReference, TargetSpec
 
-KEY = TargetKey("team", "c2")
-SPEC = TargetSpec(KEY, SecretReference("team", "s", "config", ""), "")
 UIDS = st.sampled_from(["", "a", "b", "c"])
-SECONDS = 10
 
 
 def target(recorded="", confirmed=None):
     annotations = {} if confirmed is None else {keys.CONFIRM_CLUSTER: confirmed}
     return {"metadata": {"annotations": annotations}, "status": {"clusterUID": recorded}}
-
-
-def summary(uid=None):
-    annotations = {} if uid is None else {keys.CLUSTER_UID: uid}
-    metadata = {
-        "name": keys.SUMMARY_NAME,
-        "uid": "s",
-        "resourceVersion": "1",
-        "annotations": annotations,
-    }
-    return {"metadata": metadata, "capacity": {}, "allocatable": {}}
 
 
 @pytest.mark.parametrize(
@@ -213,107 +199,8 @@ async def test_a_list_counts_only_from_a_cluster_that_says_that_it_is_the_one(ui
         await known.check(Server(uid).client)
 
 
-class Cluster:
-    """An API server; `uid` and what it holds may change, which breaks its watches."""
-
-    def __init__(self, uid, *chaperons):
-        self.uid, self.chaperons = uid, chaperons
-        self.asked = []
-        self.who = asyncio.Event()  # it was asked which cluster it is
-        self._broken = asyncio.Event()
-
-    def become(self, uid, *chaperons):
-        self.uid, self.chaperons, self.asked = uid, chaperons, []
-        self.who.clear()
-        self._broken.set()
-        self._broken = asyncio.Event()
-
-    async def answer(self, request):
-        what = request.path.rsplit("/", 1)[1]
-        self.asked.append((request.method, what))
-        if "watch" in request.query:
-            return await self._watch(request)
-
-        if request.method == "POST":
-            return web.json_response({})
-
-        if what == keys.SUMMARY_NAME:
-            self.who.set()
-            return web.json_response(summary(self.uid))
-
-        if what in ("podchaperons", "clustersummaries"):
-            items = self.chaperons if what == "podchaperons" else [summary(self.uid)]
-            head = {"kind": "List", "metadata": {"resourceVersion": "1"}}
-            return web.json_response({**head, "items": list(items)})
-
-        return web.json_response({}, status=404)
-
-    async def _watch(self, request):
-        response = web.StreamResponse()
-        await response.prepare(request)
-        await self._broken.wait()
-        gone = '{"type": "ERROR", "object": {"code": 410, "reason": "Expired", "message": "x"}}\n'
-        await response.write(gone.encode())
-        return response
-
-
-def chaperon(pod):
-    name = names.chaperon(pod, f"of-{pod}")
-    metadata = {
-        "name": name,
-        "namespace": "team",
-        "uid": name,
-        "resourceVersion": "1",
-        "labels": {keys.PARENT_UID: f"of-{pod}"},
-        "annotations": {keys.PARENT_CLUSTER_UID: "us", keys.TARGET: str(KEY)},
-    }
-    return {"metadata": metadata, "spec": {"containers": []}}
-
-
-@asynccontextmanager
-async def connected(cluster, expected):
-    """A connection to that server, run again as a controller does, and its links as they come."""
-    links, added = Links(), asyncio.Queue()
-    links.subscribe(added.put_nowait, lambda _link: None)
-
-    async def run(connection):
-        while not connection.leaving:
-            await connection.run()
-
-    async with answering.endpoint(cluster.answer) as where, asyncio.timeout(SECONDS):
-        connection = Connection(
-            SPEC,
-            where,
-            identity=Identity("c1", "us"),
-            links=links,
-            clock=SystemClock(),
-            expected=lambda: expected,
-            on_cluster=lambda _uid: None,
-            on_name_conflicts=lambda: None,
-        )
-        running = asyncio.create_task(run(connection))
-        try:
-            yield connection, added, running
-        finally:
-            running.cancel()
-            await asyncio.wait([running])
-            cluster.become("")
-
-
-async def until_health(link, reason):
-    heard = asyncio.Event()
-    link.on_health(lambda: heard.set() if link.health.reason == reason else None)
-    if link.health.reason != reason:
-        await heard.wait()
-
-
-def followed(cluster):
-    """What was asked of it beyond who it is."""
-    return [asked for asked in cluster.asked if asked != ("GET", keys.SUMMARY_NAME)]
-
-
 async def test_nothing_is_asked_of_another_cluster_also_when_its_target_is_deleted():
-    cluster = Cluster("b", chaperon("web"))
+    cluster = ServedCluster("b", chaperon("web"))
     async with connected(cluster, Expected("a")) as (connection, added, running):
         link = await added.get()
         await until_health(link, "OtherCluster")
@@ -321,11 +208,11 @@ async def test_nothing_is_asked_of_another_cluster_also_when_its_target_is_delet
         assert not link.chaperons.store
         connection.leave()
         await running
-        assert followed(cluster) == []
+        assert cluster.followed == []
 
 
 async def test_a_cluster_that_is_confirmed_is_followed_at_once():
-    cluster = Cluster("b", chaperon("web"))
+    cluster = ServedCluster("b", chaperon("web"))
     async with connected(cluster, Expected("a", "b")) as (_connection, added, _running):
         link = await added.get()
         await until_health(link, "Connected")
@@ -333,12 +220,12 @@ async def test_a_cluster_that_is_confirmed_is_followed_at_once():
 
 
 async def test_a_list_of_another_cluster_behind_the_same_address_empties_nothing():
-    cluster = Cluster("a", chaperon("web"))
+    cluster = ServedCluster("a", chaperon("web"))
     async with connected(cluster, Expected("a")) as (connection, added, _running):
         first = await added.get()
         await until_health(first, "Connected")
         cluster.become("b")
-        await cluster.who.wait()  # after a list
+        await cluster.asked_for_uid.wait()  # after a list
         connection.probe_now()
         second = await added.get()
         await until_health(second, "OtherCluster")
@@ -352,10 +239,10 @@ async def test_a_list_of_another_cluster_behind_the_same_address_empties_nothing
 
 
 async def test_only_lists_that_lead_to_conclusions_are_checked():
-    cluster = Cluster("a")
+    cluster = ServedCluster("a")
     known = recognition(recorded="a")
     async with (
-        answering.endpoint(cluster.answer) as where,
+        cluster.endpoint() as where,
         RecognizedClient(where, known, name="c2") as client,
     ):
         await client.list(kinds.POD_CHAPERONS)

@@ -5,17 +5,15 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from aiohttp import web
 
-from tests import answering
-from tests.unit.targets.test_cluster_identity import (
+from tests.unit.targets.served_clusters import (
     SECONDS,
-    Cluster,
+    ServedCluster,
     chaperon,
     connected,
-    followed,
     until_health,
 )
+from vnode.api import kinds
 from vnode.kube.credentials import Constant
 from vnode.kube.endpoint import Endpoint
 from vnode.runtime.links import Link
@@ -31,23 +29,11 @@ async def until_moved(link: Link, endpoint: Endpoint) -> None:
     await moved.wait()
 
 
-class CountedCluster(Cluster):
-    """Counts the lists that were asked for."""
-
-    lists = 0
-
-    async def answer(self, request: web.Request) -> web.StreamResponse:
-        if request.path.endswith("/podchaperons") and "watch" not in request.query:
-            self.lists += request.method == "GET"
-
-        return await super().answer(request)
-
-
 async def test_the_link_goes_on_at_another_address_of_the_cluster() -> None:
-    cluster = CountedCluster("a", chaperon("web"))
+    cluster = ServedCluster("a", chaperon("web"))
     healths = list[str]()
     async with (
-        answering.endpoint(cluster.answer) as other,
+        cluster.endpoint() as other,
         connected(cluster, Expected("a")) as (connection, added, running),
     ):
         link = await added.get()
@@ -56,7 +42,7 @@ async def test_the_link_goes_on_at_another_address_of_the_cluster() -> None:
         connection.move_to(other)
         await until_moved(link, other)
         assert len(link.chaperons.store) == 1
-        assert cluster.lists == 1
+        assert cluster.server.count("list", kinds.POD_CHAPERONS) == 1
         assert added.empty()
         assert not running.done()
 
@@ -64,22 +50,21 @@ async def test_the_link_goes_on_at_another_address_of_the_cluster() -> None:
 
 
 async def test_another_cluster_at_the_new_address_is_refused_by_a_new_link() -> None:
-    cluster, another = Cluster("a", chaperon("web")), Cluster("b")
+    cluster, another = ServedCluster("a", chaperon("web")), ServedCluster("b")
     async with (
-        answering.endpoint(another.answer) as other,
+        another.endpoint() as other,
         connected(cluster, Expected("a")) as (connection, added, _running),
     ):
         await until_health(await added.get(), "Connected")
         connection.move_to(other)
         await until_health(await added.get(), "OtherCluster")
-        assert followed(another) == [("POST", "podchaperons")]  # the dry run of a probe
-        another.become("")
+        assert another.followed == [("POST", "podchaperons")]  # the dry run of a probe
 
 
 async def test_a_confirmed_cluster_at_the_new_address_gets_a_new_link() -> None:
-    cluster, another = Cluster("a", chaperon("web")), Cluster("b", chaperon("other"))
+    cluster, another = ServedCluster("a", chaperon("web")), ServedCluster("b", chaperon("other"))
     async with (
-        answering.endpoint(another.answer) as other,
+        another.endpoint() as other,
         connected(cluster, Expected("a", "b")) as (connection, added, _running),
     ):
         await until_health(await added.get(), "Connected")
@@ -87,22 +72,21 @@ async def test_a_confirmed_cluster_at_the_new_address_gets_a_new_link() -> None:
         link = await added.get()
         await until_health(link, "Connected")
         assert link.recognized_uid == "b"
-        another.become("")
 
 
 async def test_where_nobody_answers_a_new_link_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(moving, "_LIMIT", 0.1)
     monkeypatch.setattr(moving, "_PAUSE", 0.01)
-    async with connected(Cluster("a"), Expected("a")) as (connection, added, _running):
+    async with connected(ServedCluster("a"), Expected("a")) as (connection, added, _running):
         await until_health(await added.get(), "Connected")
         connection.move_to(NOWHERE)
         await until_health(await added.get(), "Unreachable")
 
 
 async def test_an_address_that_is_put_right_at_once_costs_no_link() -> None:
-    cluster = Cluster("a", chaperon("web"))
+    cluster = ServedCluster("a", chaperon("web"))
     async with (
-        answering.endpoint(cluster.answer) as other,
+        cluster.endpoint() as other,
         connected(cluster, Expected("a")) as (connection, added, _running),
     ):
         link = await added.get()
@@ -115,9 +99,9 @@ async def test_an_address_that_is_put_right_at_once_costs_no_link() -> None:
 
 
 async def test_a_cluster_that_does_not_say_which_one_it_is_gets_a_new_link() -> None:
-    cluster = Cluster("")
+    cluster = ServedCluster("")
     async with (
-        answering.endpoint(cluster.answer) as other,
+        cluster.endpoint() as other,
         connected(cluster, Expected()) as (connection, added, _running),
     ):
         await until_health(await added.get(), "Connected")
@@ -128,28 +112,26 @@ async def test_a_cluster_that_does_not_say_which_one_it_is_gets_a_new_link() -> 
 
 
 async def test_a_token_that_comes_while_the_link_moves_is_used_at_the_new_address() -> None:
-    shown = asyncio.Queue[str | None]()
-    cluster = Cluster("a")
-
-    async def answer(request: web.Request) -> web.StreamResponse:
-        shown.put_nowait(request.headers.get("Authorization"))
-        return await cluster.answer(request)
-
+    shown = asyncio.Queue[str]()
+    cluster = ServedCluster("a")
     async with (
-        answering.endpoint(answer) as other,
+        cluster.endpoint({"secret": "older", "newer": "newer"}) as other,
         connected(cluster, Expected("a")) as (connection, added, _running),
         asyncio.timeout(SECONDS),
     ):
         await until_health(await added.get(), "Connected")
+        cluster.on_request = shown.put_nowait
         connection.move_to(other)
-        await shown.get()
+        while await shown.get() != "older":
+            pass
+
         connection.take_over(Endpoint(other.url, None, Constant("Bearer newer")))
-        while await shown.get() != "Bearer newer":
+        while await shown.get() != "newer":
             pass
 
 
 async def test_what_is_not_connected_is_not_moved() -> None:
-    async with connected(Cluster("b"), Expected("a")) as (connection, added, _running):
+    async with connected(ServedCluster("b"), Expected("a")) as (connection, added, _running):
         await until_health(await added.get(), "OtherCluster")
         assert not connection.move_to(NOWHERE)
         assert connection.endpoint is not NOWHERE

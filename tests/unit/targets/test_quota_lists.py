@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
-from aiohttp import web
 
-from tests.unit.targets.test_cluster_identity import Cluster, connected, until_health
+from tests.unit.targets.served_clusters import ServedCluster, connected, until_health
 from vnode.api import kinds
 from vnode.api.errors import Denied
 from vnode.targets import connection
@@ -20,35 +17,33 @@ QUOTA = {
 }
 
 
-class LimitedCluster(Cluster):
-    """A target that answers about quotas with `about_quotas`, after `seconds`."""
-
-    def __init__(self, about_quotas, seconds=0.0):
-        super().__init__("a")
-        self._about_quotas = about_quotas
-        self._seconds = seconds
-
-    async def answer(self, request):
-        what = request.path.rsplit("/", 1)[1]
-        if what in ("resourcequotas", "limitranges") and "watch" not in request.query:
-            await asyncio.sleep(self._seconds)
-            return self._about_quotas(what)
-
-        return await super().answer(request)
+LISTS = (kinds.RESOURCE_QUOTAS, kinds.LIMIT_RANGES)
 
 
-def tells(what):
-    items = [QUOTA, {**QUOTA, "spec": "many"}] if what == "resourcequotas" else []
-    head = {"kind": "List", "metadata": {"resourceVersion": "1"}}
-    return web.json_response({**head, "items": items})
+@pytest.fixture
+async def cluster():
+    """A target with a quota, and one that is none."""
+    cluster = ServedCluster("a")
+    cluster.server.spoil = with_bad_quota
+    cluster.server.add(kinds.RESOURCE_QUOTAS, QUOTA)
+    return cluster
 
 
-def denies(_what):
-    return web.json_response({"code": 403, "reason": "Forbidden"}, status=403)
+def with_bad_quota(request, answer):
+    if (request.verb, request.kind) != ("list", kinds.RESOURCE_QUOTAS):
+        return answer
+
+    return {**answer, "items": [*answer["items"], {**QUOTA, "spec": "many"}]}
 
 
-async def test_what_is_used_is_known_when_the_target_is_first_used():
-    cluster = LimitedCluster(tells, 0.2)
+def hinder(cluster, error=None, delay=0.0):
+    """Have lists of quotas and limits fail, or be late."""
+    for kind in LISTS:
+        cluster.server.fail(error, verb="list", kind=kind, delay=delay, times=None)
+
+
+async def test_what_is_used_is_known_when_the_target_is_first_used(cluster):
+    hinder(cluster, delay=0.2)
     async with connected(cluster, Expected("a")) as (_connection, added, _running):
         link = await added.get()
         await until_health(link, "Connected")
@@ -58,8 +53,8 @@ async def test_what_is_used_is_known_when_the_target_is_first_used():
         assert limit_ranges.synced.is_set()
 
 
-async def test_a_target_whose_quotas_may_not_be_read_is_used_all_the_same():
-    cluster = LimitedCluster(denies)
+async def test_a_target_whose_quotas_may_not_be_read_is_used_all_the_same(cluster):
+    hinder(cluster, Denied(403, "Forbidden", "no"))
     async with connected(cluster, Expected("a")) as (_connection, added, _running):
         link = await added.get()
         await until_health(link, "Connected")
@@ -68,10 +63,10 @@ async def test_a_target_whose_quotas_may_not_be_read_is_used_all_the_same():
 
 
 async def test_a_target_that_keeps_its_quotas_to_itself_is_used_after_a_moment(
-    monkeypatch: pytest.MonkeyPatch,
+    cluster, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(connection, "_QUOTAS", 0.1)
-    cluster = LimitedCluster(tells, 5)
+    hinder(cluster, delay=5)
     async with connected(cluster, Expected("a")) as (_connection, added, _running):
         link = await added.get()
         await until_health(link, "Connected")

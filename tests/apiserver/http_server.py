@@ -1,8 +1,8 @@
 """Serves an API server in memory by HTTP, as a real one would: its answers are bytes of a socket.
 
-Users are known by their bearer tokens. Every request is shown to `on_request` before it is carried
-out. Answers and lines of watches go through `spoil_answer` and `spoil_line`: so an API server may
-turn hostile.
+Users are known by their bearer tokens; where none are named, everybody is the administrator. Every
+request is shown to `on_request` before it is carried out. Answers and lines of watches go through
+`spoil_answer` and `spoil_line`: so an API server may turn hostile.
 """
 
 from __future__ import annotations
@@ -32,14 +32,17 @@ def _same(_request: web.Request, answer: Answer) -> Answer:
     return answer
 
 
-class Front:
-    """The HTTP side of one API server; `users` are their names by token."""
+class HTTPServer:
+    """The HTTP side of one API server; `users` are their names by token.
+
+    `on_request` is called with the server's name, the user, the method and the path.
+    """
 
     def __init__(
         self,
         server: APIServer,
-        users: dict[str, str],
-        on_request: Callable[[str, str, str, str], None],
+        users: dict[str, str] | None = None,
+        on_request: Callable[[str, str, str, str], None] = lambda *_request: None,
     ) -> None:
         self.server = server
         self.users = users
@@ -53,9 +56,11 @@ class Front:
         """Serve at a free port of this machine."""
         app = web.Application(client_max_size=1 << 28)
         app.router.add_route("*", "/{rest:.*}", self._handle)
-        self._runner = web.AppRunner(app, access_log=None, handle_signals=False)
+        self._runner = web.AppRunner(
+            app, access_log=None, handle_signals=False, shutdown_timeout=0.1
+        )
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", 0, shutdown_timeout=0.1)
+        site = web.TCPSite(self._runner, "127.0.0.1", 0)
         await site.start()
         host, port = self._runner.addresses[0][:2]
         self.url = f"http://{host}:{port}"
@@ -67,7 +72,7 @@ class Front:
             await self._runner.cleanup()
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
-        user = self.users.get(request.headers.get("Authorization", "").removeprefix("Bearer "))
+        user = self._user(request.headers.get("Authorization", "").removeprefix("Bearer "))
         if user is None:
             return _sent(_refusal(StatusError(401, "Unauthorized", "Unauthorized")))
 
@@ -90,6 +95,9 @@ class Front:
             answer = _refusal(StatusError(400, "BadRequest", f"{type(error).__name__}: {error}"))
 
         return _sent(self.spoil_answer(request, answer))
+
+    def _user(self, token: str) -> str | None:
+        return "admin" if self.users is None else self.users.get(token)
 
     async def _watch(self, request: web.Request, user: str) -> web.StreamResponse:
         query, headers = dict(request.query), request.headers
