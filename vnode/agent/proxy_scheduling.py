@@ -18,6 +18,7 @@ from vnode.pods.source.chaperon_factory import ChaperonFactory
 from vnode.pods.source.event_handlers import EventHandlers
 from vnode.pods.source.preemption_chooser import PreemptionChooser
 from vnode.pods.source.scheduler import ProxyScheduler
+from vnode.pods.source.unschedulable_reporter import UnschedulableReporter
 from vnode.scheduling import registry
 from vnode.scheduling.assumptions import Assumptions
 from vnode.scheduling.cache import Cache
@@ -78,7 +79,6 @@ class ProxyScheduling:
         assumptions = Assumptions(self.framework, self._cache, queue, shared.clock)
         requests = CandidateRequests(self._factory, shared.clock)
         driver = ProxyScheduler(
-            shared.client,
             shared.proxies,
             shared.links,
             framework=self.framework,
@@ -94,8 +94,14 @@ class ProxyScheduling:
                 lookup=self._find_pod,
                 events=self._events,
             ),
-            unconnected=event_handlers.unconnected,
-            events=self._events,
+            reporter=UnschedulableReporter(
+                shared.client,
+                shared.links,
+                lookup=shared.proxies.store.get,
+                unconnected=event_handlers.unconnected,
+                events=self._events,
+                clock=shared.clock,
+            ),
             clock=shared.clock,
         )
         return driver, event_handlers

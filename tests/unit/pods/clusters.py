@@ -33,6 +33,7 @@ from vnode.pods.source.chaperon_factory import ChaperonFactory
 from vnode.pods.source.event_handlers import EventHandlers
 from vnode.pods.source.preemption_chooser import PreemptionChooser
 from vnode.pods.source.scheduler import ProxyScheduler
+from vnode.pods.source.unschedulable_reporter import UnschedulableReporter
 from vnode.runtime.enabled_namespaces import EnabledNamespaces
 from vnode.runtime.links import Link, Links
 from vnode.scheduling import config, registry
@@ -104,7 +105,6 @@ class Source:
         requests = CandidateRequests(factory, clock)
         self.events = EventRecorder(self._client, "vnode", clock)
         self._driver = ProxyScheduler(
-            self._client,
             self._proxies,
             self.links,
             framework=framework,
@@ -132,8 +132,14 @@ class Source:
             preemption=PreemptionChooser(
                 self._client, self.links, requests, lookup=lookup, events=self.events
             ),
-            unconnected=self._books.unconnected,
-            events=self.events,
+            reporter=UnschedulableReporter(
+                self._client,
+                self.links,
+                lookup=lookup,
+                unconnected=self._books.unconnected,
+                events=self.events,
+                clock=clock,
+            ),
             clock=clock,
         )
 

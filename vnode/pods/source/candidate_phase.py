@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Final
 
@@ -87,13 +87,10 @@ class CandidatePhase:
         """Return whether a candidate that is gone was deleted here; to be called once for each."""
         return self._requests.expected(candidate, link)
 
-    async def place(
-        self, attempt: Attempt, bind: Callable[[str], Awaitable[bool]]
-    ) -> tuple[Outcome, dict[str, str]]:
-        """Try candidates until one wins or none is left; return the reasons, too, by node.
+    async def run(self, attempt: Attempt) -> Bind | AttemptEnded:
+        """Try candidates until one wins, and is to be bound, or none is left.
 
-        `bind` binds the pod to a node; False means that the target is given back and the pod is
-        tried again later. The pod stays assumed wherever it was; the caller forgets it there.
+        The pod stays assumed wherever it was; the caller forgets it there.
         """
         self._renew_earlier(attempt)
         async with asyncio.TaskGroup() as group:
@@ -107,11 +104,7 @@ class CandidatePhase:
             for task in attempt.deleting:
                 task.cancel()
 
-        if isinstance(decided, AttemptEnded):
-            return decided.outcome, decided.reasons
-
-        attempt.winner = decided.node
-        return ended(await bind(decided.node))
+        return decided
 
     async def _decide(self, attempt: Attempt, start: Start) -> Bind | AttemptEnded:
         self._deletion.withdraw(attempt, start)
@@ -229,11 +222,6 @@ class CandidatePhase:
             target = str(link.target) if link else node
             seconds = self._clock.monotonic() - created
             metrics.CANDIDATE_SECONDS.labels(target, outcome).observe(seconds)
-
-
-def ended(bound: bool) -> tuple[Outcome, dict[str, str]]:
-    """Return the end of a phase that came as far as binding."""
-    return (Outcome.BOUND if bound else Outcome.UNSCHEDULABLE), {}
 
 
 def _is_passing(error: VnodeError) -> bool:

@@ -9,27 +9,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 from typing import Final
 
-from vnode.api import keys, kinds, objects, visible
+from vnode.api import keys, objects
 from vnode.api.clock import Clock
-from vnode.api.errors import NotFound, VnodeError
+from vnode.api.errors import VnodeError
 from vnode.api.identity import parent_key
 from vnode.api.objects import Object
-from vnode.kube.client import Client
-from vnode.kube.events import WARNING, EventRecorder, about
 from vnode.kube.informer import Informer
-from vnode.pods import chaperons, delegate, observed_generation
+from vnode.pods import chaperons
 from vnode.pods.source import candidates, event_handlers
-from vnode.pods.source.attempt import Attempt, Outcome
+from vnode.pods.source.attempt import Attempt, AttemptEnded, Outcome
 from vnode.pods.source.binding import Binder
-from vnode.pods.source.candidate_phase import CandidatePhase, ended
-from vnode.pods.source.candidates import CandidateState
+from vnode.pods.source.candidate_phase import CandidatePhase
+from vnode.pods.source.candidates import Bind, CandidateState
 from vnode.pods.source.preemption_chooser import PreemptionChooser
 from vnode.pods.source.rotation import Rotation
-from vnode.runtime.links import Link, Links, TargetKey
-from vnode.scheduling import diagnosis
+from vnode.pods.source.unschedulable_reporter import UnschedulableReporter
+from vnode.runtime.links import Link, Links
 from vnode.scheduling.assumptions import Assumptions
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.events import ClusterEvent, ClusterEventWithHint, EventKind
@@ -65,7 +62,6 @@ class ProxyScheduler:
 
     def __init__(
         self,
-        client: Client,
         proxies: Informer,
         links: Links,
         *,
@@ -76,18 +72,14 @@ class ProxyScheduler:
         candidate_phase: CandidatePhase,
         binder: Binder,
         preemption: PreemptionChooser,
-        unconnected: Callable[[str], dict[TargetKey, str]],
-        events: EventRecorder,
+        reporter: UnschedulableReporter,
         clock: Clock,
     ) -> None:
-        self._client = client
         self._proxies = proxies
         self._links = links
         self._framework = framework
         self._queue = queue
         self._cache = cache
-        self._unconnected = unconnected  # why targets of a namespace have no link
-        self._events = events
         self._clock = clock
         self._attempts: dict[str, Attempt] = {}  # by UID: the pods in their candidate phase
         self._rotation = Rotation(links)
@@ -95,6 +87,7 @@ class ProxyScheduler:
         self._candidate_phase = candidate_phase
         self._binder = binder
         self._preemption = preemption
+        self._reporter = reporter
 
     async def run(self) -> None:
         """Schedule until cancelled, once the list of proxy pods is complete."""
@@ -246,15 +239,17 @@ class ProxyScheduler:
     async def _attempt(self, queued: QueuedPod, attempt: Attempt, result: CycleResult) -> None:
         outcome = Outcome.UNSCHEDULABLE
         try:
-            if attempt.winner:
-                bound = await self._binder.bind(queued, attempt.winner, result.state)
-                outcome, reasons = ended(bound)
-            else:
-                outcome, reasons = await self._candidate_phase.place(
-                    attempt, lambda node: self._binder.bind(queued, node, result.state)
-                )
+            decided: Bind | AttemptEnded = Bind(attempt.winner)
+            if not attempt.winner:
+                decided = await self._candidate_phase.run(attempt)
 
-            await self._conclude(queued, attempt, outcome, result, reasons)
+            if isinstance(decided, Bind):
+                attempt.winner = decided.node
+                bound = await self._binder.bind(queued, decided.node, result.state)
+                decided = AttemptEnded(Outcome.BOUND if bound else Outcome.UNSCHEDULABLE)
+
+            outcome = decided.outcome
+            await self._conclude(queued, attempt, decided, result)
         except VnodeError as error:
             log.warning("placing %s failed, trying again: %s", attempt.key, error)
             self._queue.retry(queued.uid)
@@ -275,20 +270,16 @@ class ProxyScheduler:
             self._assumptions.forget(attempt.uid, node)
 
     async def _conclude(
-        self,
-        queued: QueuedPod,
-        attempt: Attempt,
-        outcome: Outcome,
-        result: CycleResult,
-        reasons: dict[str, str],
+        self, queued: QueuedPod, attempt: Attempt, ended: AttemptEnded, result: CycleResult
     ) -> None:
-        if outcome is not Outcome.UNSCHEDULABLE:
+        reasons = ended.reasons
+        if ended.outcome is not Outcome.UNSCHEDULABLE:
             self._queue.done(queued.uid)
             return
 
         metrics.SCHEDULING_ATTEMPTS.labels("unschedulable").inc()
         if reasons or not result.feasible:
-            await self._explain(queued.pod, result, reasons)
+            await self._reporter.report(queued.pod, result, reasons)
 
         more = bool(reasons) and self._rotation.record(queued, attempt, result, reasons)
         again = more and self._framework.nominates
@@ -305,41 +296,3 @@ class ProxyScheduler:
             rejections[node] = frozenset({refusal.plugin if refusal else CANDIDATES})
 
         self._queue.reject(queued.uid, rejections, result.state.retry_at)
-
-    async def _explain(self, pod: Object, result: CycleResult, reasons: dict[str, str]) -> None:
-        """Report on the pod, for each target of its namespace, why it is pending."""
-        namespace = objects.namespace(pod)
-        verdicts = {node: status.message for node, status in result.statuses.items()} | reasons
-        targets = {
-            link.target: verdicts[link.node_name]
-            for link in self._links.covering(namespace)
-            if link.node_name in verdicts
-        }
-        targets |= self._unconnected(namespace)
-        message = visible.line(diagnosis.explain(targets, namespace))
-        current = self._proxies.store.get(objects.key(pod)) or pod
-        known = objects.condition(current, "PodScheduled") or {}
-        self._events.event(about(pod), WARNING, "FailedScheduling", message)
-        if known.get("message") == message:
-            return
-
-        since = known.get("lastTransitionTime")
-        if known.get("reason") != delegate.UNSCHEDULABLE or not since:
-            since = objects.timestamp(self._clock.now())  # of placement policies, the clock
-
-        condition = delegate.rejected(message, since)
-        if generation := objects.metadata(pod).get("generation"):
-            condition[observed_generation.FIELD] = generation
-
-        body = {"metadata": {"uid": objects.uid(pod)}, "status": {"conditions": [condition]}}
-        try:
-            await self._client.patch(
-                kinds.PODS,
-                objects.name(pod),
-                body,
-                objects.namespace(pod),
-                subresource="status",
-                strategic=True,
-            )
-        except NotFound:
-            log.debug("pod %s is gone", objects.key(pod))
