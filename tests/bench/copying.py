@@ -119,10 +119,10 @@ def _copy_in(cluster: Cluster, pod: str, mib: int) -> float:
         for _ in range(mib):
             process.stdin.write(_CHUNK)
         process.stdin.close()
-        said = process.stderr.read().decode()
+        errors = process.stderr.read().decode()
     seconds = time.monotonic() - begun
-    assert process.returncode == 0, said
-    assert f"{mib * MIB // _BLOCK}+0 records in" in said, said
+    assert process.returncode == 0, errors
+    assert f"{mib * MIB // _BLOCK}+0 records in" in errors, errors
     return round(seconds, 3)
 
 

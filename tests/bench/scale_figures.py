@@ -197,10 +197,10 @@ def _requests(rest: Rest) -> str:
 
 
 def _restarting(one: Restart) -> list[str]:
-    told = [
+    lines = [
         f"{number} {cluster} {what}"
         for cluster, kinds in one.writes.items()
         for what, number in kinds.items()
     ]
     times = (f"{seconds:.1f}" for seconds in (one.ready, one.leads, one.placed))
-    return [one.what, *times, ", ".join(told) or "none"]
+    return [one.what, *times, ", ".join(lines) or "none"]

@@ -83,8 +83,8 @@ def switch(machine: Kubelet) -> None:
     """The steps of the page: install over it, then let Helm forget Admiralty's release."""
     releases.install(machine, "--take-ownership")
     words = ("delete", "secret", "-l", "owner=helm,name=admiralty", "-n", admiralty.NAMESPACE)
-    said = machine.fleet.kubectl(machine.cluster, *words)
-    assert "sh.helm.release.v1.admiralty.v1" in said
+    output = machine.fleet.kubectl(machine.cluster, *words)
+    assert "sh.helm.release.v1.admiralty.v1" in output
     machine.fleet.kubectl(machine.cluster, "delete", "namespace", admiralty.NAMESPACE)
 
 
@@ -92,15 +92,15 @@ async def the_pod_runs_on(c1: Kubelet, c2: Kubelet, proxy: Object, delegate: Obj
     """Same delegate; and what happens to it is told to the proxy, which Admiralty had made."""
     body = {"metadata": {"annotations": {NOTE: "from c2"}}}
     await c2.client.patch(kinds.PODS, objects.name(delegate), body, "default")
-    told = await kit.until_one(
+    target = await kit.until_one(
         c1.client,
         kinds.PODS,
         "old",
         "default",
         lambda pod: objects.annotations(pod).get(NOTE) == "from c2",
     )
-    assert objects.uid(told) == objects.uid(proxy)
-    assert kit.phase(told) == "Running"
+    assert objects.uid(target) == objects.uid(proxy)
+    assert kit.phase(target) == "Running"
     now = await c2.client.get(kinds.PODS, objects.name(delegate), "default")
     assert objects.uid(now) == objects.uid(delegate)
 

@@ -133,8 +133,8 @@ async def uninstall(c1: Kubelet, c2: Kubelet) -> None:
         for name in list(machine.pods):
             await machine.stop(name)
 
-        said = releases.run(machine, "uninstall", "vnode")
-        assert "kept due to the resource policy" in said
+        output = releases.run(machine, "uninstall", "vnode")
+        assert "kept due to the resource policy" in output
         left = await machine.client.list(kinds.DEPLOYMENTS, NAMESPACE)
         assert left == []
         hooks = await machine.client.list(kinds.MUTATING_WEBHOOKS)

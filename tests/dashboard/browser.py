@@ -52,15 +52,15 @@ class Page:
     async def listen(self) -> None:
         """Take what the browser says, until it closes."""
         async for message in self._socket:
-            said = json.loads(message.data)
-            if "id" in said:
-                answer = self._answers.pop(said["id"])
-                if "error" in said:
-                    answer.set_exception(AssertionError(str(said["error"])))
+            frame = json.loads(message.data)
+            if "id" in frame:
+                answer = self._answers.pop(frame["id"])
+                if "error" in frame:
+                    answer.set_exception(AssertionError(str(frame["error"])))
                 else:
-                    answer.set_result(said["result"])
+                    answer.set_result(frame["result"])
             else:
-                self._hear(said["method"], said["params"])
+                self._hear(frame["method"], frame["params"])
 
     def _hear(self, method: str, params: dict[str, Any]) -> None:
         if method == "Page.loadEventFired":
@@ -180,14 +180,14 @@ async def browser(folder: Path) -> AsyncIterator[Page]:
 
 async def _port(process: asyncio.subprocess.Process) -> int:
     assert process.stderr is not None
-    said = b""
+    output = b""
     async with asyncio.timeout(_START):
         while line := await process.stderr.readline():
-            said += line
+            output += line
             if found := re.search(rb"DevTools listening on ws://127\.0\.0\.1:(\d+)/", line):
                 return int(found[1])
 
-    raise AssertionError(f"chromium did not start: {said.decode(errors='replace')}")
+    raise AssertionError(f"chromium did not start: {output.decode(errors='replace')}")
 
 
 async def _drain(process: asyncio.subprocess.Process) -> None:

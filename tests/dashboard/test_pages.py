@@ -198,7 +198,7 @@ async def _crash(target: Client, proxy: Object) -> None:
     [delegate] = await target.list(kinds.PODS, "default", label_selector=selector)
     [container] = objects.status(delegate)["containerStatuses"]
     ended = {"exitCode": 137, "reason": "OOMKilled"}
-    said = {
+    ready = {
         **container,
         "ready": False,
         "started": False,
@@ -206,7 +206,7 @@ async def _crash(target: Client, proxy: Object) -> None:
         "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 20s"}},
         "lastState": {"terminated": ended},
     }
-    body = {"status": {"containerStatuses": [said]}}
+    body = {"status": {"containerStatuses": [ready]}}
     await target.patch(kinds.PODS, objects.name(delegate), body, "default", subresource="status")
 
 

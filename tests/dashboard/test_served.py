@@ -54,17 +54,17 @@ async def test_only_callers_with_the_right_see_it(
     fleet.kubectl("c1", "create", "serviceaccount", "viewer")
     try:
         token = fleet.kubectl("c1", "create", "token", "viewer").strip()
-        status, said = await asked(served, token)
+        status, html = await asked(served, token)
         assert status == 403
-        assert "system:serviceaccount:default:viewer may not get /dashboard" in said
+        assert "system:serviceaccount:default:viewer may not get /dashboard" in html
         words = ["--clusterrole=vnode-dashboard", "--serviceaccount=default:viewer"]
         fleet.kubectl("c1", "create", "clusterrolebinding", "viewer", *words)
         # Another token is another caller, of whom no answer is kept.
         token = fleet.kubectl("c1", "create", "token", "viewer").strip()
         assert "watched" in (await asked(f"{served}pods", token))[1]
-        told = (await asked(f"{served}pods/default/watched", token))[1]
-        assert "the pod runs in target" in told
-        assert "container main: running" in told
+        pod_page = (await asked(f"{served}pods/default/watched", token))[1]
+        assert "the pod runs in target" in pod_page
+        assert "container main: running" in pod_page
         assert "default/c2" in (await asked(served, token))[1]
     finally:
         fleet.kubectl("c1", "delete", "serviceaccount", "viewer")

@@ -31,14 +31,14 @@ def commands(page: Path) -> list[Command]:
 def test_the_commands_of_a_page_work_from_top_to_bottom(
     page: Path, reader: Shell, stands_for: dict[str, str]
 ) -> None:
-    said = ""
+    shown = ""
     for block in pages.blocks(page):
         if block.file:
             (reader.folder / block.file).write_text(block.text)
         elif block.language == "text":
-            check_output(block, said)
+            check_output(block, shown)
         elif block.language == "sh":
-            said = run(block, reader, stands_for)
+            shown = run(block, reader, stands_for)
 
 
 @pytest.mark.parametrize("page", [ROOT / "docs" / "troubleshooting.md"])
@@ -51,14 +51,14 @@ def test_looks_that_are_named_in_the_text_work(reader: Shell, stands_for: dict[s
 
 def run(block: Block, reader: Shell, stands_for: dict[str, str]) -> str:
     """Return all that the commands of a block write."""
-    said = ""
+    shown = ""
     for command in block.commands():
         if not is_left_out(command):
             done = outcome(reader, replaced(command.text, stands_for))
             assert done.code == 0, f"{command}\nexited with {done.code}:\n{done.output}"
-            said += done.output
+            shown += done.output
 
-    return said
+    return shown
 
 
 def outcome(reader: Shell, text: str) -> Outcome:
@@ -74,9 +74,9 @@ def replaced(text: str, stands_for: dict[str, str]) -> str:
     return re.sub(words, lambda found: stands_for[found[0]], text)
 
 
-def check_output(block: Block, said: str) -> None:
+def check_output(block: Block, shown: str) -> None:
     """Each line of the block is in it; `...` is anything, and so is the width of columns."""
     for number, line in enumerate(block.text.splitlines(), block.line):
         words = r"\s+".join(re.escape(word) for word in line.split())
         wanted = words.replace(re.escape("..."), r".*")
-        assert re.search(wanted, said), f"{block}, line {number}: no {line!r} in\n{said}"
+        assert re.search(wanted, shown), f"{block}, line {number}: no {line!r} in\n{shown}"

@@ -48,8 +48,8 @@ async def until_told(source: Client, reason: str, text: str) -> None:
 
 async def offer_places(target: Client, node: str, count: int | None) -> None:
     """Have a node offer so many places; None: it knows of none."""
-    said = None if count is None else str(count)
-    status = {"capacity": {PLACE: said}, "allocatable": {PLACE: said}}
+    quantity = None if count is None else str(count)
+    status = {"capacity": {PLACE: quantity}, "allocatable": {PLACE: quantity}}
     await target.patch(kinds.NODES, node, {"status": status}, subresource="status")
 
 

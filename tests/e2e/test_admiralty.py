@@ -222,8 +222,8 @@ async def test_a_pod_that_admiralty_sent_without_a_name_of_its_cluster_is_taken_
     assert done.code == 0, done.err
     assert "target default/c3: took over 1 PodChaperon" in done.out
     [delegate] = await delegates(c3, pod)
-    told = {"metadata": {"annotations": {"example.com/note": "from c3"}}}
-    await c3.patch(kinds.PODS, objects.name(delegate), told, "default")
+    annotated = {"metadata": {"annotations": {"example.com/note": "from c3"}}}
+    await c3.patch(kinds.PODS, objects.name(delegate), annotated, "default")
     name = objects.name(pod)
     now = await kit.until_one(
         source, kinds.PODS, name, "default", lambda p: "example.com/note" in objects.annotations(p)

@@ -23,7 +23,7 @@ def explain(fleet: Fleet, name: str, namespace: str = "default") -> Object:
     return story
 
 
-def told(story: Object, title: str) -> str:
+def event_text(story: Object, title: str) -> str:
     """Return what a chapter says, as one text."""
     [chapter] = [entry for entry in story["chapters"] if entry["title"] == title]
     return "\n".join(line["text"] for line in chapter["lines"])
@@ -49,9 +49,9 @@ async def test_a_running_pod_with_its_delegate(fleet: Fleet, source: Client) -> 
     pod = await created(source, kit.pod("fine"), is_running)
     story = explain(fleet, "fine")
     assert story["state"] == "Running"
-    assert "elected by its own annotation" in told(story, "Admission")
-    assert objects.spec(pod)["nodeName"] in told(story, "Decision")
-    assert "container main: running" in told(story, "Delegate")
+    assert "elected by its own annotation" in event_text(story, "Admission")
+    assert objects.spec(pod)["nodeName"] in event_text(story, "Decision")
+    assert "container main: running" in event_text(story, "Delegate")
     text = vnode("explain", "fine", "--kubeconfig", fleet.kubeconfig("c1")).out
     assert text.startswith("Pod default/fine: Running\n\nAdmission\n")
     assert "\x1b" not in text
@@ -68,7 +68,7 @@ async def test_a_gated_pod(fleet: Fleet, source: Client) -> None:
     await created(source, kit.pod("gated", schedulingGates=[{"name": "example.com/later"}]))
     story = explain(fleet, "gated")
     assert story["state"] == "Gated"
-    assert "example.com/later" in told(story, "Queue")
+    assert "example.com/later" in event_text(story, "Queue")
 
 
 async def test_a_pod_that_no_target_takes_with_each_target_in_its_own_words(
@@ -79,7 +79,7 @@ async def test_a_pod_that_no_target_takes_with_each_target_in_its_own_words(
     assert story["state"] == "Unschedulable"
     for name in ("c2", "c3"):
         reason = "node(s) didn't match Pod's node affinity/selector"
-        assert reason in told(story, f"Target default/{name}")
+        assert reason in event_text(story, f"Target default/{name}")
 
     assert "show-labels" in story["cures"][0]
 
@@ -111,7 +111,7 @@ async def test_a_candidate_that_waits_for_a_scheduler_that_does_not_run(
             "WaitingForTarget",
             "a candidate waits for the answer of c2",
         )
-        assert "has not answered yet" in told(story, "Target default/c2")
+        assert "has not answered yet" in event_text(story, "Target default/c2")
     finally:
         fleet.run("start", "c2", "candidate-scheduler")
 
@@ -200,6 +200,6 @@ async def test_a_pod_that_cannot_end_because_its_target_is_away(
         story = explain(fleet, "stuck")
         assert story["state"] == "StuckTerminating"
         assert any(f"vnode disconnect default/{name}" in cure for cure in story["cures"])
-        assert "could not be read from here" in told(story, f"Target default/{name}")
+        assert "could not be read from here" in event_text(story, f"Target default/{name}")
 
     await kit.until_gone(source, kinds.PODS, "default", seconds=60)

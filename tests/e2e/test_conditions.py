@@ -24,14 +24,14 @@ def set_condition(fleet: Fleet, cluster: str, name: str, **condition: str) -> No
     fleet.kubectl(cluster, "patch", "pod", name, "--subresource=status", "--patch", patch)
 
 
-def says(pod: Object, type_: str, status: str) -> bool:
+def has_condition(pod: Object, type_: str, status: str) -> bool:
     return (objects.condition(pod, type_) or {}).get("status") == status
 
 
-async def until_says(client: Client, name: str, type_: str, status: str) -> Object:
+async def until_condition(client: Client, name: str, type_: str, status: str) -> Object:
     """Return the pod, once its condition has that status."""
     return await kit.until_one(
-        client, kinds.PODS, name, "default", lambda pod: says(pod, type_, status)
+        client, kinds.PODS, name, "default", lambda pod: has_condition(pod, type_, status)
     )
 
 
@@ -44,7 +44,7 @@ async def evict(source: Client, name: str) -> None:
 async def until_fed_back(source: Client, fleet: Fleet, name: str) -> Object:
     """Return the proxy, after its status was brought up to date with its delegate's once more."""
     set_condition(fleet, "c1", name, type="Ready", status="False", reason="NodeNotReady")
-    return await until_says(source, name, "Ready", "True")
+    return await until_condition(source, name, "Ready", "True")
 
 
 async def test_an_eviction_stays_on_the_proxy_until_it_is_gone(
@@ -71,7 +71,7 @@ async def test_an_eviction_stays_on_the_proxy_until_it_is_gone(
 
     only = f"metadata.name={objects.name(proxy)}"
     await kit.until(source, kinds.PODS, gone, namespace="default", field_selector=only)
-    assert all(says(pod, EVICTED, "True") for pod in seen)
+    assert all(has_condition(pod, EVICTED, "True") for pod in seen)
 
 
 async def test_a_job_that_ignores_disruptions_survives_an_eviction(source: Client) -> None:
@@ -111,8 +111,8 @@ async def test_a_condition_of_the_targets_comes_and_goes_and_the_sources_own_sta
     name = objects.name(delegate)
     set_condition(fleet, "c1", "checked", type="example.com/own", status="True")
     set_condition(fleet, "c2", name, type=CHECKED, status="True")
-    after = await until_says(source, "checked", CHECKED, "True")
-    assert says(after, "example.com/own", "True")
+    after = await until_condition(source, "checked", CHECKED, "True")
+    assert has_condition(after, "example.com/own", "True")
 
     gone = {"status": {"conditions": [{"$patch": "delete", "type": CHECKED}]}}
     fleet.kubectl("c2", "patch", "pod", name, "--subresource=status", "--patch", json.dumps(gone))
@@ -123,7 +123,7 @@ async def test_a_condition_of_the_targets_comes_and_goes_and_the_sources_own_sta
         "default",
         lambda pod: objects.condition(pod, CHECKED) is None,
     )
-    assert says(after, "example.com/own", "True")
+    assert has_condition(after, "example.com/own", "True")
     assert keys.FED_BACK_CONDITIONS not in objects.annotations(after)
 
 
@@ -134,20 +134,20 @@ async def test_a_readiness_gate_is_the_sources_to_open(
     gates = [{"conditionType": GATE}]
     _proxy, _chaperon, delegate = await placed(source, c2, "gated", readinessGates=gates)
     name = objects.name(delegate)
-    await until_says(source, "gated", GATE, "True")
+    await until_condition(source, "gated", GATE, "True")
     set_condition(fleet, "c1", "gated", type=GATE, status="False", reason="Draining")
-    there = await until_says(c2, name, GATE, "False")
+    there = await until_condition(c2, name, GATE, "False")
     assert (objects.condition(there, GATE) or {})["reason"] == "Draining"
-    proxy = await until_says(source, "gated", "Ready", "False")
+    proxy = await until_condition(source, "gated", "Ready", "False")
     assert (objects.condition(proxy, "Ready") or {})["reason"] == "ReadinessGatesNotReady"
 
     set_condition(fleet, "c1", "gated", type=GATE, status="True")
-    await until_says(c2, name, GATE, "True")
-    assert says(await until_says(source, "gated", "Ready", "True"), GATE, "True")
+    await until_condition(c2, name, GATE, "True")
+    assert has_condition(await until_condition(source, "gated", "Ready", "True"), GATE, "True")
 
     set_condition(fleet, "c2", name, type=GATE, status="False")
     set_condition(fleet, "c2", name, type=CHECKED, status="True")
-    assert says(await until_says(source, "gated", CHECKED, "True"), GATE, "True")
+    assert has_condition(await until_condition(source, "gated", CHECKED, "True"), GATE, "True")
 
 
 async def test_generations_that_are_observed_are_the_proxys(
@@ -176,7 +176,9 @@ async def test_generations_that_are_observed_are_the_proxys(
     )
     set_condition(fleet, "c2", objects.name(delegate), type=CHECKED, status="True")
     assert (
-        objects.status(await until_says(source, "numbered", CHECKED, "True"))["observedGeneration"]
+        objects.status(await until_condition(source, "numbered", CHECKED, "True"))[
+            "observedGeneration"
+        ]
         == own
     )
     observe(fleet, changed, objects.metadata(changed)["generation"])

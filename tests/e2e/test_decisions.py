@@ -68,15 +68,15 @@ async def test_new_pods_follow_a_decision_and_running_ones_stay(
     await scale(source, 5)
     pods = await until_there(source, c2=2, c3=2, waiting=1)
     waiting = next(objects.name(pod) for pod in pods.values() if not objects.node_name(pod))
-    said = "placementpolicy/web: placement/default/web selects no clusters"
+    publisher = "placementpolicy/web: placement/default/web selects no clusters"
 
     def waits(pod: dict[str, Any]) -> bool:
         condition = objects.condition(pod, "PodScheduled") or {}
-        return said in str(condition.get("message"))
+        return publisher in str(condition.get("message"))
 
     await kit.until_one(source, kinds.PODS, waiting, "default", waits)
     done = vnode("explain", "pod", waiting, "-n", "default", "--kubeconfig", fleet.kubeconfig("c1"))
-    assert said in " ".join(done.out.split())
+    assert publisher in " ".join(done.out.split())
     done = vnode("get", "policies", "-o", "wide", "--kubeconfig", fleet.kubeconfig("c1"))
     assert message in done.out
 

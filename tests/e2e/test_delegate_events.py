@@ -42,7 +42,7 @@ def target_of(proxy: Object, **targets: Client) -> tuple[str, Client]:
     return f"default/{name}", targets[name]
 
 
-async def tell(client: Client, delegate: Object, **fields: Any) -> Object:
+async def create_event(client: Client, delegate: Object, **fields: Any) -> Object:
     """Write an Event as the delegate's kubelet does."""
     now = objects.timestamp(SystemClock().now())  # not before it was scheduled
     about = objects.reference(delegate, "Pod", "v1")
@@ -78,7 +78,7 @@ async def test_a_warning_of_a_pod_that_runs_is_told_and_counted(
     (delegate,) = await client.list(kinds.PODS, "default", label_selector=selector)
     await until_told(source, proxy, "Scheduled")
 
-    made = await tell(
+    made = await create_event(
         client, delegate, type="Warning", reason="Unhealthy", message="Probe failed in 1s"
     )
     event = await until_told(source, proxy, "Unhealthy", "Probe failed")
@@ -87,7 +87,7 @@ async def test_a_warning_of_a_pod_that_runs_is_told_and_counted(
     assert (event["type"], event["count"]) == ("Warning", 1)
 
     await client.patch(kinds.EVENTS, objects.name(made), {"count": 7}, "default")
-    await tell(client, delegate, type="Warning", reason="BackOff", message="restarting")
+    await create_event(client, delegate, type="Warning", reason="BackOff", message="restarting")
     await until_told(source, proxy, "BackOff")
     chaperons = await client.list(kinds.POD_CHAPERONS, "default", label_selector=selector)
     listed = {each["reason"]: each["count"] for each in chaperons[0]["status"]["vnodeEvents"]}
@@ -101,7 +101,9 @@ async def test_a_message_that_grows_is_patched(source: Client, c2: Client, c3: C
     selector = f"{keys.PARENT_UID}={objects.uid(proxy)}"
     (delegate,) = await client.list(kinds.PODS, "default", label_selector=selector)
     first = await until_told(source, proxy, "Scheduled")
-    await tell(client, delegate, type="Normal", reason="Killing", message="a probe has failed")
-    await tell(client, delegate, type="Warning", reason="Unhealthy", message="a probe")
+    await create_event(
+        client, delegate, type="Normal", reason="Killing", message="a probe has failed"
+    )
+    await create_event(client, delegate, type="Warning", reason="Unhealthy", message="a probe")
     grown = await until_told(source, proxy, "Killing", "Killing: a probe has failed")
     assert objects.name(grown) == objects.name(first)

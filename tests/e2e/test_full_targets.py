@@ -27,13 +27,13 @@ async def offer(source: Client, c2: Client, c3: Client) -> AsyncIterator[Offer]:
 
     async def put(target: Client, name: str, amount: int | None) -> None:
         node = min(objects.name(node) for node in await target.list(kinds.NODES))
-        said = None if amount is None else str(amount)
-        status = {"capacity": {UNIT: said}, "allocatable": {UNIT: said}}
+        quantity = None if amount is None else str(amount)
+        status = {"capacity": {UNIT: quantity}, "allocatable": {UNIT: quantity}}
         await target.patch(kinds.NODES, node, {"status": status}, subresource="status")
 
         def knows(virtual: Object) -> bool:
             there = (objects.status(virtual).get("allocatable") or {}).get(UNIT, "0")
-            return there == (said or "0")
+            return there == (quantity or "0")
 
         await kit.until_one(source, kinds.NODES, names.virtual_node("default", name), "", knows)
 
@@ -149,10 +149,10 @@ def is_full(summary: Object) -> bool:
 
 
 async def until_said(source: Client, name: str, text: str) -> Object:
-    def says(pod: Object) -> bool:
+    def has_text(pod: Object) -> bool:
         return text in str((objects.condition(pod, "PodScheduled") or {}).get("message"))
 
-    return await kit.until_one(source, kinds.PODS, name, "default", says)
+    return await kit.until_one(source, kinds.PODS, name, "default", has_text)
 
 
 async def test_a_burst_without_reservation_goes_where_there_is_room(

@@ -132,8 +132,8 @@ async def test_a_slip_harms_nothing_and_is_undone_by_putting_the_secret_back(
     )
     assert objects.status(target)["clusterUID"] == await cluster_uid(c2)
     await own.put_secret(source, shared, own.admin(fleet, "c3"))
-    said = own.ready(await until_it_is_another_cluster(source, shared))["message"]
-    assert f"{keys.CONFIRM_CLUSTER}={await cluster_uid(c3)}" in said
+    message = own.ready(await until_it_is_another_cluster(source, shared))["message"]
+    assert f"{keys.CONFIRM_CLUSTER}={await cluster_uid(c3)}" in message
     await assert_untouched(source, c3, shared, running)
 
     first = min(running)

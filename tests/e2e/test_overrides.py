@@ -29,10 +29,12 @@ async def policy(
     namespace = None if cluster else "default"
     spec = {"selector": {"matchLabels": {"app": app}}, "rules": rules, "priority": priority}
     await source.create(kind, {"metadata": {"name": name}, "spec": spec}, namespace)
-    await kit.until_one(source, kind, name, namespace or "", lambda p: says(p, "Accepted", "True"))
+    await kit.until_one(
+        source, kind, name, namespace or "", lambda p: has_condition(p, "Accepted", "True")
+    )
 
 
-def says(policy: Object, type_: str, status: str, text: str = "") -> bool:
+def has_condition(policy: Object, type_: str, status: str, text: str = "") -> bool:
     found = objects.condition(policy, type_) or {}
     return found.get("status") == status and text in found.get("message", "")
 
@@ -116,7 +118,7 @@ async def test_a_patch_that_fails_keeps_the_pod_from_its_target_until_it_is_mend
         kinds.OVERRIDE_POLICIES,
         "bad",
         "default",
-        lambda p: says(p, "Applicable", "False", f"pod/default/{name} is not sent"),
+        lambda p: has_condition(p, "Applicable", "False", f"pod/default/{name} is not sent"),
     )
     assert await c2.list(kinds.POD_CHAPERONS, "default") == []
 
@@ -128,7 +130,7 @@ async def test_a_patch_that_fails_keeps_the_pod_from_its_target_until_it_is_mend
         kinds.OVERRIDE_POLICIES,
         "bad",
         "default",
-        lambda p: says(p, "Applicable", "True"),
+        lambda p: has_condition(p, "Applicable", "True"),
     )
 
 
@@ -150,7 +152,7 @@ async def test_a_policy_that_cannot_be_used_says_so_and_its_pods_wait(
         kinds.OVERRIDE_POLICIES,
         "unusable",
         "default",
-        lambda p: says(p, "Accepted", "False", "registry is no host"),
+        lambda p: has_condition(p, "Accepted", "False", "registry is no host"),
     )
     await source.create(kinds.PODS, pod, "default")
     about = f"involvedObject.name={name},reason=FailedScheduling"

@@ -54,14 +54,14 @@ async def test_pods_overflow_after_the_threshold_and_shrink_to_the_plan(
     await deploy(source, 6)
     pods = await until_there(source, c2=2, c3=2, waiting=2)
     waiting = next(pod for pod in pods.values() if not objects.node_name(pod))
-    said = await kit.until_one(
+    pending = await kit.until_one(
         source,
         kinds.PODS,
         objects.name(waiting),
         "default",
         lambda pod: (objects.condition(pod, "PodScheduled") or {}).get("message"),
     )
-    message = (objects.condition(said, "PodScheduled") or {})["message"]
+    message = (objects.condition(pending, "PodScheduled") or {})["message"]
     # The message is of the pod's last attempt, when fewer pods may have been known.
     plan = r"c3: planned elsewhere by placementpolicy/web: [12] of [3-6] here, by weight 1"
     assert re.search(rf"{plan}; waiting for c2 until 2\S+Z", message), message
@@ -83,10 +83,10 @@ async def until_places_are_explained(fleet: Fleet, source: Client, pods: dict[st
     name, reason = objects.name(pods[overflowed[0]]), reasons[overflowed[0]]
     done = vnode("explain", "pod", name, "-n", "default", "--kubeconfig", fleet.kubeconfig("c1"))
     assert done.code == 0, done.err
-    told = " ".join(done.out.split())
-    assert reason in told
-    assert "placementpolicy/web is for the pod, mode Spread" in told
-    assert "deployment/default/web has 6 replicas" in told
+    output = " ".join(done.out.split())
+    assert reason in output
+    assert "placementpolicy/web is for the pod, mode Spread" in output
+    assert "deployment/default/web has 6 replicas" in output
     await kit.until(
         source,
         kinds.EVENTS,

@@ -37,10 +37,10 @@ async def classes(source: Client, c2: Client) -> AsyncIterator[None]:
 
 
 async def until_said(source: Client, namespace: str, name: str, text: str) -> None:
-    def says(pod: Object) -> bool:
+    def has_text(pod: Object) -> bool:
         return text in str((objects.condition(pod, "PodScheduled") or {}).get("message"))
 
-    await kit.until_one(source, kinds.PODS, name, namespace, says)
+    await kit.until_one(source, kinds.PODS, name, namespace, has_text)
 
 
 async def priority(source: Client, c2: Client, namespace: str, name: str) -> tuple[str, int]:

@@ -70,12 +70,12 @@ async def test_a_moved_pod_runs_on_until_its_replacement_is_ready(
     async with nothing_starts(fleet, "c2"):
         await amend(source, drain=[{"cluster": "c3"}])
         waiting = await kit.until_one(source, kinds.PODS, name, "default", is_waiting)
-        said = (objects.condition(waiting, keys.AWAITS_REPLACEMENT) or {})["message"]
-        assert said.startswith("moved by placementpolicy/web (drain)")
+        message = (objects.condition(waiting, keys.AWAITS_REPLACEMENT) or {})["message"]
+        assert message.startswith("moved by placementpolicy/web (drain)")
         await until_there(source, c2=1, waiting=1)
         where = ("-n", "default", "--kubeconfig", fleet.kubeconfig("c1"))
-        told = await asyncio.to_thread(vnode, "explain", "pod", name, *where)
-        assert "runs on until a pod that replaces it is ready" in " ".join(told.out.split())
+        explained = await asyncio.to_thread(vnode, "explain", "pod", name, *where)
+        assert "runs on until a pod that replaces it is ready" in " ".join(explained.out.split())
 
         await asyncio.to_thread(fleet.run, "stop", "c1", "agent")
         await asyncio.to_thread(fleet.run, "start", "c1", "agent")

@@ -173,7 +173,7 @@ async def test_a_target_feeds_back_nothing_but_status_and_foreign_annotations(
 ) -> None:
     constraints = "nodeSelector: {multicluster.admiralty.io/target-name: c2}"
     pod = await own.run_pod(source, "default", "honest", **{keys.PROXY_CONSTRAINTS: constraints})
-    told = {
+    hostile_status = {
         "podIP": "169.254.169.254",
         "podIPs": [{"ip": "169.254.169.254"}],
         "message": "from the target",
@@ -190,7 +190,9 @@ async def test_a_target_feeds_back_nothing_but_status_and_foreign_annotations(
         },
     }
     await c2.patch(kinds.POD_CHAPERONS, chaperon, {"metadata": metadata}, "default")
-    await c2.patch(kinds.POD_CHAPERONS, chaperon, {"status": told}, "default", subresource="status")
+    await c2.patch(
+        kinds.POD_CHAPERONS, chaperon, {"status": hostile_status}, "default", subresource="status"
+    )
     after = await kit.until_one(
         source,
         kinds.PODS,

@@ -138,8 +138,8 @@ async def test_a_map_that_cannot_be_read_is_said_on_the_target(
     await own.put_target(source, home, own.named())
     annotations = {"annotations": {keys.STORAGE_CLASSES: "fast"}}
     await source.patch(kinds.TARGETS, "bad", {"metadata": annotations}, home)
-    said = await kit.until_one(source, kinds.TARGETS, "bad", home, own.is_because("Invalid"))
-    assert "'fast' is not a pair" in own.ready(said)["message"]
+    target = await kit.until_one(source, kinds.TARGETS, "bad", home, own.is_because("Invalid"))
+    assert "'fast' is not a pair" in own.ready(target)["message"]
 
 
 async def test_a_service_account_is_made_where_that_is_allowed(

@@ -96,8 +96,8 @@ class Leaver:
     def _uninstall(self, target: str, keep: bool) -> bool:
         where = ("--kubeconfig", str(self._harness.fleet.kubeconfig(target)))
         which = "keep" if keep else "delete"
-        said = agents.vnode("uninstall", *where, "--delegates", which, *_STEP)
-        return _NOT_YET not in said
+        output = agents.vnode("uninstall", *where, "--delegates", which, *_STEP)
+        return _NOT_YET not in output
 
     async def _look_for_rest(self, target: str) -> None:
         """Nothing of any source is left where vnode was uninstalled with its delegates.

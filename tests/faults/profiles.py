@@ -90,7 +90,7 @@ async def other_address(fleet: Fleet) -> AsyncIterator[tuple[str, Counter[str]]]
         await proxy.close()
 
 
-def told(target: Object) -> str:
+def control_plane_reason(target: Object) -> str:
     """Return the reason of what the inventory says of a Target's control plane."""
     condition = objects.condition(target, "ControlPlaneHealthy") or {}
     return str(condition.get("reason", ""))

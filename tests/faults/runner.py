@@ -220,8 +220,8 @@ class Runner:
         for event in sorted(events, key=lambda one: str(one.get("lastTimestamp"))):
             name = (event.get("involvedObject") or {}).get("name") or ""
             if name and name in text:
-                said = [event.get(field) for field in ("lastTimestamp", "reason", "message")]
-                self._say(f"  event of {name}: {' '.join(map(str, said))}")
+                fields = [event.get(field) for field in ("lastTimestamp", "reason", "message")]
+                self._say(f"  event of {name}: {' '.join(map(str, fields))}")
 
     async def _ask(self, survivors: dict[str, str], *, is_planned: bool) -> list[Violation]:
         try:

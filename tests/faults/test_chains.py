@@ -178,8 +178,8 @@ async def test_a_leaf_that_begins_to_end_is_told_to_the_first_cluster(
 async def test_a_pod_is_never_sent_where_it_came_from_and_says_so(c1: Client, c2: Client) -> None:
     await cordon(c2, LEAF_NODE)
     await c1.create(kinds.PODS, kit.pod("waiting", annotations=TRAVELS), "default")
-    said = unscheduled("c2: 0/2 targets", "c1: the pod came through that cluster", "c3: ")
-    await kit.until_one(c1, kinds.PODS, "waiting", "default", said, seconds=60)
+    expected = unscheduled("c2: 0/2 targets", "c1: the pod came through that cluster", "c3: ")
+    await kit.until_one(c1, kinds.PODS, "waiting", "default", expected, seconds=60)
     assert await c1.list(kinds.POD_CHAPERONS, "default") == []
     await cordon(c2, LEAF_NODE, on=False)
     middle = await child(c2, await runs(c1, "waiting"))
@@ -190,8 +190,8 @@ async def test_a_leaf_without_room_says_so_in_the_first_cluster(c1: Client) -> N
     pod = kit.pod("large", annotations=TRAVELS)
     pod["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1000"}}
     await c1.create(kinds.PODS, pod, "default")
-    said = unscheduled("c2: 0/2 targets", "c3: 0/1 nodes are available", "Insufficient cpu")
-    await kit.until_one(c1, kinds.PODS, "large", "default", said, seconds=60)
+    expected = unscheduled("c2: 0/2 targets", "c3: 0/1 nodes are available", "Insufficient cpu")
+    await kit.until_one(c1, kinds.PODS, "large", "default", expected, seconds=60)
 
 
 async def test_a_middle_that_is_its_own_target_may_keep_the_pod(
@@ -312,14 +312,14 @@ async def test_a_delegate_that_somebody_bound_to_a_virtual_node_says_why_it_stay
         "spec": {**kit.pod("smuggled")["spec"], "nodeName": LEAF_NODE, "schedulerName": "mine"},
     }
     await c2.create(kinds.POD_CHAPERONS, chaperon, "default")
-    said = await kit.until_one(
+    expected = await kit.until_one(
         c2,
         kinds.POD_CHAPERONS,
         "smuggled",
         "default",
         lambda obj: objects.status(obj).get("reason") == "NotSentOn",
     )
-    assert "vnode did not choose its virtual node" in objects.status(said)["message"]
+    assert "vnode did not choose its virtual node" in objects.status(expected)["message"]
     assert await c3.list(kinds.PODS, "default") == []
     await c2.delete(kinds.POD_CHAPERONS, "smuggled", "default")
     await all_gone(c2)

@@ -19,13 +19,13 @@ from tests.faults.bound_tokens import PATIENCE, BoundTokens
 from tests.faults.conftest import started
 from tests.faults.pod_flow import PodFlow, on
 from tests.faults.profiles import (
+    control_plane_reason,
     echo,
     move,
     other_address,
     provider_of,
     says_again,
     set_condition,
-    told,
 )
 from tests.kit import Fleet
 from vnode.api import kinds, names, objects
@@ -65,7 +65,7 @@ async def test_a_hundred_conditions_cost_no_list_no_run_of_a_plugin_and_no_strea
 
         await kit.until_one(
             *(source, kinds.CLUSTER_TARGETS, "c2", ""),
-            lambda target: told(target) == "Told99",
+            lambda target: control_plane_reason(target) == "Told99",
             PATIENCE,
         )
         await says_again(stream, "after")
@@ -118,7 +118,7 @@ async def test_token_server_and_conditions_change_under_load_and_no_pod_is_lost(
     await flow.check(target)
     await kit.until_one(
         *(source, kinds.CLUSTER_TARGETS, "c2", ""),
-        lambda obj: told(obj) == f"Told{CONDITIONS - 1}",
+        lambda obj: control_plane_reason(obj) == f"Told{CONDITIONS - 1}",
         PATIENCE,
     )
 

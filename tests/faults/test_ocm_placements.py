@@ -106,12 +106,12 @@ async def until_there(source: Client, name: str, **expected: int) -> dict[str, O
     return await kit.until_pods(source, name, are, PATIENCE)
 
 
-async def until_wait(source: Client, name: str, count: int, said: str) -> None:
+async def until_wait(source: Client, name: str, count: int, message: str) -> None:
     """Wait until so many pods say why they have no node."""
 
     def waits(pod: Object) -> bool:
         condition = objects.condition(pod, "PodScheduled") or {}
-        return not objects.node_name(pod) and said in str(condition.get("message"))
+        return not objects.node_name(pod) and message in str(condition.get("message"))
 
     def all_do(pods: dict[str, Object]) -> bool:
         return len(pods) == count and all(map(waits, pods.values()))

@@ -49,20 +49,20 @@ async def _feed(world: World, dice: random.Random, name: str) -> object:
 
     method, url, body = made
     headers = {"Authorization": "Bearer x"} if dice.random() < 0.8 else {}
-    said, is_wrong = "", True
+    outcome, is_wrong = "", True
     for _attempt in range(2):  # a connection that was kept may have been ended just now
         try:
             async with session.request(
                 method, url, data=body, headers=headers, timeout=_TIMEOUT
             ) as answer:
                 await answer.read()
-                said, is_wrong = f"{answer.status}", answer.status >= _SERVED
+                outcome, is_wrong = f"{answer.status}", answer.status >= _SERVED
                 break
         except (aiohttp.ClientError, TimeoutError) as error:
-            said, is_wrong = repr(error), len(body) < _LARGE  # larger ones may be cut off
+            outcome, is_wrong = repr(error), len(body) < _LARGE  # larger ones may be cut off
 
     if is_wrong and not url.endswith("/readyz"):
-        text = f"{name}: {said} to {method} {url} {body[:1000]!r}"
+        text = f"{name}: {outcome} to {method} {url} {body[:1000]!r}"
         world.wrong.append(Finding("any request gets an answer", text))
 
     return made

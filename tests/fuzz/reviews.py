@@ -40,8 +40,8 @@ async def _feed(world: World, dice: random.Random, name: str) -> object:
 
     world.reached["reviews that are allowed"] += b'"allowed":true' in text
     if status not in _ANSWERS or (status == 200 and not _is_review(text)):
-        said = f"{name}: {status} {text[:300]!r} to {body[:2000]!r}"
-        world.wrong.append(Finding("any body gets an answer", said))
+        finding = f"{name}: {status} {text[:300]!r} to {body[:2000]!r}"
+        world.wrong.append(Finding("any body gets an answer", finding))
 
     return body
 

@@ -39,10 +39,10 @@ def test_the_agent_is_nobody_and_may_nothing(source: Cluster):
 def test_nothing_but_tmp_can_be_written(source: Cluster):
     script = "for place in / /opt/vnode /etc/vnode /tmp; do touch $place/x 2>&1 || true; done"
 
-    said = in_agent(source, "sh", "-c", script).splitlines()
+    printed = in_agent(source, "sh", "-c", script).splitlines()
 
-    assert len(said) == 3
-    assert not any("/tmp" in line for line in said)
+    assert len(printed) == 3
+    assert not any("/tmp" in line for line in printed)
 
 
 def test_commands_and_plugins_are_on_the_path(source: Cluster):

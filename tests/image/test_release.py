@@ -34,10 +34,10 @@ def test_an_elected_pod_runs_in_the_target_and_can_be_talked_to(source: Cluster,
 
 @pytest.mark.parametrize("name", [SOURCE, TARGET])
 def test_helm_test_passes_and_shows_what_it_saw(fleet: Fleet, name: str):
-    said = release(fleet, name, "test", "vnode", "--logs")
+    output = release(fleet, name, "test", "vnode", "--logs")
 
-    assert "Succeeded" in said
-    assert said.count(" 200\n") == 2
+    assert "Succeeded" in output
+    assert output.count(" 200\n") == 2
 
 
 def test_the_doctor_finds_nothing(fleet: Fleet):

@@ -69,10 +69,10 @@ async def delegated(client: Client, namespace: str, name: str = "web-1") -> Obje
         name=name,
         subresource="binding",
     )
-    return await tell(client, namespace, name, phase="Running")
+    return await set_status(client, namespace, name, phase="Running")
 
 
-async def tell(client: Client, namespace: str, name: str, **status: object) -> Object:
+async def set_status(client: Client, namespace: str, name: str, **status: object) -> Object:
     """Return what a kubelet would say of the delegate."""
     body: Object = {"status": status}
     return await client.patch(kinds.PODS, name, body, namespace, subresource="status")
@@ -96,10 +96,10 @@ async def test_a_chaperon_that_ends_reports_until_its_delegate_is_gone(
         await until_chaperon(client, pod_namespace, reports("Running"))
         await client.discard(kinds.POD_CHAPERONS, chaperon)
         await kit.until_one(client, kinds.PODS, "web-1", pod_namespace, objects.is_terminating)
-        await tell(client, pod_namespace, "web-1", phase="Failed", reason="Ended")
-        told = await until_chaperon(client, pod_namespace, reports("Failed"))
-        assert objects.status(told)["reason"] == "Ended"
-        assert keys.DELEGATE_DELETED in objects.annotations(told)
+        await set_status(client, pod_namespace, "web-1", phase="Failed", reason="Ended")
+        reported = await until_chaperon(client, pod_namespace, reports("Failed"))
+        assert objects.status(reported)["reason"] == "Ended"
+        assert keys.DELEGATE_DELETED in objects.annotations(reported)
 
         await release(client, pod)
         await kit.until_gone(client, kinds.POD_CHAPERONS, pod_namespace)
@@ -173,10 +173,10 @@ async def test_an_admission_that_does_not_answer_is_told_in_its_own_words(
     try:
         async with controlled(client):
             await sent(client, pod_namespace)
-            told = await until_chaperon(
+            reported = await until_chaperon(
                 client, pod_namespace, lambda known: bool(objects.status(known).get("conditions"))
             )
-            condition = objects.condition(told, "PodScheduled") or {}
+            condition = objects.condition(reported, "PodScheduled") or {}
             assert condition["reason"] == "Unschedulable"
             assert "dead.example.com" in condition["message"]
 

@@ -20,8 +20,8 @@ __all__ = ["inventoried"]
 async def test_an_inventory_that_comes_later_is_noticed_at_once(inventoried: Inventoried) -> None:
     async with inventoried.agent():
         await inventoried.add_target("late")
-        told = await inventoried.until_reason("late", "InventoryNotServed")
-        message = objects.condition(told, "Ready") or {}
+        late = await inventoried.until_reason("late", "InventoryNotServed")
+        message = objects.condition(late, "Ready") or {}
         assert "does not serve clusterprofiles" in message["message"]
         await inventory.install(inventoried.source)
         await inventoried.until_reason("late", "ProfileNotFound")
@@ -79,7 +79,7 @@ async def test_what_the_inventory_says_is_on_the_link_and_on_the_target(
     inventoried: Inventoried, tmp_path: Path
 ) -> None:
     now = objects.timestamp(SystemClock().now())
-    told = {
+    late = {
         "type": "ControlPlaneHealthy",
         "status": "False",
         "reason": "HeartbeatLost",
@@ -88,7 +88,7 @@ async def test_what_the_inventory_says_is_on_the_link_and_on_the_target(
     }
     status = {
         "accessProviders": [inventoried.access],
-        "conditions": [told],
+        "conditions": [late],
         "properties": [{"name": "example.com/memory", "value": "64Gi"}],
         "version": {"kubernetes": "v1.36.3"},
     }

@@ -187,8 +187,8 @@ async def test_another_address_and_name_can_be_given(pair: Pair) -> None:
 
 async def test_the_namespace_is_enabled_only_when_asked(pair: Pair) -> None:
     label, value = keys.WEBHOOK_NAMESPACE_LABEL
-    told = pair.connect()
-    assert f"kubectl label namespace {pair.namespace} {label}={value}" in told.out
+    output = pair.connect()
+    assert f"kubectl label namespace {pair.namespace} {label}={value}" in output.out
     namespace = await pair.source.get(kinds.NAMESPACES, pair.namespace)
     assert label not in objects.labels(namespace)
     pair.connect("--enable-namespace")

@@ -152,13 +152,13 @@ async def test_a_decision_is_published_changed_and_taken_back(
     node_a, node_b = (node.name for node in NODES)
     made = await create_publishing(client, namespace)
     kind, where = kinds.PLACEMENT_POLICIES, Publishing(namespace, "shop")
-    said = asyncio.Event()
-    publisher.subscribe(lambda _key: said.set())
+    was_published = asyncio.Event()
+    publisher.subscribe(lambda _key: was_published.set())
 
     async def next_published() -> list[str]:
-        said.clear()
+        was_published.clear()
         async with asyncio.timeout(20):
-            await said.wait()
+            await was_published.wait()
 
         found = await client.get(SIG, "shop-0", namespace)
         return [entry["clusterProfileRef"]["name"] for entry in found["decisions"]]
@@ -169,10 +169,10 @@ async def test_a_decision_is_published_changed_and_taken_back(
         publisher.offer("k", made, kind, where, {node_a: 1, node_b: 2})
         assert await next_published() == ["p-b", "p-a"]
         assert publisher.offer("k", made, kind, where, {node_a: 3, node_b: 2}) is not None
-        said.clear()
+        was_published.clear()
         publisher.offer("k", made, kind, None, {})
         async with asyncio.timeout(20):
-            await said.wait()
+            await was_published.wait()
 
         assert not await client.list(SIG, namespace)
 
@@ -183,15 +183,18 @@ async def test_two_hundred_and_fifty_clusters_are_three_slices_that_can_be_follo
     """The kind takes a hundred clusters in an object, and no more."""
     listed = [f"fleet/c{number:03}" for number in range(250)]
     profiles = {names.virtual_node("", objects.split_key(key)[1]): key for key in listed}
-    publisher, said = DecisionPublisher(client, lambda: profiles, SystemClock()), asyncio.Event()
-    publisher.subscribe(lambda _key: said.set())
+    publisher, was_published = (
+        DecisionPublisher(client, lambda: profiles, SystemClock()),
+        asyncio.Event(),
+    )
+    publisher.subscribe(lambda _key: was_published.set())
     made = await create_publishing(client, namespace)
     kind, where = kinds.PLACEMENT_POLICIES, Publishing(namespace, "shop")
     async with kinds_of_others(client), background.running(publisher.run()):
         await decisions.install(client, SIG)
         publisher.offer("k", made, kind, where, dict.fromkeys(profiles, 1))
         async with asyncio.timeout(30):
-            await said.wait()
+            await was_published.wait()
 
         found = await client.list(SIG, namespace)
         sizes = {objects.name(obj): len(obj["decisions"]) for obj in found}

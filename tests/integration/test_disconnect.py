@@ -120,13 +120,13 @@ async def test_delegates_of_another_target_to_the_same_cluster_run_on(pair: Pair
         await pair.make_target(name)
         await pair.send(f"of-{name}", f"{pair.namespace}/{name}", pair.namespace)
 
-    said = pair.disconnect("east", "--namespace", pair.namespace)
-    assert "deleted 1 of 1 PodChaperons" in said
-    assert "1 delegate pod kept, sent through other Targets of this cluster" in said
+    output = pair.disconnect("east", "--namespace", pair.namespace)
+    assert "deleted 1 of 1 PodChaperons" in output
+    assert "1 delegate pod kept, sent through other Targets of this cluster" in output
     assert await pair.left(pair.namespace) == (["of-west"], ["of-east", "of-west"])
 
-    said = pair.disconnect("west", "--namespace", pair.namespace)
-    assert "other Targets" not in said
+    output = pair.disconnect("west", "--namespace", pair.namespace)
+    assert "other Targets" not in output
     assert await pair.left(pair.namespace) == ([], [])
 
 
@@ -157,12 +157,12 @@ async def test_what_an_agent_has_to_leave_is_told_from_what_another_target_runs(
 
     await pair.send("of-west", f"{pair.namespace}/west", pair.namespace)
     words = ("--namespace", pair.namespace, "--agent-namespace", pair.namespace)
-    said = pair.disconnect("east", *words)
-    assert "not terminated" not in said
+    output = pair.disconnect("east", *words)
+    assert "not terminated" not in output
     assert await pair.left(pair.namespace) == (["of-west"], ["of-west"])
 
-    said = pair.disconnect("west", *words)
-    assert "1 delegate pod not terminated" in said
+    output = pair.disconnect("west", *words)
+    assert "1 delegate pod not terminated" in output
     assert await pair.left(pair.namespace) == (["of-west"], ["of-west"])
 
 
@@ -171,11 +171,11 @@ async def test_the_command_that_ends_the_rest_names_the_namespace_of_the_target(
 ) -> None:
     await pair.make_target("east")
     held = await pair.send("held", f"{pair.namespace}/east", pair.namespace, held=True)
-    said = pair.disconnect("east", "--namespace", pair.namespace, seconds=1)
-    assert f"kubectl delete podchaperons -n {pair.namespace} -l {pair.me.selector}\n" in said
+    output = pair.disconnect("east", "--namespace", pair.namespace, seconds=1)
+    assert f"kubectl delete podchaperons -n {pair.namespace} -l {pair.me.selector}\n" in output
     await release(pair.target, held)
 
     await pair.make_target(pair.another, everywhere=True)
     await pair.send("wide", pair.another, pair.namespace, held=True)
-    said = pair.disconnect(pair.another, seconds=1)
-    assert f"kubectl delete podchaperons -A -l {pair.me.selector}\n" in said
+    output = pair.disconnect(pair.another, seconds=1)
+    assert f"kubectl delete podchaperons -A -l {pair.me.selector}\n" in output

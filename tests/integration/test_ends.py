@@ -109,11 +109,11 @@ async def test_the_last_status_comes_home_before_the_finalizer_goes(
     """Nothing was reconciled between what the chaperon said last, and its end."""
     proxy = await held_pod(client, pod_namespace)
     lets_go = ending(client, make_link(client, C2))
-    said = await chaperon(client, pod_namespace, "web-abcde", objects.uid(proxy))
-    said = {**said, "status": {"phase": "Failed", "reason": "Ended"}}
-    lets_go.saw_last(objects.key(proxy), said)
-    await free(client, said)
-    await client.discard(kinds.POD_CHAPERONS, said)
+    ended = await chaperon(client, pod_namespace, "web-abcde", objects.uid(proxy))
+    ended = {**ended, "status": {"phase": "Failed", "reason": "Ended"}}
+    lets_go.saw_last(objects.key(proxy), ended)
+    await free(client, ended)
+    await client.discard(kinds.POD_CHAPERONS, ended)
     await client.delete(kinds.PODS, "web", pod_namespace)
     for _ in range(2):  # its status first, and when that is seen, its finalizers
         proxy = await client.get(kinds.PODS, "web", pod_namespace)
@@ -156,8 +156,8 @@ async def test_the_grace_period_of_a_deletion_is_passed_on(
     link = make_link(client, C2)
     summary = {"metadata": {"name": "singleton", "annotations": {keys.AGENT_VERSION: "1"}}}
     link.summaries.store.put(summary)
-    said = await chaperon(client, pod_namespace, "web-abcde", objects.uid(proxy))
-    link.chaperons.store.put(said)
+    ended = await chaperon(client, pod_namespace, "web-abcde", objects.uid(proxy))
+    link.chaperons.store.put(ended)
     await client.delete(kinds.PODS, "web", pod_namespace, grace=asked)
     proxy = await client.get(kinds.PODS, "web", pod_namespace)
     assert await ending(client, link).end(proxy, "n1") is None
@@ -165,7 +165,7 @@ async def test_the_grace_period_of_a_deletion_is_passed_on(
     there = await client.get(kinds.POD_CHAPERONS, "web-abcde", pod_namespace)
     assert objects.is_terminating(there)
     assert objects.annotations(there).get(keys.GRACE_PERIOD) == passed
-    await free(client, said)
+    await free(client, ended)
     await client.patch(kinds.PODS, "web", {"metadata": {"finalizers": None}}, pod_namespace)
     await client.discard(kinds.PODS, proxy, grace=0)
 
@@ -175,8 +175,8 @@ async def test_a_target_that_does_not_answer_is_asked_nothing(
 ) -> None:
     proxy = await held_pod(client, pod_namespace)
     link = make_link(client, C2)
-    said = await chaperon(client, pod_namespace, "web-abcde", objects.uid(proxy))
-    link.chaperons.store.put(said)
+    ended = await chaperon(client, pod_namespace, "web-abcde", objects.uid(proxy))
+    link.chaperons.store.put(ended)
     link.set_health(LinkHealth(False, UNREACHABLE, "no answer", SystemClock().now()))
     await client.delete(kinds.PODS, "web", pod_namespace)
     proxy = await client.get(kinds.PODS, "web", pod_namespace)
@@ -185,8 +185,8 @@ async def test_a_target_that_does_not_answer_is_asked_nothing(
     assert not objects.is_terminating(there)
     assert keys.PREFIX + "any" in objects.finalizers(proxy)
 
-    await free(client, said)
-    await client.discard(kinds.POD_CHAPERONS, said)
+    await free(client, ended)
+    await client.discard(kinds.POD_CHAPERONS, ended)
     await client.patch(kinds.PODS, "web", {"metadata": {"finalizers": None}}, pod_namespace)
     await client.discard(kinds.PODS, proxy, grace=0)
 

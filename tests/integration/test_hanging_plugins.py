@@ -57,8 +57,8 @@ async def test_nineteen_targets_are_ready_while_the_plugin_hangs_for_one(
             lambda all_: {name for name, target in all_.items() if kit.is_ready(target)} == names,
             seconds=SECONDS,
         )
-        told = await inventoried.until_reason("hangs", "PluginFailed")
-        condition = objects.condition(told, "Ready") or {}
+        found = await inventoried.until_reason("hangs", "PluginFailed")
+        condition = objects.condition(found, "Ready") or {}
         assert condition["status"] == "False"
         assert "gave no answer within 10 s" in condition["message"]
         assert all(inventoried.link(name).health.healthy for name in names)

@@ -73,14 +73,15 @@ class Attacked:
     async def until_told(self, expected: Mapping[str, tuple[str, str]]) -> None:
         """Wait until Targets have these reasons, with messages of which this is a part."""
 
-        def told(target: Object, reason: str, text: str) -> bool:
+        def has_reason(target: Object, reason: str, text: str) -> bool:
             found = objects.condition(target, "Ready") or {}
             return found.get("reason") == reason and text in found["message"]
 
         await kit.until(
             *(self.inventoried.source, kinds.CLUSTER_TARGETS),
             lambda all_: all(
-                name in all_ and told(all_[name], *wanted) for name, wanted in expected.items()
+                name in all_ and has_reason(all_[name], *wanted)
+                for name, wanted in expected.items()
             ),
         )
 

@@ -80,8 +80,8 @@ async def test_the_ca_bundle_that_the_agent_wrote_survives(fleet: Fleet, client:
 async def test_another_run_keeps_what_the_first_was_told(fleet: Fleet, client: Client) -> None:
     file = fleet.kubeconfig(SOURCE)
     url = "https://192.0.2.1:9443"
-    told = ("--namespace", "agents", "--webhook-url", url, "--webhook-timeout", "7")
-    first = vnode("install", "--kubeconfig", file, *told, "--reinvocation-policy", "IfNeeded")
+    options = ("--namespace", "agents", "--webhook-url", url, "--webhook-timeout", "7")
+    first = vnode("install", "--kubeconfig", file, *options, "--reinvocation-policy", "IfNeeded")
     assert first.code == 0, first.err
     try:
         before = await client.get(kinds.MUTATING_WEBHOOKS, "vnode")

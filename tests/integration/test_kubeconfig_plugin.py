@@ -137,8 +137,8 @@ async def test_a_kubeconfig_that_names_a_command_is_refused_by_the_plugin(
     await inventory.installed(inventoried.source)
     await inventoried.add("c2", kubeconfigs.status(key="value"))
     async with inventoried.agent():
-        told = await inventoried.until_reason("c2", "PluginFailed")
-        message = (objects.condition(told, "Ready") or {})["message"]
+        found = await inventoried.until_reason("c2", "PluginFailed")
+        message = (objects.condition(found, "Ready") or {})["message"]
         assert 'no authentication method found in user "fleet"' in message
 
     assert not mark.exists()

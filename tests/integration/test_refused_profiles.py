@@ -69,8 +69,8 @@ async def test_a_profile_of_the_source_itself_is_refused(inventoried: Inventorie
     }
     await inventoried.add("self", {"accessProviders": [access]})
     async with inventoried.agent():
-        told = await inventoried.until_reason("self", "SourceItself")
-        condition = objects.condition(told, "Ready") or {}
+        found = await inventoried.until_reason("self", "SourceItself")
+        condition = objects.condition(found, "Ready") or {}
         assert "name a profile of another cluster, or set self: true" in condition["message"]
 
 

@@ -50,7 +50,7 @@ async def until_made_of(client: Client, made_by: str, profiles: Mapping[str, str
 async def until_taken(client: Client, name: str, *, by: str, of: str) -> None:
     """Wait until a set says that the Target of profile `by` keeps profile `of` from having one."""
 
-    def told(obj: Object) -> bool:
+    def is_taken(obj: Object) -> bool:
         ready = objects.condition(obj, "Ready") or {}
         listed = objects.status(obj).get("targets") or []
         message = (
@@ -64,7 +64,7 @@ async def until_taken(client: Client, name: str, *, by: str, of: str) -> None:
             == {by: "Pending", of: "NameTaken"}
         )
 
-    await kit.until_one(client, kinds.CLUSTER_TARGET_SETS, name, "", told, SECONDS)
+    await kit.until_one(client, kinds.CLUSTER_TARGET_SETS, name, "", is_taken, SECONDS)
 
 
 async def test_of_two_profiles_of_one_name_the_set_refuses_the_later(

@@ -154,10 +154,10 @@ async def test_a_token_that_is_due_is_replaced_and_the_new_one_works(renewing: R
         assert (await renewing.kubeconfig()).replace(new.encode(), old.encode()) == text
         life = kubeconfigs.lifetime(new) or (0, 0)
         assert life[1] - life[0] == 600
-        told = await kit.until_one(
+        found = await kit.until_one(
             renewing.source, kinds.TARGETS, "c2", renewing.namespace, lambda t: bool(condition(t))
         )
-        assert "vnode renews it on" in condition(told)["message"]
+        assert "vnode renews it on" in condition(found)["message"]
 
     # The former token works until its end, for requests that are under way with it.
     for kubeconfig in (text, await renewing.kubeconfig()):
@@ -179,16 +179,16 @@ async def test_a_target_that_cannot_be_renewed_says_so_and_connecting_again_mend
     note = {"metadata": {"annotations": {"vnode.dev/renew-token": "10m"}}}
     await renewing.source.patch(kinds.SECRETS, _SECRET, note, space)
     async with renewing.leading(ahead=500):
-        told = await kit.until_one(
+        found = await kit.until_one(
             renewing.source,
             kinds.TARGETS,
             "c2",
             space,
             lambda target: condition(target).get("reason") == "NotRenewed",
         )
-        assert condition(told)["status"] == "False"
-        assert "may not ask for its own tokens in the target" in condition(told)["message"]
-        assert "run vnode connect again" in condition(told)["message"]
+        assert condition(found)["status"] == "False"
+        assert "may not ask for its own tokens in the target" in condition(found)["message"]
+        assert "run vnode connect again" in condition(found)["message"]
         assert await renewing.token() == old
         await kit.until_event(renewing.source, space, "reason=NotRenewed")
         done = renewing.connect()
@@ -273,14 +273,14 @@ async def test_a_tenant_cannot_have_a_secret_written_that_is_not_marked(
     renewing.connect("--no-renew")
     before = await renewing.secret()
     async with renewing.leading(ahead=590):
-        told = await kit.until_one(
+        found = await kit.until_one(
             renewing.source,
             kinds.TARGETS,
             "c2",
             renewing.namespace,
             lambda target: condition(target).get("reason") == "EndingSoon",
         )
-        assert "run vnode connect again" in condition(told)["message"]
+        assert "run vnode connect again" in condition(found)["message"]
 
     assert await renewing.secret() == before
     claims = expiry.claims(await renewing.token())

@@ -29,8 +29,8 @@ async def test_followed_logs_come_line_by_line_and_end_with_the_container(source
         assert process.stdout
         async with asyncio.timeout(20):
             assert await process.stdout.readline() == b"one\n"
-            say = ("exec", "slow", "--", "sh", "-c", "echo two > /proc/1/fd/1")
-            await asyncio.to_thread(source.ask, *say)
+            execute = ("exec", "slow", "--", "sh", "-c", "echo two > /proc/1/fd/1")
+            await asyncio.to_thread(source.ask, *execute)
             assert await process.stdout.readline() == b"two\n"
             await asyncio.to_thread(source.remove, "slow")
             assert await process.wait() == 0
@@ -40,7 +40,7 @@ async def test_followed_logs_go_on_while_the_agent_ends_and_another_may_lead(
     source: Cluster, target: Cluster
 ):
     source.start("followed", "echo one; sleep 1000")
-    say = ("exec", target.delegate_of(source.get("pod", "followed")), "--", "sh", "-c")
+    execute = ("exec", target.delegate_of(source.get("pod", "followed")), "--", "sh", "-c")
     try:
         async with source.session("logs", "-f", "followed") as process, asyncio.timeout(30):
             assert process.stdout
@@ -48,7 +48,7 @@ async def test_followed_logs_go_on_while_the_agent_ends_and_another_may_lead(
             stop = ("stop", source.name, "agent")
             stopping = asyncio.create_task(asyncio.to_thread(source.fleet.run, *stop), name="stop")
             await _until_nobody_leads(source)
-            await asyncio.to_thread(target.ask, *say, "echo two > /proc/1/fd/1")
+            await asyncio.to_thread(target.ask, *execute, "echo two > /proc/1/fd/1")
             assert await process.stdout.readline() == b"two\n"
 
         await stopping
@@ -137,13 +137,13 @@ def test_an_indexed_job_knows_its_index_its_labels_and_itself(source: Cluster):
     source.ask("wait", "--for=condition=Complete", "job/indexed", "--timeout=45s")
 
     pods = source.get("pods", "-l", "job-name=indexed")["items"]
-    told = {objects.name(p): source.ask("logs", objects.name(p)).split() for p in pods}
-    assert sorted(words[0] for words in told.values()) == ["0", "1"]
+    logs = {objects.name(p): source.ask("logs", objects.name(p)).split() for p in pods}
+    assert sorted(words[0] for words in logs.values()) == ["0", "1"]
     for one in pods:
         name = objects.name(one)
         # The files have no end of line: what two of them say is one word.
-        assert told[name][1:] == ["front", name, objects.uid(one), f"front{name}"]
-        assert name.startswith(f"indexed-{told[name][0]}-")
+        assert logs[name][1:] == ["front", name, objects.uid(one), f"front{name}"]
+        assert name.startswith(f"indexed-{logs[name][0]}-")
     source.ask("delete", "job", "indexed", "--wait")
 
 

@@ -181,9 +181,9 @@ async def test_debug_puts_a_container_into_the_pod_and_attaches(source: Cluster,
         assert process.stdout
         process.stdin.write(b"hello\n")
         async with asyncio.timeout(30):
-            said = await process.stdout.readuntil(b"httpd")
+            output = await process.stdout.readuntil(b"httpd")
 
-    assert b"heard hello" in said
+    assert b"heard hello" in output
     statuses = source.get("pod", web)["status"]["ephemeralContainerStatuses"]
     assert [status["name"] for status in statuses] == ["look"]
 

@@ -117,8 +117,8 @@ def _missing(everything: Everything) -> Iterator[str]:
 def _silent(world: Snapshot) -> Iterator[str]:
     for key, pod in world.proxies.items():
         condition = objects.condition(pod, "PodScheduled") or {}
-        said = condition.get("status") == "False" and condition.get("message")
-        if not node_of(pod) and not objects.is_terminating(pod) and not said:
+        message = condition.get("status") == "False" and condition.get("message")
+        if not node_of(pod) and not objects.is_terminating(pod) and not message:
             yield f"{key} is neither bound nor says why: {condition}"
 
 
@@ -159,8 +159,8 @@ def _untold(everything: Everything, world: Snapshot) -> Iterator[str]:
     if everything.refuses:
         return
 
-    told = everything.source.server.store.all(kinds.EVENTS)
-    about = {event["involvedObject"]["uid"] for event in told if _is_of_delegate(event)}
+    events = everything.source.server.store.all(kinds.EVENTS)
+    about = {event["involvedObject"]["uid"] for event in events if _is_of_delegate(event)}
     proxies = {objects.uid(pod): pod for pod in world.proxies.values()}
     for cluster, found in world.chaperons.items():
         for chaperon in found.values():

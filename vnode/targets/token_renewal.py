@@ -56,7 +56,7 @@ class ManagedToken:
         issued = self.issued if seen is None else min(self.issued, seen)
         return issued + share * (self.ends - self.issued)
 
-    def tells(self, error: VnodeError, now: datetime) -> bool:
+    def is_worth_reporting(self, error: VnodeError, now: datetime) -> bool:
         """Tell whether the Target has to say that it could not be renewed for that reason."""
         return isinstance(error, ConfigError) or now >= self._at(_TELL_AT)
 

@@ -212,7 +212,7 @@ class TokenRenewer:
         wait = token.retry_in(attempts.failures, now)
         attempts.again = self._clock.monotonic() + wait
         log.warning("the token was not renewed, next attempt in %.0f s: %s", wait, error)
-        failure = str(error) if token.tells(error, now) else attempts.failure
+        failure = str(error) if token.is_worth_reporting(error, now) else attempts.failure
         if failure != attempts.failure:
             attempts.failure = failure
             self._changed(key)

@@ -84,9 +84,9 @@ def main(argv: list[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt:
         return 130
-    told = comparing.report(comparison)
-    (arguments.output / "report.md").write_text(f"{told}\n")
-    print(told)
+    text = comparing.report(comparison)
+    (arguments.output / "report.md").write_text(f"{text}\n")
+    print(text)
     progress.say(f"logs, reports and this table are in {arguments.output}")
     return 0 if comparison.ok else 1
 

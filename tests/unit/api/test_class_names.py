@@ -31,8 +31,8 @@ def test_an_agent_that_knows_no_values_is_read_and_reads_what_has_some():
     text = class_names.encode(["kata"], ["high"], {"high": PriorityValue(7, never=True)})
     read = msgspec.json.decode(text, type=Old)
     assert read == Old(frozenset({"kata"}), frozenset({"high"}))
-    told = msgspec.json.encode(read).decode()
-    assert class_names.decode(told) == ClassNames(frozenset({"kata"}), frozenset({"high"}))
+    encoded = msgspec.json.encode(read).decode()
+    assert class_names.decode(encoded) == ClassNames(frozenset({"kata"}), frozenset({"high"}))
 
 
 def test_values_are_left_out_before_names_are():
@@ -49,7 +49,7 @@ def test_a_list_that_is_too_long_is_left_out_and_the_other_one_stays():
 
 
 @pytest.mark.parametrize(
-    "said",
+    "annotation",
     [
         *(None, 3, "", "{", "[]", '{"runtimeClasses": "gvisor"}', '{"runtimeClasses": [1]}'),
         '{"runtimeClasses": [' + ",".join(['"a"'] * 20_000) + "]}",
@@ -57,5 +57,5 @@ def test_a_list_that_is_too_long_is_left_out_and_the_other_one_stays():
     ],
     ids=["nothing", "number", "empty", "cut", "list", "text", "numbers", "long", "deep"],
 )
-def test_what_a_target_says_without_sense_is_as_if_it_said_nothing(said):
-    assert class_names.decode(said) is UNKNOWN
+def test_what_a_target_says_without_sense_is_as_if_it_said_nothing(annotation):
+    assert class_names.decode(annotation) is UNKNOWN

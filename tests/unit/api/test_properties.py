@@ -46,8 +46,8 @@ def test_what_is_no_amount_exists_all_the_same() -> None:
 
 @given(st.integers(0, 10**6), st.integers(0, 10**6))
 def test_each_amount_is_below_equal_or_above(amount: int, bound: int) -> None:
-    told = {op: holds(op, str(bound), label=f"{amount}000m") for op in ("Lt", "Le", "Gt", "Ge")}
-    assert told == {
+    results = {op: holds(op, str(bound), label=f"{amount}000m") for op in ("Lt", "Le", "Gt", "Ge")}
+    assert results == {
         "Lt": amount < bound,
         "Le": amount <= bound,
         "Gt": amount > bound,

@@ -90,8 +90,8 @@ def test_whatever_the_way_no_cluster_sends_a_pod_twice_and_it_ends(steps: list[s
 @given(st.text(max_size=2000), st.text(max_size=80))
 def test_whatever_another_cluster_writes_what_is_passed_on_is_bounded(path: str, uid: str) -> None:
     try:
-        said = route.extend(delegate(path=path, sender=uid), "here", "there")
+        message = route.extend(delegate(path=path, sender=uid), "here", "there")
     except ConfigError as error:
-        said = str(error)
+        message = str(error)
 
-    assert len(said) < 600
+    assert len(message) < 600

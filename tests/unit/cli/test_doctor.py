@@ -87,8 +87,13 @@ def worst(findings: list[Finding], check: str) -> Finding:
 
 def not_renewed() -> Object:
     target = ready()
-    told = {"type": "CredentialsLast", "status": "False", "reason": "NotRenewed", "message": "why"}
-    target["status"]["conditions"].append(told)
+    unwell = {
+        "type": "CredentialsLast",
+        "status": "False",
+        "reason": "NotRenewed",
+        "message": "why",
+    }
+    target["status"]["conditions"].append(unwell)
     return target
 
 
@@ -329,7 +334,7 @@ def test_provider_and_plugin_are_told_with_the_agents_configuration() -> None:
 
 
 def test_what_the_inventory_says_of_a_control_plane_is_a_warning() -> None:
-    told = {"type": "ControlPlaneHealthy", "status": "False", "message": "no heartbeat"}
-    found = worst(by_profile(profile={"status": {"conditions": [told]}}), "profile")
+    unwell = {"type": "ControlPlaneHealthy", "status": "False", "message": "no heartbeat"}
+    found = worst(by_profile(profile={"status": {"conditions": [unwell]}}), "profile")
     assert found.level is Level.WARN
     assert "no heartbeat" in found.text

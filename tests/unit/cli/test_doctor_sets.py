@@ -182,8 +182,13 @@ async def test_profiles_that_are_not_served_are_told_from_one_that_is_not_there(
 
 
 def test_a_node_without_the_taints_of_its_managed_cluster_is_a_warning() -> None:
-    told = {"type": keys.MEMBER_TAINTS_SYNCED, "status": "False", "reason": "R", "message": "bind"}
-    node = {"metadata": {"name": "n"}, "status": {"conditions": [told]}}
+    condition = {
+        "type": keys.MEMBER_TAINTS_SYNCED,
+        "status": "False",
+        "reason": "R",
+        "message": "bind",
+    }
+    node = {"metadata": {"name": "n"}, "status": {"conditions": [condition]}}
     facts = ConnectionFacts(READY, NOW, node=node)
     [found] = [each for each in connection_checks.check(facts) if each.check == "taints"]
     assert (found.level, found.text) == (Level.WARN, "R: bind")

@@ -59,9 +59,9 @@ def test_what_a_target_would_preempt_is_told_and_that_it_does() -> None:
     preempting = chaperon(message="Insufficient cpu")
     preempting["status"]["nominatedNodeName"] = "worker-1"
     known = facts(proxy(), target("c1", chaperon=asking), target("c2", chaperon=preempting))
-    told = rendering.as_text(story.build(known), NOW, 200)
-    assert "would preempt 2 pods of priority 50 or lower, and has not been allowed to" in told
-    assert "preempts other pods, and waits for their end" in told
+    rendered = rendering.as_text(story.build(known), NOW, 200)
+    assert "would preempt 2 pods of priority 50 or lower, and has not been allowed to" in rendered
+    assert "preempts other pods, and waits for their end" in rendered
 
 
 def test_a_value_that_is_not_read_is_named() -> None:
@@ -113,7 +113,7 @@ def test_a_placeholder_says_whether_there_is_room() -> None:
     full = chaperon(keys.PLACEHOLDER, message="0/3 nodes are available")
     open_again = chaperon(keys.PLACEHOLDER, keys.IS_RESERVED)
     new = chaperon(keys.PLACEHOLDER)
-    for there, says in (
+    for there, expected in (
         (full, "no room: 0/3 nodes are available"),
         (open_again, "there is room now"),
         (new, "no answer yet"),
@@ -121,5 +121,5 @@ def test_a_placeholder_says_whether_there_is_room() -> None:
         known = facts(
             proxy(node=NODE), target("c2", chaperon=ALLOWED), target("c3", chaperon=there)
         )
-        told = rendering.as_text(story.build(known), NOW, 200)
-        assert f"a placeholder waits there: {says}" in told
+        rendered = rendering.as_text(story.build(known), NOW, 200)
+        assert f"a placeholder waits there: {expected}" in rendered

@@ -28,8 +28,8 @@ class Federation:
 
     def __init__(self, clock: Clock) -> None:
         self.source, self.target = APIServer("c1", clock), APIServer("gpu", clock)
-        self.said: list[str] = []
-        self.report = RemovalReport(self.said.append)
+        self.lines: list[str] = []
+        self.report = RemovalReport(self.lines.append)
         for server in (self.source, self.target):
             server.add(kinds.NAMESPACES, {"metadata": {"name": "ns"}})
 
@@ -83,7 +83,7 @@ async def test_the_chaperon_of_a_bound_pod_is_taken_over_and_keeps_its_name(
     assert objects.labels(found)["app"] == "web"
     assert keys.PARENT_CLUSTER_UID not in objects.annotations(found)
     assert objects.status(found) == {"phase": "Running"}
-    assert federation.said == ["target ns/gpu: took over 1 PodChaperon"]
+    assert federation.lines == ["target ns/gpu: took over 1 PodChaperon"]
 
 
 @pytest.mark.parametrize("node", ["", "another"], ids=["pending", "bound elsewhere"])
@@ -94,7 +94,7 @@ async def test_a_candidate_that_was_not_chosen_is_deleted(
     federation.send(kinds.POD_CHAPERONS, "web-x2x4z", "web", "web")
     await federation.migrate()
     assert federation.has(kinds.POD_CHAPERONS, "web-x2x4z") is None
-    assert federation.said[1:] == ["target ns/gpu: deleted 1 candidate"]
+    assert federation.lines[1:] == ["target ns/gpu: deleted 1 candidate"]
 
 
 @pytest.mark.parametrize("kind", migrate.COPIED, ids=lambda kind: kind.plural)
@@ -127,7 +127,7 @@ async def test_what_another_source_without_a_name_sent_is_left_alone(
     ):
         assert federation.name_on(kind, name) == ""
 
-    assert "left 3 objects" in federation.said[-1]
+    assert "left 3 objects" in federation.lines[-1]
 
 
 async def test_what_has_a_name_is_not_touched_and_a_second_run_finds_nothing(
@@ -137,10 +137,10 @@ async def test_what_has_a_name_is_not_touched_and_a_second_run_finds_nothing(
     federation.send(kinds.POD_CHAPERONS, "web-x2x4z", "web", "web")
     await federation.migrate()
     before = federation.has(kinds.POD_CHAPERONS, "web-x2x4z")
-    federation.said.clear()
+    federation.lines.clear()
     await federation.migrate()
     assert federation.has(kinds.POD_CHAPERONS, "web-x2x4z") == before
-    assert federation.said == ["target ns/gpu: took over nothing"]
+    assert federation.lines == ["target ns/gpu: took over nothing"]
 
 
 async def test_a_target_that_refuses_is_named(federation: Federation) -> None:

@@ -53,7 +53,7 @@ class World:
             APIServer(name, clock, latency=self._count, seed=number)
             for number, name in enumerate(("c1", "old", "new"))
         )
-        self.said: list[str] = []
+        self.lines: list[str] = []
         self.me = Identity("c1", self.uid(self.source))
         for server in (self.source, self.old, self.new):
             server.add(kinds.NAMESPACES, {"metadata": {"name": "team"}})
@@ -162,7 +162,7 @@ class World:
         desired = DesiredConnection("team", "team", "gpu", "c1", endpoint, 3600, confirmed=True)
         now = self.clock.now().timestamp
         clients = self.source.client(), server.client()
-        return Connector(*clients, desired, self.said.append, now=now)
+        return Connector(*clients, desired, self.lines.append, now=now)
 
     @asynccontextmanager
     async def former(self, _local: Client, _target: Object) -> AsyncIterator[Client]:
@@ -174,7 +174,7 @@ class World:
         """`vnode replace-target gpu`, from looking at what there is on."""
         source, new = self.source.client(), self.new.client()
         target = await source.get(kinds.TARGETS, "gpu", "team")
-        report = RemovalReport(self.said.append)
+        report = RemovalReport(self.lines.append)
         drain = partial(drains.drain, source, "gpu", "team", DrainRules(), grace=None, limit=None)
         replacement = Replacement(
             source,
@@ -242,7 +242,7 @@ async def world(clock: Clock) -> AsyncIterator[World]:
 
         there.add_chaperon("waits", "pending")
         there.add_copy()
-        there.said.clear()
+        there.lines.clear()
         yield there
 
 
@@ -251,8 +251,8 @@ async def test_it_tells_each_step_in_the_words_of_kubectl(clock: Clock) -> None:
         await there.replace()
         there.assert_replaced()
         there.assert_former_is_empty()
-        assert "target team/gpu: deleted 1 copied object" in there.said
-        assert there.said[-2:] == ["target/gpu condition met", f"node/{NODE} uncordoned"]
+        assert "target team/gpu: deleted 1 copied object" in there.lines
+        assert there.lines[-2:] == ["target/gpu condition met", f"node/{NODE} uncordoned"]
 
 
 async def test_a_dry_run_changes_nothing(clock: Clock) -> None:
@@ -262,7 +262,7 @@ async def test_a_dry_run_changes_nothing(clock: Clock) -> None:
             server.requests.clear()
 
         await there.replace(dry_run=True)
-        assert "target/gpu configured" in " ".join(there.said)
+        assert "target/gpu configured" in " ".join(there.lines)
         verbs = {request.verb for server in servers for request in server.requests}
         assert verbs <= {"get", "list", "watch"}
 

@@ -11,9 +11,9 @@ from vnode.api import keys, objects
 
 def test_a_pod_that_may_be_in_one_target_only_says_so_to_the_proxy_scheduler() -> None:
     body = workloads.build(Workload("web", Kind.POD, on="c3", patience=5))
-    said = yaml.safe_load(objects.annotations(body)[keys.PROXY_CONSTRAINTS])
-    assert said["nodeSelector"] == {keys.TARGET_NAME: "c3"}
-    assert len(said["tolerations"]) == 3
+    constraints = yaml.safe_load(objects.annotations(body)[keys.PROXY_CONSTRAINTS])
+    assert constraints["nodeSelector"] == {keys.TARGET_NAME: "c3"}
+    assert len(constraints["tolerations"]) == 3
     assert "nodeSelector" not in body["spec"]
 
 

@@ -108,7 +108,7 @@ class Fleet:
         return {kind for kind in COPIED if self.copy(kind, target)}
 
     @property
-    def said(self):
+    def events_about(self):
         """What Events say, by name of the pod that they are about."""
         events = self.source.all(kinds.EVENTS)
         return sorted((event["involvedObject"]["name"], event["message"]) for event in events)

@@ -66,7 +66,9 @@ async def test_a_pod_whose_secret_may_not_follow_gets_no_candidate_and_hears_why
             await fleet.following.ensure(pod, fleet.link)
 
         await asyncio.sleep(SOON)
-        assert {name for name, text in fleet.said if "following.configMaps" in text} == {"web"}
+        assert {name for name, text in fleet.events_about if "following.configMaps" in text} == {
+            "web"
+        }
 
 
 async def test_an_object_of_somebody_else_is_used_as_it_is_and_the_pod_hears_of_it(fleet):
@@ -78,7 +80,7 @@ async def test_an_object_of_somebody_else_is_used_as_it_is_and_the_pod_hears_of_
         another = fleet.add_pod("web-abcde", node=None)
         assert await fleet.following.ensure(another, fleet.link) == (note, ())
         await asyncio.sleep(SOON)
-        assert fleet.said == [("web", note), ("web-abcde", note)]
+        assert fleet.events_about == [("web", note), ("web-abcde", note)]
         assert fleet.copy(kinds.CONFIG_MAPS)["data"] == {}
 
 
@@ -91,7 +93,9 @@ async def test_a_pod_whose_namespace_may_not_be_made_hears_why(fleet):
             await fleet.following.ensure(pod, fleet.link)
 
         await asyncio.sleep(SOON)
-        assert [name for name, text in fleet.said if "may not create namespace" in text] == ["web"]
+        assert [
+            name for name, text in fleet.events_about if "may not create namespace" in text
+        ] == ["web"]
 
 
 async def test_nothing_is_brought_to_the_cluster_itself(fleet):

@@ -150,7 +150,7 @@ async def test_a_leader_that_finds_all_in_order_writes_nothing(clock, fleet):
     async with fleet.successor(clock).running():
         await asyncio.sleep(60)
         assert {kind: fleet.copy(kind) for kind in COPIED} == before
-        assert fleet.said == []
+        assert fleet.events_about == []
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def test_only_what_is_absent_is_told_and_claims_are_left_to_the_targets_schedule
     assert 'configmap "m" not found in namespace ns' in found[0].message
 
 
-def told(fleet):
+def not_found(fleet):
     return sorted(
         event["reason"]
         for event in fleet.source.all(kinds.EVENTS)
@@ -90,13 +90,13 @@ async def test_a_pod_hears_what_its_cluster_lacks_until_it_is_there(clock):
     async with fleet.running():
         assert await fleet.following.ensure(fleet.add_pod(node=None), fleet.link) == ("", ())
         await asyncio.sleep(SOON)
-        assert told(fleet) == ["MandatoryConfigMapNotFound"]
+        assert not_found(fleet) == ["MandatoryConfigMapNotFound"]
 
         fleet.add_original(kinds.CONFIG_MAPS)
         await asyncio.sleep(SOON)
         await fleet.following.ensure(fleet.add_pod("later", node=None), fleet.link)
         await asyncio.sleep(SOON)
-        assert {name for name, _text in fleet.said} == {"web"}
+        assert {name for name, _text in fleet.events_about} == {"web"}
 
 
 async def test_what_is_absent_is_known_before_the_namespace_is_listed(clock):
@@ -107,4 +107,4 @@ async def test_what_is_absent_is_known_before_the_namespace_is_listed(clock):
         fleet.source.fail(Unreachable("late"), verb="list", kind=kinds.CONFIG_MAPS, times=None)
         await fleet.following.ensure(pod, fleet.link)
         await asyncio.sleep(SOON)
-        assert told(fleet) == ["MandatoryConfigMapNotFound"]
+        assert not_found(fleet) == ["MandatoryConfigMapNotFound"]

@@ -89,7 +89,7 @@ async def test_an_account_that_is_there_is_used_as_it_is_and_stays(fleet):
         fleet.remove_pod()
         await asyncio.sleep(60)
         assert made(fleet) == theirs
-        assert fleet.said == []
+        assert fleet.events_about == []
 
 
 async def test_nothing_is_asked_of_a_target_that_does_not_ask_for_accounts(fleet):
@@ -112,9 +112,9 @@ async def test_a_pod_whose_account_may_not_be_made_hears_which_role_is_missing(f
             await fleet.following.ensure(pod, fleet.link)
 
         await asyncio.sleep(SOON)
-        assert {name for name, text in fleet.said if keys.CREATE_SERVICE_ACCOUNTS in text} == {
-            "web"
-        }
+        assert {
+            name for name, text in fleet.events_about if keys.CREATE_SERVICE_ACCOUNTS in text
+        } == {"web"}
 
 
 async def test_a_pod_with_a_candidate_already_hears_of_the_missing_role_too(fleet):
@@ -124,9 +124,9 @@ async def test_a_pod_with_a_candidate_already_hears_of_the_missing_role_too(flee
     async with fleet.running():
         fleet.following.renew(pod, fleet.link)
         await asyncio.sleep(SOON)
-        assert [name for name, text in fleet.said if "vnode-source-service-accounts" in text] == [
-            "web"
-        ]
+        assert [
+            name for name, text in fleet.events_about if "vnode-source-service-accounts" in text
+        ] == ["web"]
         fault.clear()
         await asyncio.sleep(10)
         assert made(fleet)

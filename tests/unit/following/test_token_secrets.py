@@ -243,7 +243,7 @@ async def test_a_token_whose_secret_is_deleted_is_not_made_anew_and_the_others_a
         await asyncio.sleep(0.9 * LIFE)
         assert [name for name, _bound in world.minted] == ["executor", "robot", "robot"]
         assert KEY not in world.held["data"]
-        assert not world.said
+        assert not world.events_about
 
 
 async def test_a_token_whose_secret_is_spoilt_is_told_of_and_the_others_are_made_anew(world):
@@ -251,6 +251,6 @@ async def test_a_token_whose_secret_is_spoilt_is_told_of_and_the_others_are_made
         world.hold("nonsense")
         await asyncio.sleep(0.9 * LIFE)
         assert [name for name, _bound in world.minted] == ["executor", "robot", "robot"]
-        ((about, text),) = world.said
+        ((about, text),) = world.events_about
         assert about == "p"
         assert text.startswith("Secret exec holds no valid token of service account executor")

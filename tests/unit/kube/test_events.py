@@ -161,9 +161,9 @@ async def test_of_many_different_events_about_one_object_a_few_are_written(clust
         recorder.event(NODE, NORMAL, "Well", "all is well")
         await asyncio.sleep(60)
 
-    told = [event["involvedObject"]["name"] for event in cluster.created]
-    assert events.OBJECT_BURST <= told.count("p") <= events.OBJECT_BURST + 2
-    assert told.count("n") == 1
+    names = [event["involvedObject"]["name"] for event in cluster.created]
+    assert events.OBJECT_BURST <= names.count("p") <= events.OBJECT_BURST + 2
+    assert names.count("n") == 1
     assert max(patch.body["count"] for patch in cluster.patched) == 1000
 
 

@@ -32,14 +32,14 @@ async def test_it_has_no_input_and_no_terminal():
 
 
 async def test_one_that_hangs_ends_in_time_with_all_that_it_has_started(tmp_path: Path):
-    told = tmp_path / "pids"
-    text = f"sleep 300 & echo $! > {told}; echo $$ >> {told}; wait"
+    written = tmp_path / "pids"
+    text = f"sleep 300 & echo $! > {written}; echo $$ >> {written}; wait"
     started = time.monotonic()
     with pytest.raises(Unreachable, match="no answer within 1 s"):
         await exec_runs.run(script(text, timeout=1))
 
     assert time.monotonic() - started < 8
-    for pid in told.read_text().split():
+    for pid in written.read_text().split():
         await gone(int(pid))
 
 
@@ -58,17 +58,17 @@ async def gone(pid: int) -> None:
 
 
 async def test_what_a_command_leaves_behind_ends_with_it(tmp_path: Path):
-    told = tmp_path / "pid"
-    text = f"sleep 300 >/dev/null 2>&1 & echo $! > {told}; echo done"
+    written = tmp_path / "pid"
+    text = f"sleep 300 >/dev/null 2>&1 & echo $! > {written}; echo done"
     assert await exec_runs.run(script(text)) == b"done\n"
-    await gone(int(told.read_text()))
+    await gone(int(written.read_text()))
 
 
 async def test_one_that_is_cancelled_ends(tmp_path: Path):
-    told = tmp_path / "pid"
-    os.mkfifo(told)
-    task = asyncio.create_task(exec_runs.run(script(f"echo $$ > {told}; exec sleep 300")))
-    pid = int(await asyncio.to_thread(told.read_text))
+    written = tmp_path / "pid"
+    os.mkfifo(written)
+    task = asyncio.create_task(exec_runs.run(script(f"echo $$ > {written}; exec sleep 300")))
+    pid = int(await asyncio.to_thread(written.read_text))
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -92,10 +92,10 @@ async def test_a_failure_is_told_with_the_last_line_and_no_secret():
     with pytest.raises(Unreachable, match=r"failed \(exit 3\): denied") as raised:
         await exec_runs.run(script(text))
 
-    told = str(raised.value)
-    assert token not in told
-    assert "first" not in told
-    assert told.isprintable()
+    written = str(raised.value)
+    assert token not in written
+    assert "first" not in written
+    assert written.isprintable()
 
 
 @pytest.mark.parametrize("command", ["/none/such", "/tmp", "a\0b"])

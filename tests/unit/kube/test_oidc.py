@@ -141,13 +141,13 @@ async def test_an_issuer_that_is_not_trusted_is_asked_for_nothing(issuer, server
 
 async def test_an_issuer_s_own_words_are_not_passed_on_but_known_codes_are(issuer, server) -> None:
     given = authorization(**trusting(server))
-    for answer, said in (
+    for answer, message in (
         ({"error": "invalid_grant"}, r"HTTP 400 \(invalid_grant\)$"),
         ({"error": "the password is 1234"}, "HTTP 400$"),
         ({"error": ["x"]}, "HTTP 400$"),
     ):
         issuer.status, issuer.answer = 400, answer
-        with pytest.raises(Unreachable, match=said):
+        with pytest.raises(Unreachable, match=message):
             await given()
 
 

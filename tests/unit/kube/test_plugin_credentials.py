@@ -94,9 +94,9 @@ async def test_a_token_is_renewed_ahead_of_its_end_and_not_sooner(clock, runner)
 @pytest.mark.looptime
 async def test_a_failure_leaves_the_last_token_until_its_end_and_the_plugin_in_peace(clock, runner):
     runner.life = 600
-    told = []
+    reports = []
     credentials = PluginCredentials(
-        ExecSpec("it"), runner, clock=clock, changed=lambda: told.append(credentials.failure)
+        ExecSpec("it"), runner, clock=clock, changed=lambda: reports.append(credentials.failure)
     )
     await credentials()
     runner.failure = "away"
@@ -115,7 +115,7 @@ async def test_a_failure_leaves_the_last_token_until_its_end_and_the_plugin_in_p
     runner.failure = ""
     await clock.sleep(300)
     assert await credentials() == "Bearer first"
-    assert told == ["", "away", ""]
+    assert reports == ["", "away", ""]
 
 
 @pytest.mark.looptime

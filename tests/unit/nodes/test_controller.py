@@ -179,16 +179,16 @@ async def test_labels_that_keep_changing_do_not_keep_the_status_back(clock):
 async def test_what_an_inventory_says_is_shown_at_once(clock):
     async with following(clock) as world:
         world.show()
-        told = ClusterDescription(
+        description = ClusterDescription(
             {"vnode.dev/property.a": "b"}, {"vnode.dev/cluster-profile": "f/c"}
         )
-        world.link.describe(told)
+        world.link.describe(description)
         await asyncio.sleep(1)
         assert objects.labels(world.node)["vnode.dev/property.a"] == "b"
         assert objects.annotations(world.node)["vnode.dev/cluster-profile"] == "f/c"
         assert objects.annotations(world.node)[keys.KUBELET_PORT] == "10251"
         writes = len(world.writes)
         world.show()
-        world.link.describe(told)
+        world.link.describe(description)
         await asyncio.sleep(30)
         assert len(world.writes) == writes

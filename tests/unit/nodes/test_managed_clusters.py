@@ -97,7 +97,7 @@ class World:
         return self.server.find(kinds.NODES, NAME) or {}
 
     @property
-    def told(self) -> tuple[str, str]:
+    def taints_synced(self) -> tuple[str, str]:
         """Status and reason of the virtual node's condition about its ManagedCluster's taints."""
         condition = objects.condition(self.node, keys.MEMBER_TAINTS_SYNCED) or {}
         return condition.get("status", ""), condition.get("reason", "")
@@ -216,19 +216,19 @@ async def test_taints_that_keep_changing_are_a_few_writes_and_the_last_are_shown
 async def test_a_node_says_whether_it_has_the_taints_of_its_managed_cluster(clock: Any) -> None:
     world = World(clock)
     async with world.agent():
-        assert world.told == ("False", "ManagedClustersNotServed")
+        assert world.taints_synced == ("False", "ManagedClustersNotServed")
         world.serve()
         await asyncio.sleep(2)
-        assert world.told == ("False", "ManagedClusterNotFound")
+        assert world.taints_synced == ("False", "ManagedClusterNotFound")
         world.taint(("full", "NoSelect"))
         await asyncio.sleep(2)
-        assert world.told == ("True", "TaintsSynced")
+        assert world.taints_synced == ("True", "TaintsSynced")
         world.server.remove(kinds.MANAGED_CLUSTERS, "berlin")
         await asyncio.sleep(2)
-        assert world.told == ("False", "ManagedClusterNotFound")
+        assert world.taints_synced == ("False", "ManagedClusterNotFound")
         world.server.remove(kinds.CRDS, kinds.MANAGED_CLUSTERS.resource)
         await asyncio.sleep(2)
-        assert world.told == ("False", "ManagedClustersNotServed")
+        assert world.taints_synced == ("False", "ManagedClustersNotServed")
 
 
 @pytest.mark.parametrize("kind", [kinds.CRDS, kinds.MANAGED_CLUSTERS])
@@ -240,11 +240,13 @@ async def test_a_right_that_the_agent_lacks_is_told_by_the_node_until_it_has_it(
     world.taint(("full", "NoSelect"))
     world.server.fail(Denied(403, "Forbidden", "may not"), verb="list", kind=kind, times=7)
     async with world.agent():
-        assert world.told == ("False", "ManagedClustersUnreadable")
-        [told] = [c for c in world.node["status"]["conditions"] if "may not" in c["message"]]
-        assert "vnode-managed-clusters" in told["message"]
+        assert world.taints_synced == ("False", "ManagedClustersUnreadable")
+        [taints_synced] = [
+            c for c in world.node["status"]["conditions"] if "may not" in c["message"]
+        ]
+        assert "vnode-managed-clusters" in taints_synced["message"]
         await asyncio.sleep(600)
-        assert world.told == ("True", "TaintsSynced")
+        assert world.taints_synced == ("True", "TaintsSynced")
         assert world.taints == [("full", "NoSchedule")]
 
 
@@ -252,4 +254,4 @@ async def test_a_node_says_nothing_of_managed_clusters_where_it_has_none(clock: 
     world = World(clock)
     world.description = ClusterDescription({}, {keys.CLUSTER_PROFILE: "f/berlin"})
     async with world.agent():
-        assert world.told == ("", "")
+        assert world.taints_synced == ("", "")

@@ -163,8 +163,8 @@ async def test_a_failing_patch_names_policy_and_rule_and_is_remembered(clock: Cl
             with pytest.raises(ConfigError, match=r"^overridepolicy/ns/mirror, rules\[1\]: patch"):
                 chooser.override().apply(a_pod())
 
-        said = overrides.failures.first("ns/mirror")
-        assert said.startswith("pod/ns/web is not sent to target ns/gpu: rules[1]: patches[0]")
+        failure = overrides.failures.first("ns/mirror")
+        assert failure.startswith("pod/ns/web is not sent to target ns/gpu: rules[1]: patches[0]")
         assert changed == ["ns/mirror"]
         chooser.override().apply(a_pod(hostname="x"))
         assert overrides.failures.first("ns/mirror") == ""

@@ -63,7 +63,7 @@ class Reporting:
     def writes(self) -> int:
         return self.server.count("patch", self.kind)
 
-    def told(self) -> list[tuple[str, str]]:
+    def events_about(self) -> list[tuple[str, str]]:
         return [(e["reason"], e["involvedObject"]["kind"]) for e in self.server.all(kinds.EVENTS)]
 
     def fail(self, uid: str, message: str = "it fails") -> None:
@@ -78,7 +78,7 @@ async def test_a_good_policy_is_accepted_by_one_write_and_no_event(clock: Clock)
             assert reporting.condition("Accepted")[:2] == ("True", "Valid")
             assert reporting.condition("Applicable")[:2] == ("True", "NoFailure")
             await asyncio.sleep(60)
-            assert (reporting.writes, reporting.told()) == (1, [])
+            assert (reporting.writes, reporting.events_about()) == (1, [])
 
 
 async def test_a_bad_policy_says_what_to_do_and_is_accepted_once_it_is_mended(
@@ -89,7 +89,7 @@ async def test_a_bad_policy_says_what_to_do_and_is_accepted_once_it_is_mended(
         status, reason, message = reporting.condition("Accepted")
         assert (status, reason) == ("False", "Invalid")
         assert message.startswith("spec.rules[0]: patches[0]: spec.nodeName cannot be overridden")
-        assert reporting.told() == [("Invalid", "OverridePolicy")]
+        assert reporting.events_about() == [("Invalid", "OverridePolicy")]
 
         def mend(obj: Object) -> None:
             obj["spec"] = {**obj["spec"], "rules": [{"labels": {"a": "1"}}]}
@@ -97,7 +97,7 @@ async def test_a_bad_policy_says_what_to_do_and_is_accepted_once_it_is_mended(
         reporting.server.change(reporting.kind, "mirror", "ns", mend)
         await asyncio.sleep(1)
         assert reporting.condition("Accepted")[0] == "True"
-        assert ("Valid", "OverridePolicy") in reporting.told()
+        assert ("Valid", "OverridePolicy") in reporting.events_about()
 
 
 async def test_a_failure_is_a_condition_until_the_pod_is_gone(clock: Clock) -> None:

@@ -51,8 +51,8 @@ class FrankRoom(Room):
 
     def report_room(self) -> None:
         free = max(0, self.places - len(self.taken)) if self.lies is None else self.lies
-        said = {"pods": "1000", "cpu": str(free)}
-        text = json.dumps({"sum": said, "largest": said})
+        amounts = {"pods": "1000", "cpu": str(free)}
+        text = json.dumps({"sum": amounts, "largest": amounts})
 
         def change(summary: Object) -> None:
             summary["metadata"]["annotations"][keys.FREE_RESOURCES] = text
@@ -197,7 +197,7 @@ class MovingWorld(Planned):
             times=times,
         )
 
-    def said(self, reason: str) -> list[tuple[str, str]]:
+    def events_of(self, reason: str) -> list[tuple[str, str]]:
         """Return kind and message of the Events of that reason."""
         return [
             (event["involvedObject"]["kind"], event["message"])

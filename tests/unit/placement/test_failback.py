@@ -115,7 +115,7 @@ async def test_a_part_of_the_workload_moves_at_once(clock: Clock) -> None:
 
 
 async def test_a_placeholder_says_since_when_there_is_room(clock: Clock) -> None:
-    class Told:
+    class KnownPlaceholders:
         def __init__(self) -> None:
             self.moments: dict[str, float] = {}
 
@@ -123,14 +123,14 @@ async def test_a_placeholder_says_since_when_there_is_room(clock: Clock) -> None
             assert workload == "deployment/default/web"
             return self.moments.get(node)
 
-    world, told = fleet(clock, 6, 6, 14), Told()
-    world.placeholders = told
+    world, known = fleet(clock, 6, 6, 14), KnownPlaceholders()
+    world.placeholders = known
     async with world.moving():
         await overflowed(world)
         make_room(world)
         await asyncio.sleep(1000)
         assert world.evictions == []
-        told.moments[world.rooms[1].node] = clock.monotonic() - 299
+        known.moments[world.rooms[1].node] = clock.monotonic() - 299
         world.moves.look_at("deployment/default/web")
         await asyncio.sleep(30)
         assert world.living() == {"c1": 6, "c2": 8, "c3": 6}

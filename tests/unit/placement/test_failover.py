@@ -95,7 +95,7 @@ class LosingWorld:
             if objects.is_terminating(self.server.find(kinds.PODS, each.name, "default") or {})
         ]
 
-    def said(self) -> list[str]:
+    def event_messages(self) -> list[str]:
         return [e["message"] for e in self.server.all(kinds.EVENTS) if e["reason"] == "FailedOver"]
 
 
@@ -124,7 +124,7 @@ async def test_pods_are_evicted_when_their_cluster_has_been_lost_for_long_enough
         await asyncio.sleep(3)
         assert world.ending() == ["web-0", "web-1", "web-2"]
         why = "moved by placementpolicy/web (failover): node n1 has been lost for 60 s"
-        assert world.said() == [why] * 3
+        assert world.event_messages() == [why] * 3
         assert world.replacements.why == dict.fromkeys(world.ending(), why)
         pod = world.server.find(kinds.PODS, "web-0", "default")
         disrupted = objects.condition(pod, "DisruptionTarget") or {}

@@ -36,7 +36,7 @@ async def test_a_budget_is_kept_and_the_reason_told(clock: Clock) -> None:
         await asyncio.sleep(330)
         assert world.living()["c3"] == 8
         message = "cannot be moved yet: Cannot evict pod as it would violate"
-        assert {kind: text.endswith(message) for kind, text in world.said("MoveWaits")} == {
+        assert {kind: text.endswith(message) for kind, text in world.events_of("MoveWaits")} == {
             "Pod": True,
             "PlacementPolicy": True,
         }
@@ -44,7 +44,7 @@ async def test_a_budget_is_kept_and_the_reason_told(clock: Clock) -> None:
         await asyncio.sleep(60)
         assert world.living() == {"c1": 8, "c2": 6, "c3": 6}
         moved = "moved by placementpolicy/web (failback): 8 of 20 run in c3, planned 4; c1 has room"
-        assert ("Pod", moved) in world.said("Moved")
+        assert ("Pod", moved) in world.events_of("Moved")
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ async def test_what_else_forbids_an_eviction_is_told_too(clock: Clock, error: Ap
         await asyncio.sleep(600)
         assert world.living()["c3"] == 8
         assert world.replacements.why == {}
-        assert any(error.message in text for _, text in world.said("MoveWaits"))
+        assert any(error.message in text for _, text in world.events_of("MoveWaits"))
         assert 10 < len(world.evictions) < 40
 
 
@@ -103,7 +103,7 @@ async def test_a_drain_waits_for_room(clock: Clock) -> None:
         await asyncio.sleep(300)
         assert world.evictions == []
         why = "deployment/default/web: 4 pods wait to be moved (drain): no room in c2, c3"
-        assert world.said("MoveWaits") == [("PlacementPolicy", why)]
+        assert world.events_of("MoveWaits") == [("PlacementPolicy", why)]
         world.rooms[1].grow(7)
         await asyncio.sleep(60)
         assert world.living() == {"c1": 1, "c2": 7, "c3": 2}

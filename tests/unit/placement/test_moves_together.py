@@ -61,7 +61,7 @@ async def test_a_drain_moves_all_of_it_one_by_one_to_where_all_have_room(clock: 
         assert world.living() == {"c3": 4}
         assert (len(world.evictions), world.most_missing) == (4, 1)
         message = "placementpolicy/web (drain): 4 of 4 run in c1, planned 0; c3 has room for all"
-        assert ("Pod", f"moved by {message}") in world.said("Moved")
+        assert ("Pod", f"moved by {message}") in world.events_of("Moved")
         change(world, drains=())
         world.scale(6)
         await asyncio.sleep(3600)
@@ -93,7 +93,9 @@ async def test_it_stays_where_no_cluster_has_room_for_all(clock: Clock) -> None:
         await asyncio.sleep(600)
         assert world.evictions == []
         why = "4 pods wait to be moved (drain): no other cluster has room for all 4 of its pods"
-        assert world.said("MoveWaits") == [("PlacementPolicy", f"deployment/default/web: {why}")]
+        assert world.events_of("MoveWaits") == [
+            ("PlacementPolicy", f"deployment/default/web: {why}")
+        ]
         world.rooms[2].grow(4)
         await asyncio.sleep(60)
         assert world.living() == {"c3": 4}
@@ -124,8 +126,8 @@ async def test_no_other_cluster_is_chosen_before_all_are_there(clock: Clock) -> 
         world.rooms[0].grow(100)
         await asyncio.sleep(300)
         assert world.living() == {"c2": 1, "c3": 3}
-        [*_, (_, said)] = world.said("MoveWaits")
-        assert said.endswith("1 pods wait to be moved (drain): no room in c3")
+        [*_, (_, message)] = world.events_of("MoveWaits")
+        assert message.endswith("1 pods wait to be moved (drain): no room in c3")
         world.rooms[2].grow(4)
         await asyncio.sleep(60)
         assert world.living() == {"c3": 4}
@@ -187,8 +189,8 @@ async def test_the_only_pod_goes_where_it_was_moved_to(clock: Clock) -> None:
         await begun(world, 1)
         drain(world, 0)
         await asyncio.sleep(2)
-        [(_, said), *_] = world.said("Moved")
-        goal = said.rpartition("; ")[2].partition(" ")[0]
+        [(_, message), *_] = world.events_of("Moved")
+        goal = message.rpartition("; ")[2].partition(" ")[0]
         await asyncio.sleep(60)
         assert world.living() == {goal: 1}
         assert len(world.evictions) == 1
@@ -296,5 +298,5 @@ async def test_pods_that_nobody_replaces_keep_the_others(clock: Clock) -> None:
         drain(world, 0 if home == "c1" else 1)
         await asyncio.sleep(300)
         assert world.evictions == []
-        assert any("kept together" in text for _, text in world.said("MoveWaits"))
+        assert any("kept together" in text for _, text in world.events_of("MoveWaits"))
         assert all(objects.node_name(pod) for pod in world.pods())

@@ -53,8 +53,8 @@ async def test_it_moves_the_pods_of_its_workloads_and_is_deleted_after_its_time(
         assert (status["phase"], status["moved"], status["remaining"]) == ("Complete", 2, 0)
         assert true_conditions(status) == ["Complete"]
         assert world.most_missing == 1
-        [(_, said)] = [each for each in world.said("Complete") if each[0] == "Rebalance"]
-        assert said == "2 pods of 1 workloads were moved; all run as planned"
+        [(_, message)] = [each for each in world.events_of("Complete") if each[0] == "Rebalance"]
+        assert message == "2 pods of 1 workloads were moved; all run as planned"
         await asyncio.sleep(100)
         assert world.rebalanced() == {}
         await asyncio.sleep(3600)

@@ -237,7 +237,7 @@ class World:
             if r.name == name and r.verb not in ("get", "list", "watch")
         ]
 
-    def told(self, reason: str) -> list[str]:
+    def event_messages(self, reason: str) -> list[str]:
         """List the messages of Events of that reason."""
         return [e["message"] for e in self.source.all(kinds.EVENTS) if e["reason"] == reason]
 

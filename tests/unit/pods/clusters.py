@@ -228,10 +228,10 @@ class Source:
     async def until_said(self, name: str, text: str) -> None:
         """Wait until the pod's PodScheduled condition has that text."""
 
-        def says() -> bool:
+        def has_text() -> bool:
             return text in str(objects.condition(self.pod(name), "PodScheduled") or {})
 
-        await self.server.until(says)
+        await self.server.until(has_text)
 
     def _on_change(self, kind: Kind, change: Change) -> None:
         if kind is kinds.PODS and change.new and objects.spec(change.new).get("nodeName"):

@@ -12,7 +12,7 @@ PULL = "Back-off pulling image"
 UNHEALTHY = "Readiness probe failed: HTTP probe failed with statuscode: 503"
 
 
-def tell(
+def store_event(
     server: APIServer,
     pod: Object,
     reason: str,
@@ -54,12 +54,12 @@ def schedule(server: APIServer, pod: Object) -> None:
         "reportingComponent": "admiralty-candidate",
         "reportingInstance": "admiralty-candidate-c2",
     }
-    tell(server, pod, "Scheduled", message, **modern)
+    store_event(server, pod, "Scheduled", message, **modern)
 
 
 def start(server: APIServer, pod: Object) -> None:
     """Store what is told of a pod that starts as it should."""
     schedule(server, pod)
-    tell(server, pod, "Pulled", 'Container image "busybox" already present on machine')
-    tell(server, pod, "Created", "Container created")
-    tell(server, pod, "Started", "Container started")
+    store_event(server, pod, "Pulled", 'Container image "busybox" already present on machine')
+    store_event(server, pod, "Created", "Container created")
+    store_event(server, pod, "Started", "Container started")

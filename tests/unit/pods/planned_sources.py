@@ -19,7 +19,7 @@ def weighted(targets, weights, **fields):
     )
 
 
-def said(source, pod):
+def message(source, pod):
     """Return what the pod's condition says."""
     condition = objects.condition(source.pod(pod), "PodScheduled")
     return (condition or {}).get("message")

@@ -83,9 +83,9 @@ class Room(Target):
         """Give a placeholder no place, but tell whether there is one."""
         if objects.name(candidate) not in self._aside:
             self._aside.add(objects.name(candidate))
-            self.tell()
+            self.report_openings()
 
-    def tell(self) -> None:
+    def report_openings(self) -> None:
         """Tell placeholders whether there is room, as the agent and its scheduler do."""
         is_open = len(self.taken) < self.places
         for candidate in self.server.all(kinds.POD_CHAPERONS):
@@ -107,7 +107,7 @@ class Room(Target):
                 self.taken.add(objects.name(candidate))
                 reserves(self, candidate)
 
-        self.tell()
+        self.report_openings()
 
 
 def _by_room(target: Target, candidate: Object) -> None:
@@ -115,7 +115,7 @@ def _by_room(target: Target, candidate: Object) -> None:
     if len(target.taken) < target.places:
         target.taken.add(objects.name(candidate))
         reserves(target, candidate)
-        target.tell()
+        target.report_openings()
     else:
         rejects(target, candidate)
 

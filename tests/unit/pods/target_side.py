@@ -127,7 +127,7 @@ class Cluster:
         return objects.annotations(self.chaperon(name)).get(key)
 
     @property
-    def told(self):
+    def rejection(self):
         """Why there is no delegate, as the chaperon says; None if it says nothing."""
         return (objects.condition(self.chaperon(), "PodScheduled") or {}).get("message")
 

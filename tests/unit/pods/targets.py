@@ -86,10 +86,10 @@ class Target:
 
     def set_classes(self, runtime: list[str], priority: list[str]) -> None:
         """Say which RuntimeClasses and PriorityClasses there are."""
-        said = {keys.CLASSES: class_names.encode(runtime, priority)}
+        classes = {keys.CLASSES: class_names.encode(runtime, priority)}
 
         def change(summary: Object) -> None:
-            summary["metadata"]["annotations"].update(said)
+            summary["metadata"]["annotations"].update(classes)
 
         self.server.change(kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME, "", change)
 

@@ -45,22 +45,22 @@ def chaperon(*entries, sent=None):
     }
 
 
-def fed(pod, told):
+def fed(pod, reported):
     """The conditions of the proxy after its delegate's status was fed back."""
-    strategic.apply(pod, feedback.status_patch(pod, told))
-    assert feedback.status_patch(pod, told) == {}
+    strategic.apply(pod, feedback.status_patch(pod, reported))
+    assert feedback.status_patch(pod, reported) == {}
     return conditions.of(pod)
 
 
-def sent(pod, told):
+def sent(pod, reported):
     """The chaperon after the source has sent what there is to send."""
-    said = changes.conditions_to_send(proxy_state.trim(pod), told)
-    return chaperon(*told["status"]["conditions"], sent=said)
+    news = changes.conditions_to_send(proxy_state.trim(pod), reported)
+    return chaperon(*reported["status"]["conditions"], sent=news)
 
 
-def carried_out(pod, told):
+def carried_out(pod, reported):
     """The delegate's conditions after what was sent was done to it."""
-    return {t: said for t, said in changes.sent_conditions(told).items() if said}
+    return {t: entry for t, entry in changes.sent_conditions(reported).items() if entry}
 
 
 def test_what_an_eviction_wrote_on_the_proxy_stays():
@@ -90,8 +90,8 @@ def test_an_eviction_in_the_target_is_told_once_and_the_sources_own_counts():
 def test_a_patch_names_only_the_conditions_that_it_changes():
     """What others write meanwhile stays."""
     initialized = condition("Initialized")
-    pod, told = proxy(READY, initialized), chaperon(condition("Ready", "False"), initialized)
-    patch = feedback.status_patch(pod, told)
+    pod, reported = proxy(READY, initialized), chaperon(condition("Ready", "False"), initialized)
+    patch = feedback.status_patch(pod, reported)
     assert patch["status"]["conditions"] == [condition("Ready", "False")]
 
 
@@ -141,17 +141,17 @@ def test_without_a_delegate_nothing_but_its_absence_is_told():
     assert feedback.status_patch(pod, {"metadata": {}, "status": {}}) == {}
     assert pod["status"]["conditions"] == untouched
     refused = condition("PodScheduled", "False", message="exceeded quota")
-    told = {"metadata": {}, "status": {"conditions": [refused]}}
-    assert fed(pod, told) == {"PodScheduled": refused, "DisruptionTarget": EVICTED}
+    reported = {"metadata": {}, "status": {"conditions": [refused]}}
+    assert fed(pod, reported) == {"PodScheduled": refused, "DisruptionTarget": EVICTED}
 
 
 def test_that_a_proxy_is_scheduled_is_the_bindings_word_with_the_kubelets_generation():
     pod, bound = proxy(READY, condition("PodScheduled", reason="Bound")), LATER
     pod["metadata"]["generation"] = 4
-    told = chaperon(condition("PodScheduled", since=bound, observedGeneration=7))
-    told["metadata"]["generation"] = 7
+    reported = chaperon(condition("PodScheduled", since=bound, observedGeneration=7))
+    reported["metadata"]["generation"] = 7
     own = condition("PodScheduled", reason="Bound", observedGeneration=4)
-    assert fed(pod, told)["PodScheduled"] == own
+    assert fed(pod, reported)["PodScheduled"] == own
 
 
 def test_of_two_conditions_of_one_type_the_first_counts():
@@ -161,20 +161,20 @@ def test_of_two_conditions_of_one_type_the_first_counts():
 def test_a_readiness_gate_that_the_source_sets_travels_and_counts():
     pod, opened = proxy(READY, condition(GATE), gates=[GATE]), condition(GATE)
     assert changes.is_news(proxy_state.trim(pod), chaperon(READY), PARENT)
-    told = sent(pod, chaperon(READY))
-    assert changes.sent_conditions(told)[GATE] == conditions.essence(opened)
-    assert fed(pod, told)[GATE] == opened
-    assert sent(pod, told) == told
+    reported = sent(pod, chaperon(READY))
+    assert changes.sent_conditions(reported)[GATE] == conditions.essence(opened)
+    assert fed(pod, reported)[GATE] == opened
+    assert sent(pod, reported) == reported
 
     pod["status"]["conditions"] = [READY, condition(GATE, "False", LATER)]
-    told = sent(pod, chaperon(READY, opened, sent=changes.sent_conditions(told)))
-    assert changes.sent_conditions(told)[GATE]["status"] == "False"
-    assert fed(pod, told)[GATE]["status"] == "False"
+    reported = sent(pod, chaperon(READY, opened, sent=changes.sent_conditions(reported)))
+    assert changes.sent_conditions(reported)[GATE]["status"] == "False"
+    assert fed(pod, reported)[GATE]["status"] == "False"
 
     pod["status"]["conditions"] = [READY]
-    told = sent(pod, told)
-    assert changes.sent_conditions(told) == {GATE: {}}
-    assert GATE not in fed(pod, told)
+    reported = sent(pod, reported)
+    assert changes.sent_conditions(reported) == {GATE: {}}
+    assert GATE not in fed(pod, reported)
 
 
 def test_only_readiness_gates_travel_and_none_that_is_not_the_sources_to_say():
@@ -198,28 +198,30 @@ def delegated(*entries, gates=(GATE,)):
 
 
 def test_a_delegate_takes_what_its_gates_wait_for_and_nothing_else():
-    said = {GATE: conditions.essence(condition(GATE)), "Ready": {"status": "True"}, "x/y": {}}
-    told = chaperon(sent=said)
-    delta = changes.pending(told, delegated())
-    patch = changes.conditions_patch(delta, told, delegated(READY))
+    record = {GATE: conditions.essence(condition(GATE)), "Ready": {"status": "True"}, "x/y": {}}
+    reported = chaperon(sent=record)
+    delta = changes.pending(reported, delegated())
+    patch = changes.conditions_patch(delta, reported, delegated(READY))
     assert patch["metadata"] == {"uid": "p"}
     assert patch["status"]["conditions"] == [condition(GATE)]
-    assert changes.conditions_patch(delta, told, delegated(gates=())) == {}
+    assert changes.conditions_patch(delta, reported, delegated(gates=())) == {}
 
 
 def test_a_gate_that_the_source_has_closed_is_taken_off_the_delegate():
-    told = chaperon(sent={GATE: {}})
+    reported = chaperon(sent={GATE: {}})
     patch = changes.conditions_patch(
-        changes.pending(told, delegated()), told, delegated(condition(GATE))
+        changes.pending(reported, delegated()), reported, delegated(condition(GATE))
     )
     assert patch["status"]["conditions"] == [{"$patch": "delete", "type": GATE}]
-    assert changes.conditions_patch(changes.pending(told, {}), told, delegated()) == {}
+    assert changes.conditions_patch(changes.pending(reported, {}), reported, delegated()) == {}
 
 
 def test_a_delegate_that_is_made_anew_is_told_of_its_gates_again():
     """No new pod has conditions."""
-    told = chaperon(sent={GATE: {"status": "True"}})
-    assert changes.pending(told, delegate.build(told)) == {"conditions": {GATE: {"status": "True"}}}
+    reported = chaperon(sent={GATE: {"status": "True"}})
+    assert changes.pending(reported, delegate.build(reported)) == {
+        "conditions": {GATE: {"status": "True"}}
+    }
 
 
 def test_a_pod_is_not_ready_before_its_gates_are():
@@ -262,7 +264,7 @@ def test_both_sides_come_to_rest_and_the_source_keeps_its_word(writes):
 
     What both have written alike, and was not sent, counts as the delegate's.
     """
-    pod, told, own = proxy(gates=[GATE]), chaperon(), {}
+    pod, reported, own = proxy(gates=[GATE]), chaperon(), {}
     theirs: dict = {}
     for who, entries in writes:
         if who == "source":
@@ -275,18 +277,18 @@ def test_both_sides_come_to_rest_and_the_source_keeps_its_word(writes):
         else:
             theirs = conditions.by_type(entries)
 
-        asked = changes.sent_conditions(told)
+        asked = changes.sent_conditions(reported)
         own = {t: e for t, e in own.items() if t in asked or theirs.get(t) != e}
         for _ in range(3):
-            told = chaperon(*theirs.values(), sent=changes.sent_conditions(told))
-            fed(pod, told)
-            told = sent(pod, told)
-            if GATE in (said := carried_out(pod, told)):
-                theirs = {**theirs, GATE: {"type": GATE, **said[GATE]}}
+            reported = chaperon(*theirs.values(), sent=changes.sent_conditions(reported))
+            fed(pod, reported)
+            reported = sent(pod, reported)
+            if GATE in (done := carried_out(pod, reported)):
+                theirs = {**theirs, GATE: {"type": GATE, **done[GATE]}}
 
-        told = chaperon(*theirs.values(), sent=changes.sent_conditions(told))
-        assert feedback.status_patch(pod, told) == {}
-        assert changes.conditions_to_send(pod, told) == changes.sent_conditions(told)
+        reported = chaperon(*theirs.values(), sent=changes.sent_conditions(reported))
+        assert feedback.status_patch(pod, reported) == {}
+        assert changes.conditions_to_send(pod, reported) == changes.sent_conditions(reported)
         now = conditions.of(pod)
         for type_, entry in own.items():
             if type_ not in ("Ready", "PodScheduled"):

@@ -123,8 +123,8 @@ def test_a_chaperon_that_is_up_to_date_is_not_written():
 @pytest.mark.parametrize("phase", ["Failed", "Succeeded", "Running"])
 def test_a_kubelet_that_refuses_a_pod_writes_no_conditions_and_is_reported(phase):
     refused = {"phase": phase, "reason": "SysctlForbidden", "message": "forbidden sysctl"}
-    told = delegate.report(chaperon(), {"metadata": {}, "status": refused}).status["status"]
-    assert told == refused
+    reported = delegate.report(chaperon(), {"metadata": {}, "status": refused}).status["status"]
+    assert reported == refused
 
 
 def test_a_pod_that_was_only_just_created_is_not_worth_a_write():

@@ -13,14 +13,14 @@ from vnode.pods.preemption import Victims
 PRIORITIES = st.lists(st.integers(-(2**31), 2**31 - 1), min_size=1, max_size=50)
 
 
-def said(text):
+def chaperon(text):
     return {"metadata": {"annotations": {keys.VICTIMS: text}}}
 
 
 @given(PRIORITIES, st.integers(0, 50), st.lists(st.text("ab/", max_size=5), max_size=99))
 def test_what_a_target_says_is_read(priorities, violations, proxies):
     victims = preemption.victims(priorities, violations, proxies)
-    assert preemption.read(said(preemption.encode(victims))) == victims
+    assert preemption.read(chaperon(preemption.encode(victims))) == victims
     assert len(victims.proxies) <= preemption.MOST_PROXIES
 
 
@@ -45,7 +45,7 @@ def test_harm_is_compared_as_kube_scheduler_compares_it(first, second, broken, a
     ],
 )
 def test_what_a_target_says_without_sense_is_no_offer(text):
-    assert preemption.read(said(text)) is None
+    assert preemption.read(chaperon(text)) is None
 
 
 @pytest.mark.parametrize(
@@ -74,4 +74,4 @@ def test_a_candidate_with_a_node_to_come_is_preempting():
 def test_an_offer_is_small():
     victims = preemption.victims([1] * 99, 0, ["0b0a9ff5-0d4e-4cbb-9d4a-8f2f6b0c1d2e"] * 99)
     assert isinstance(victims, Victims)
-    assert preemption.read(said(preemption.encode(victims))) == victims
+    assert preemption.read(chaperon(preemption.encode(victims))) == victims

@@ -132,10 +132,10 @@ def test_beside_a_users_own_secret_admission_of_the_target_gives_others_theirs()
 
 
 @BOTH
-@pytest.mark.parametrize("said", [None, False], ids=["account", "pod"])
-def test_a_pod_that_has_no_token_gets_none_in_the_target_either(said, source_api):
+@pytest.mark.parametrize("automount", [None, False], ids=["account", "pod"])
+def test_a_pod_that_has_no_token_gets_none_in_the_target_either(automount, source_api):
     """Its account may have said so, which the pod does not show."""
-    source = source_with(serviceAccountName="robot", automountServiceAccountToken=said)
+    source = source_with(serviceAccountName="robot", automountServiceAccountToken=automount)
     built = build(proxy(source), source_api=source_api)
     assert built["spec"]["automountServiceAccountToken"] is False
     assert keys.TOKEN not in objects.annotations(built)

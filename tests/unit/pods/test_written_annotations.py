@@ -108,15 +108,15 @@ def test_they_change_nothing_of_a_delegate_that_a_target_makes(notes: dict[str, 
     assert made == of_plain
 
 
-def patched(pod: Object, told: Object) -> Any:
-    strategic.apply(pod, feedback.status_patch(pod, told))
+def patched(pod: Object, reported: Object) -> Any:
+    strategic.apply(pod, feedback.status_patch(pod, reported))
     return pod["status"]
 
 
 @given(written, st.sampled_from([{}, STATUS, {"phase": "Running", "conditions": CONDITIONS[:1]}]))
 def test_a_status_that_comes_back_is_the_same(notes: dict[str, str], status: Object) -> None:
-    told = {**chaperon(proxy()), "status": copy.deepcopy(status)}
-    plain, noted = patched(proxy(), told), patched(proxy(notes), told)
+    reported = {**chaperon(proxy()), "status": copy.deepcopy(status)}
+    plain, noted = patched(proxy(), reported), patched(proxy(notes), reported)
     # By this record a user may have a condition of their own pod taken for the delegate's, which
     # has gone there: then it goes here, too.
     if keys.FED_BACK_CONDITIONS in notes:

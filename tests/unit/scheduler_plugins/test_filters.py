@@ -71,8 +71,8 @@ CLASSES = ClassNames(frozenset({"gvisor"}), frozenset({"high"}))
 def test_a_target_must_have_the_classes_that_a_pod_names(
     framework: Framework, spec: dict[str, Any], reason: str
 ) -> None:
-    said = why(framework, pod("p", **spec), virtual_node("a", classes=CLASSES))
-    assert said == (f"TargetClasses: {reason}" if reason else "")
+    verdict = why(framework, pod("p", **spec), virtual_node("a", classes=CLASSES))
+    assert verdict == (f"TargetClasses: {reason}" if reason else "")
 
 
 def test_a_target_that_does_not_say_which_classes_it_has_is_asked(framework: Framework) -> None:

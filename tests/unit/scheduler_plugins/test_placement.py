@@ -58,8 +58,8 @@ def of_web(uid: str, node: str = "", since: str = "") -> dict[str, Any]:
     made = pod(uid, owner="web", cpu="1", node=node)
     made["metadata"]["ownerReferences"][0] |= {"kind": "Job", "name": "web"}
     if since:
-        said = {"status": "False", "reason": "Unschedulable", "lastTransitionTime": since}
-        made["status"]["conditions"] = [{"type": "PodScheduled", **said}]
+        condition = {"status": "False", "reason": "Unschedulable", "lastTransitionTime": since}
+        made["status"]["conditions"] = [{"type": "PodScheduled", **condition}]
 
     return made
 

@@ -44,7 +44,7 @@ class Target:
     def left(self):
         return [objects.name(each) for each in self.server.all(kinds.POD_CHAPERONS)]
 
-    async def say(self):
+    async def run_cleanup(self):
         def withdraw():
             self.withdrawn = True
 
@@ -74,7 +74,7 @@ async def test_all_of_ours_are_deleted_and_no_others(target):
     target.add("a")
     target.add("b")
     target.add("strange", annotations=THEIRS)
-    await target.say()
+    await target.run_cleanup()
     assert sorted(target.deleted) == ["a", "b"]
     assert target.left == ["strange"]
     assert target.took(cleanup.SETTLE + cleanup.LAST_CHECK)
@@ -85,7 +85,7 @@ async def test_the_link_stays_until_delegates_have_ended(target):
     seen = []
     later(4, target.release, "a")
     later(3.9, lambda: seen.append(target.withdrawn))
-    await target.say()
+    await target.run_cleanup()
     assert target.deleted == ["a"]
     assert seen == [False]
     assert target.took(4 + cleanup.SETTLE + cleanup.LAST_CHECK)
@@ -94,7 +94,7 @@ async def test_the_link_stays_until_delegates_have_ended(target):
 async def test_one_whose_creation_was_under_way_is_deleted_too(target):
     target.add("a")
     later(1.5, target.add, "late")
-    await target.say()
+    await target.run_cleanup()
     assert target.deleted == ["a", "late"]
 
 
@@ -102,7 +102,7 @@ async def test_one_that_comes_late_is_deleted_after_the_link_was_withdrawn(targe
     target.add("a", slow=True)
     later(1, target.add, "late")
     later(2, target.release, "a")
-    await target.say()
+    await target.run_cleanup()
     assert target.deleted == ["a", "late"]
     assert target.left == []
 
@@ -111,7 +111,7 @@ async def test_a_target_that_does_not_answer_costs_a_bounded_time(target):
     target.add("a")
     target.server.fail(Unreachable("away"), verb="delete", times=None)
     later(0.5, target.server.stop)
-    await target.say()
+    await target.run_cleanup()
     assert target.left == ["a"]
     assert target.took(cleanup.TIMEOUT + cleanup.SETTLE + cleanup.LAST_CHECK)
 
@@ -121,23 +121,23 @@ async def test_what_followed_the_pods_goes_after_them(target):
     target.add("secret", kinds.SECRETS)
     target.add("service", kinds.SERVICES)
     target.add("strange", kinds.SECRETS, annotations=THEIRS)
-    await target.say()
+    await target.run_cleanup()
     assert target.deleted == ["a", "secret", "service"]
     assert target.withdrawn
 
 
-@pytest.mark.parametrize(("kind", "told"), [(kinds.SERVICE_ACCOUNTS, 0), (kinds.SECRETS, 1)])
+@pytest.mark.parametrize(("kind", "logged"), [(kinds.SERVICE_ACCOUNTS, 0), (kinds.SECRETS, 1)])
 async def test_copies_that_could_not_be_made_without_a_further_role_are_not_missed(
-    target, caplog, kind, told
+    target, caplog, kind, logged
 ):
     caplog.set_level("INFO")
     target.server.fail(Denied(403, "Forbidden", "no"), verb="list", kind=kind, times=None)
-    await target.say()
-    assert sum("stay in" in record.message for record in caplog.records) == told
+    await target.run_cleanup()
+    assert sum("stay in" in record.message for record in caplog.records) == logged
 
 
 async def test_service_accounts_that_were_made_go_with_the_target(target):
     target.add("builder", kinds.SERVICE_ACCOUNTS)
     target.add("theirs", kinds.SERVICE_ACCOUNTS, annotations=THEIRS)
-    await target.say()
+    await target.run_cleanup()
     assert target.deleted == ["builder"]

@@ -68,20 +68,20 @@ def test_another_status_or_reason_is_news_another_wording_is_not():
 
 
 @pytest.mark.parametrize(
-    ("version", "runs", "status", "reason", "says"),
+    ("version", "runs", "status", "reason", "message"),
     [
         ("0.1.0", True, "True", "Vnode", "the target runs vnode 0.1.0"),
         ("0.1.0", False, "False", "Silent", "vnode 0.1.0 has sent no heartbeat"),
         ("", False, "False", "NotVnode", "the target's agent is not vnode's"),
     ],
 )
-def test_a_condition_says_what_a_target_runs(version, runs, status, reason, says):
+def test_a_condition_says_what_a_target_runs(version, runs, status, reason, message):
     annotations = {keys.AGENT_VERSION: version} if version else {}
     summary = {"metadata": {"name": "singleton", "annotations": annotations}}
     link: Any = SimpleNamespace(summary=summary, runs_vnode=runs)
     found = conditions.agent(make_target(), link, NOW) or {}
     assert (found["type"], found["status"], found["reason"]) == ("Agent", status, reason)
-    assert found["message"].startswith(says)
+    assert found["message"].startswith(message)
 
 
 def test_nothing_is_said_about_an_agent_before_the_target_has_a_summary():
@@ -91,15 +91,15 @@ def test_nothing_is_said_about_an_agent_before_the_target_has_a_summary():
 
 def test_what_an_inventory_says_of_the_control_plane_is_told_and_then_left_alone():
     later = NOW + timedelta(minutes=5)
-    told = {"status": "False", "reason": "HeartbeatLost", "message": "for 5 min"}
+    condition = {"status": "False", "reason": "HeartbeatLost", "message": "for 5 min"}
     target = make_target()
     assert conditions.control_plane(target, None, NOW) is None
     assert conditions.control_plane(target, {"status": "Unknown"}, NOW) is None
     for answer, status, reason in (
-        (told, "False", "HeartbeatLost"),
+        (condition, "False", "HeartbeatLost"),
         ({"status": "True", "reason": "", "message": None}, "True", "Unknown"),
         (None, "Unknown", "Unknown"),
-        (told, "False", "HeartbeatLost"),
+        (condition, "False", "HeartbeatLost"),
     ):
         found = conditions.control_plane(target, answer, NOW)
         assert found is not None

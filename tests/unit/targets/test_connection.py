@@ -9,8 +9,8 @@ def make_chaperon(**annotations):
 
 
 def test_a_chaperon_tells_whose_it_is():
-    told = make_chaperon(**{keys.PARENT_NAMESPACE: "ns", keys.PARENT_NAME: "web"})
-    assert identity.parent_key(told) == "ns/web"
+    chaperon = make_chaperon(**{keys.PARENT_NAMESPACE: "ns", keys.PARENT_NAME: "web"})
+    assert identity.parent_key(chaperon) == "ns/web"
     assert identity.parent_key(make_chaperon()) == "ns/web-x"
 
 

@@ -30,7 +30,7 @@ class Watched:
     def __init__(self, clock: Clock) -> None:
         self.server = APIServer("gpu", clock)
         self.link = links.link_to(self.server, TargetKey("ns", "gpu"), Identity("c1", "us"), clock)
-        self.told: list[bool] = []
+        self.changes: list[bool] = []
         self._clock = clock
 
     def write(self, **annotations: str) -> None:
@@ -57,7 +57,7 @@ class Watched:
     async def running(self) -> AsyncIterator[None]:
         """Have its heartbeat monitored."""
         monitor = HeartbeatMonitor(self.link, self._clock)
-        self.link.on_health(lambda: self.told.append(self.link.runs_vnode))
+        self.link.on_health(lambda: self.changes.append(self.link.runs_vnode))
         async with links.connected(self.link), background.running(monitor.run()):
             yield
 
@@ -81,7 +81,7 @@ async def test_a_target_whose_agent_writes_no_heartbeat_any_more_is_not_taken_fo
         await asyncio.sleep(10 + SOON)
         assert not target.link.runs_vnode
         assert target.link.lacks_vnode
-        assert target.told == [True, False]
+        assert target.changes == [True, False]
 
 
 async def test_admiraltys_writes_to_the_summary_are_no_sign_of_life(target: Watched) -> None:
@@ -108,9 +108,9 @@ async def test_the_next_heartbeat_of_an_agent_that_was_down_counts_at_once(
         target.beat("2")
         await asyncio.sleep(SOON)
         assert target.link.runs_vnode
-        assert target.told == [True, False, True]
+        assert target.changes == [True, False, True]
         await asyncio.sleep(TIMEOUT)
-        assert target.told == [True, False, True, False]
+        assert target.changes == [True, False, True, False]
 
 
 async def test_time_in_which_the_target_does_not_answer_does_not_count(target: Watched) -> None:
@@ -138,7 +138,7 @@ async def test_a_target_that_turns_to_admiralty_and_back_counts_at_once(target: 
         target.write()
         await asyncio.sleep(SOON)
         assert target.link.lacks_vnode
-        assert target.told == [True, False]
+        assert target.changes == [True, False]
 
 
 async def test_nothing_is_known_of_a_target_without_a_summary(target: Watched) -> None:
@@ -158,7 +158,7 @@ async def test_a_writer_of_summaries_gives_signs_of_life_for_as_long_as_it_runs(
             before = target.server.count("patch", kinds.CLUSTER_SUMMARIES)
             await asyncio.sleep(3600)
             assert target.link.runs_vnode
-            assert target.told == [True]
+            assert target.changes == [True]
             assert target.server.count("patch", kinds.CLUSTER_SUMMARIES) == before + 60
 
         await asyncio.sleep(TIMEOUT + SOON)

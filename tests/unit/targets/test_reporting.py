@@ -45,7 +45,7 @@ class Reported:
 
         self.server.add(kinds.TARGETS, {"metadata": metadata, "spec": {"self": True}})
 
-    def said(self, namespace: str, name: str) -> str:
+    def message_of(self, namespace: str, name: str) -> str:
         obj = self.server.find(kinds.TARGETS, name, namespace) or {}
         return str((objects.condition(obj, "Ready") or {}).get("message", ""))
 
@@ -83,7 +83,7 @@ async def test_answers_that_keep_changing_are_a_few_writes_and_the_last_one_is_t
         limit = write_limits.TARGETS
         assert 5 < world.server.count("patch", kinds.TARGETS) <= limit.burst + 20 * limit.rate + 1
         await asyncio.sleep(1 / limit.rate)
-        assert world.said("ns", "bad") == "answer 999"
+        assert world.message_of("ns", "bad") == "answer 999"
 
 
 async def test_a_namespace_of_many_targets_does_not_keep_back_that_of_another(clock: Clock) -> None:
@@ -95,5 +95,5 @@ async def test_a_namespace_of_many_targets_does_not_keep_back_that_of_another(cl
     world.add("one", "t")
     async with world.running():
         await asyncio.sleep(1)
-        assert world.said("one", "t")
-        assert not world.said("many", "t199")
+        assert world.message_of("one", "t")
+        assert not world.message_of("many", "t199")

@@ -152,9 +152,9 @@ def test_attempts_become_rarer_and_more_frequent_again_towards_the_end() -> None
 def test_an_outage_is_told_in_the_last_tenth_of_the_life_and_what_lasts_at_once() -> None:
     token = managed(claims(1000))
     early, late = (ISSUED + timedelta(seconds=seconds) for seconds in (850, 900))
-    assert token.tells(ConfigError("may not"), early)
-    assert not token.tells(Unreachable("away"), early)
-    assert token.tells(Unreachable("away"), late)
+    assert token.is_worth_reporting(ConfigError("may not"), early)
+    assert not token.is_worth_reporting(Unreachable("away"), early)
+    assert token.is_worth_reporting(Unreachable("away"), late)
 
 
 @given(st.binary(max_size=300), st.sampled_from(["", "x"]))

@@ -52,7 +52,7 @@ class RenewedTarget:
         self.source, self.target = APIServer("c1", clock), APIServer("c2", server_clock or clock)
         self.target.add(kinds.SERVICE_ACCOUNTS, {"metadata": {"namespace": "team", "name": "c1"}})
         self.asked: list[Endpoint] = []
-        self.told: list[str] = []
+        self.failures: list[str] = []
         self._clock = clock
         now = int(clock.now().timestamp())
         user = account_users.user_of("team", "c1")
@@ -86,7 +86,7 @@ class RenewedTarget:
         return self.target.client("system:serviceaccount:team:c1")
 
     def _changed(self, key: TargetKey) -> None:
-        self.told.append(self.renewer.failure(key))
+        self.failures.append(self.renewer.failure(key))
 
     @property
     def token(self) -> str:
@@ -123,7 +123,7 @@ async def test_a_token_is_renewed_in_time_again_and_again(clock: Clock) -> None:
     assert 7681 / 480 - 1 <= world.requests() <= 7681 / 450 + 1
     assert world.source.count("patch", kinds.SECRETS) == world.requests()
     assert (clock.now() - world.issued).total_seconds() < 480
-    assert not world.told
+    assert not world.failures
 
 
 async def test_nothing_but_the_token_is_changed_in_the_secret(clock: Clock) -> None:
@@ -168,11 +168,11 @@ async def test_an_issuer_that_is_away_when_the_token_is_due_leaves_no_gap(clock:
         world.target.stop()
         await asyncio.sleep(160)
         assert world.token == world.first
-        assert world.told[-1] == "c2: Cannot connect to host"
+        assert world.failures[-1] == "c2: Cannot connect to host"
         world.target.start()
         await asyncio.sleep(39)
         assert world.token != world.first
-        assert world.told[-1] == ""
+        assert world.failures[-1] == ""
         attempts = len(world.asked)
         await asyncio.sleep(60)
         assert len(world.asked) == attempts
@@ -186,7 +186,7 @@ async def test_a_short_outage_is_not_told(clock: Clock) -> None:
 
     assert world.requests() == 6
     assert world.token != world.first
-    assert not world.told
+    assert not world.failures
 
 
 async def test_an_account_without_the_right_says_so_at_once_and_asks_rarely(clock: Clock) -> None:
@@ -198,7 +198,7 @@ async def test_an_account_without_the_right_says_so_at_once_and_asks_rarely(cloc
             "service account team/c1 may not ask for its own tokens in the target (run vnode "
             "connect again, which allows it): cannot create resource serviceaccounts/token"
         )
-        assert len(world.told) == 1
+        assert len(world.failures) == 1
         assert world.requests() < 20
         denied.clear()
         await asyncio.sleep(301)
@@ -221,12 +221,12 @@ async def test_a_missing_right_is_told_long_before_the_token_is_due(
     server.refuse(verb, resource)
     async with world.running():
         await asyncio.sleep(1)
-        assert text in world.told[-1]
+        assert text in world.failures[-1]
         await asyncio.sleep(1800)
-        assert len(world.told) == 1
+        assert len(world.failures) == 1
         server.refuse(verb, resource, refused=False)
         await asyncio.sleep(301)
-        assert world.told[-1] == ""
+        assert world.failures[-1] == ""
         asked = len(world.asked)
         await asyncio.sleep(3600)
         assert len(world.asked) == asked  # it is known now, until there is another token
@@ -254,7 +254,7 @@ async def test_an_agent_that_may_not_write_the_secret_says_so(clock: Clock) -> N
     world.source.fail(denied, verb="patch", kind=kinds.SECRETS, times=None)
     async with world.running():
         await asyncio.sleep(490)
-        assert "may not write Secret team/kubeconfig (run vnode connect" in world.told[-1]
+        assert "may not write Secret team/kubeconfig (run vnode connect" in world.failures[-1]
 
 
 async def test_a_token_goes_only_into_the_secret_that_it_was_asked_for_by(clock: Clock) -> None:
@@ -288,7 +288,7 @@ async def test_a_server_whose_tokens_have_ended_is_asked_rarely(clock: Clock) ->
     async with world.running():
         await asyncio.sleep(7200)
 
-    assert "the target gives no token: " in world.told[-1]
+    assert "the target gives no token: " in world.failures[-1]
     assert world.requests() < 40
 
 
@@ -303,7 +303,7 @@ async def test_the_clock_of_a_target_need_not_be_ours(clock: Clock, ahead: int) 
             assert world.token != before
 
     assert world.requests() <= 481 * 9 / 60
-    assert not world.told
+    assert not world.failures
 
 
 async def test_a_clock_that_is_far_behind_is_told_and_costs_a_request_in_minutes(
@@ -313,7 +313,7 @@ async def test_a_clock_that_is_far_behind_is_told_and_costs_a_request_in_minutes
     async with world.running():
         await asyncio.sleep(3600)
 
-    assert "are the clocks of both clusters right?" in world.told[-1]
+    assert "are the clocks of both clusters right?" in world.failures[-1]
     assert world.requests() < 30
 
 
@@ -330,5 +330,5 @@ async def test_an_answer_without_a_token_is_no_token(clock: Clock) -> None:
     world.deny(Unreachable("c2: the answer to a TokenRequest has no token"))
     async with world.running():
         await asyncio.sleep(560)
-        assert world.told == ["c2: the answer to a TokenRequest has no token"]
+        assert world.failures == ["c2: the answer to a TokenRequest has no token"]
         assert world.token == world.first

@@ -100,7 +100,9 @@ class SetsWorld:
         kind = kinds.TARGET_SETS if namespace else kinds.CLUSTER_TARGET_SETS
         return self.server.find(kind, name, namespace) or {}
 
-    def told(self, type_: str = "Ready", name: str = "all", namespace: str = "") -> tuple[str, str]:
+    def state(
+        self, type_: str = "Ready", name: str = "all", namespace: str = ""
+    ) -> tuple[str, str]:
         condition = objects.condition(self.set(name, namespace), type_) or {}
         return condition.get("status", ""), condition.get("reason", "")
 

@@ -46,12 +46,12 @@ async def test_the_status_counts_profiles_and_ready_targets(clock: Clock) -> Non
         await asyncio.sleep(3)
         status = objects.status(world.set())
         assert (status["found"], status["ready"]) == (2, 0)
-        assert world.told() == ("False", "TargetsNotReady")
+        assert world.state() == ("False", "TargetsNotReady")
         world.make_ready("east", "west")
         await asyncio.sleep(3)
         assert objects.status(world.set())["ready"] == 2
-        assert world.told() == ("True", "TargetsReady")
-        assert world.told("RemovalHeld") == ("False", "NothingHeld")
+        assert world.state() == ("True", "TargetsReady")
+        assert world.state("RemovalHeld") == ("False", "NothingHeld")
         writes = world.server.count("patch", kinds.CLUSTER_TARGET_SETS)
         await asyncio.sleep(1000)
         assert world.server.count("patch", kinds.CLUSTER_TARGET_SETS) == writes
@@ -64,7 +64,7 @@ async def test_a_target_made_by_hand_wins(clock: Clock) -> None:
     async with world.leading():
         await asyncio.sleep(3)
         assert world.target("east")["spec"] == {"self": True}
-        assert world.told() == ("False", "NameTaken")
+        assert world.state() == ("False", "NameTaken")
         assert "clustertarget/east was made by hand" in world.message()
         world.remove_profile("east")
         await asyncio.sleep(1000)
@@ -104,7 +104,7 @@ async def test_a_name_that_no_target_can_have_is_reported(clock: Clock) -> None:
     async with world.leading():
         await asyncio.sleep(3)
         assert world.targets() == []
-        assert world.told() == ("False", "NameInvalid")
+        assert world.state() == ("False", "NameInvalid")
 
 
 async def test_a_target_that_is_refused_is_reported_and_tried_again(clock: Clock) -> None:
@@ -118,7 +118,7 @@ async def test_a_target_that_is_refused_is_reported_and_tried_again(clock: Clock
     async with world.leading():
         await asyncio.sleep(3)
         assert len(world.targets()) == 1
-        assert world.told() == ("False", "NotCreated")
+        assert world.state() == ("False", "NotCreated")
         await asyncio.sleep(60)
         world.add_profile("third")
         await asyncio.sleep(3)
@@ -135,7 +135,7 @@ async def test_a_set_in_a_namespace_makes_targets_of_it(clock: Clock) -> None:
         (target,) = world.server.all(kinds.TARGETS)
         assert objects.key(target) == "team/own"
         assert target["spec"] == {"clusterProfile": {"name": "own"}}
-        assert world.told("Ready", "other", "elsewhere") == ("False", "NamespaceNotAllowed")
+        assert world.state("Ready", "other", "elsewhere") == ("False", "NamespaceNotAllowed")
 
 
 async def test_profiles_that_are_not_believed_are_not_there(clock: Clock) -> None:
@@ -153,18 +153,18 @@ async def test_a_set_that_is_wrong_makes_and_removes_nothing(clock: Clock) -> No
         world.change_set(profiles={"properties": [{"name": "a", "operator": "Gt", "values": []}]})
         await asyncio.sleep(1000)
         assert world.targets() == ["east"]
-        assert world.told() == ("False", "InvalidSpec")
+        assert world.state() == ("False", "InvalidSpec")
 
 
 async def test_an_inventory_may_come_later(clock: Clock) -> None:
     world = SetsWorld(clock, served=False)
     world.add_set()
     async with world.leading():
-        assert world.told() == ("False", "InventoryNotServed")
+        assert world.state() == ("False", "InventoryNotServed")
         assert world.server.count(kind=kinds.CLUSTER_PROFILES) == 0
         world.server.add(kinds.CRDS, CRD)
         await asyncio.sleep(3)
-        assert world.told() == ("False", "NoProfiles")
+        assert world.state() == ("False", "NoProfiles")
         world.add_profile("east")
         await asyncio.sleep(2)
         assert world.targets() == ["east"]
@@ -191,7 +191,7 @@ async def test_a_target_remembers_what_its_profile_says(clock: Clock) -> None:
             condition = {"type": "ControlPlaneHealthy", "status": str(number % 2 == 0)}
             world.server.change(
                 *(kinds.CLUSTER_PROFILES, "east", "fleet"),
-                lambda obj, told=condition: obj["status"].update(conditions=[told]),
+                lambda obj, state=condition: obj["status"].update(conditions=[state]),
             )
             await asyncio.sleep(0.5)
 

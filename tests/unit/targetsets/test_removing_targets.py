@@ -197,7 +197,7 @@ async def test_most_profiles_at_once_are_not_believed(clock: Clock) -> None:
     async with world.leading():
         world.remove_profile("a", "b", "c")
         await asyncio.sleep(5)
-        assert world.told("RemovalHeld") == ("True", "MostProfilesGone")
+        assert world.state("RemovalHeld") == ("True", "MostProfilesGone")
         assert 'vnode.dev/confirm-removal="1"' in world.message("RemovalHeld")
 
     async with world.leading():
@@ -208,7 +208,7 @@ async def test_most_profiles_at_once_are_not_believed(clock: Clock) -> None:
             world.add_profile(name)
 
         await asyncio.sleep(3)
-        assert world.told("RemovalHeld") == ("False", "NothingHeld")
+        assert world.state("RemovalHeld") == ("False", "NothingHeld")
 
 
 async def test_profiles_that_go_within_a_minute_go_at_once(clock: Clock) -> None:
@@ -219,7 +219,7 @@ async def test_profiles_that_go_within_a_minute_go_at_once(clock: Clock) -> None
             await asyncio.sleep(20)
 
         await asyncio.sleep(2000)
-        assert world.told("RemovalHeld")[0] == "True"
+        assert world.state("RemovalHeld")[0] == "True"
         assert world.targets() == ["a", "b", "c", "d"]
         assert not world.is_cordoned("c")
 
@@ -250,7 +250,7 @@ async def test_what_is_confirmed_is_removed_and_no_more(clock: Clock) -> None:
         assert keys.CONFIRM_REMOVAL not in objects.annotations(world.set())
         world.remove_profile("e", "f")
         await asyncio.sleep(100)
-        assert world.told("RemovalHeld")[0] == "True"
+        assert world.state("RemovalHeld")[0] == "True"
         assert world.targets() == ["e", "f", "g"]
 
 
@@ -261,15 +261,15 @@ async def test_a_kind_that_is_removed_takes_no_targets_along(clock: Clock) -> No
         world.server.remove(kinds.CRDS, CRD["metadata"]["name"])
         await asyncio.sleep(1000)
         assert world.targets() == ["a", "b"]
-        assert world.told() == ("False", "InventoryNotServed")
-        assert world.told("RemovalHeld") == ("True", "InventoryNotServed")
+        assert world.state() == ("False", "InventoryNotServed")
+        assert world.state("RemovalHeld") == ("True", "InventoryNotServed")
         world.server.add(kinds.CRDS, CRD)
         await asyncio.sleep(1000)
         assert world.targets() == ["a", "b"]
         world.add_profile("a")
         world.add_profile("b")
         await asyncio.sleep(5)
-        assert world.told("RemovalHeld")[0] == "False"
+        assert world.state("RemovalHeld")[0] == "False"
         assert not world.is_cordoned("a")
 
 
@@ -292,7 +292,7 @@ async def test_an_empty_inventory_removes_nothing(clock: Clock) -> None:
     async with world.leading():
         world.remove_profile("a")
         await asyncio.sleep(1000)
-        assert world.told("RemovalHeld") == ("True", "InventoryEmpty")
+        assert world.state("RemovalHeld") == ("True", "InventoryEmpty")
         assert world.targets() == ["a"]
         world.confirm()
         await asyncio.sleep(400)
@@ -351,6 +351,6 @@ async def test_an_agent_that_starts_without_the_kind_keeps_what_an_earlier_one_h
     async with world.leading():
         await asyncio.sleep(3000)
         assert world.targets() == ["a", "b", "c"]
-        assert world.told("RemovalHeld") == ("True", "InventoryNotServed")
+        assert world.state("RemovalHeld") == ("True", "InventoryNotServed")
         assert world.reasons()["fleet/a"] == "Cordoned"
         assert not world.is_cordoned("b")

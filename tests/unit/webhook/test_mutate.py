@@ -172,7 +172,7 @@ def test_a_manifest_that_no_agent_signed_is_replaced_by_the_pod_itself() -> None
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "says"),
+    ("key", "value", "message"),
     [
         (keys.PROXY_CONSTRAINTS, "nodeSelectr: {}", "nodeSelectr"),
         (keys.PROXY_CONSTRAINTS, "tolerations: [{keyy: x}]", "keyy"),
@@ -194,13 +194,13 @@ def test_a_manifest_that_no_agent_signed_is_replaced_by_the_pod_itself() -> None
         (keys.ELECT, "x" * 262_000, "ConfigMap"),
     ],
 )
-def test_a_bad_annotation_is_named_with_its_cure(key: str, value: str, says: str) -> None:
+def test_a_bad_annotation_is_named_with_its_cure(key: str, value: str, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         mutate.proxy_patch(pod({key: value}), "default", (), MANIFESTS)
 
     named = keys.SOURCE_POD_MANIFEST if key == keys.ELECT else key
     assert str(caught.value).startswith(f"annotation {named}")
-    assert says in str(caught.value)
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize("key", [keys.SOURCE_POD_MANIFEST, keys.PROXY_CONSTRAINTS])

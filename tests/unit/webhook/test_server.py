@@ -115,8 +115,8 @@ async def test_what_looks_like_a_mistake_is_admitted_with_a_warning(
 ) -> None:
     response = await answer(review(annotations, namespace))
     assert response["allowed"] is True
-    [said] = response["warnings"]
-    assert warning in said
+    [warned] = response["warnings"]
+    assert warning in warned
 
 
 async def test_a_pod_whose_namespace_elects_it_is_not_warned_of_what_it_lacks() -> None:
@@ -126,8 +126,8 @@ async def test_a_pod_whose_namespace_elects_it_is_not_warned_of_what_it_lacks() 
 async def test_labels_that_a_target_cannot_both_have_are_warned_of_where_a_pod_is_elected() -> None:
     request = review({keys.ELECT: ""})
     request["request"]["object"]["metadata"]["labels"] = {"x/name": "a", "name": "b"}
-    [said] = (await answer(request))["warnings"]
-    assert said.startswith("labels name and x/name are both multicluster.admiralty.io/name")
+    [warned] = (await answer(request))["warnings"]
+    assert warned.startswith("labels name and x/name are both multicluster.admiralty.io/name")
     del request["request"]["object"]["metadata"]["annotations"]
     assert "warnings" not in await answer(request)
 

@@ -72,12 +72,12 @@ class EventHandlers:
     def await_ends(self, returned: ReturnedTargets) -> None:
         """Have no pod sent to a target that has yet to be told which of its pods are to end."""
 
-        def told(node: str) -> None:
+        def on_returned(node: str) -> None:
             self._update(node)
             self._queue.move(ClusterEvent(EventKind.TARGET_HEALTH, node))
 
         self._returned = returned
-        returned.subscribe(told)
+        returned.subscribe(on_returned)
 
     def on_plan_freed(self) -> None:
         """Have pods tried again that wait for another cluster than they may go to now."""

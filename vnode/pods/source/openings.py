@@ -57,13 +57,15 @@ class PlaceholderOpenings:
         """Take note of what a target says of a placeholder; None if it is gone."""
         node, uid = link.node_name, objects.uid(pod)
         answers = link.health.healthy and chaperon is not None
-        says = candidates.could_start(chaperon) if answers and chaperon is not None else False
+        could_start = (
+            candidates.could_start(chaperon) if answers and chaperon is not None else False
+        )
         here = self._openings.get(node, {})
-        if says and uid not in here:
+        if could_start and uid not in here:
             opening = _Opening(objects.key(pod), self._clock.monotonic())
             self._openings.setdefault(node, here)[uid] = opening
             self._notify(opening.pod)
-        elif says is False:
+        elif could_start is False:
             self.forget(node, uid)
 
     def forget(self, node: str, uid: str) -> None:

@@ -48,12 +48,12 @@ async def test_what_a_command_says_that_has_ended_at_once_is_heard(
     async with node(target) as at, asyncio.timeout(20):
         reader, writer = await asyncio.open_connection(at.host, at.port)
         writer.write(ASKED)
-        said = await reader.read(-1)
+        received = await reader.read(-1)
         writer.close()
         await writer.wait_closed()
 
-    assert said.startswith(b"HTTP/1.1 101 ")
-    assert said.endswith(b"\r\n\r\n" + b"x" * size)
+    assert received.startswith(b"HTTP/1.1 101 ")
+    assert received.endswith(b"\r\n\r\n" + b"x" * size)
     assert asked == 1
 
 
@@ -84,9 +84,9 @@ async def test_a_command_is_run_with_a_new_token_where_the_former_one_is_refused
     async with node(target, authorization=Renewed()) as at, asyncio.timeout(20):
         reader, writer = await asyncio.open_connection(at.host, at.port)
         writer.write(ASKED)
-        said = await reader.read(-1)
+        received = await reader.read(-1)
         writer.close()
         await writer.wait_closed()
 
-    assert said.endswith(b"works")
+    assert received.endswith(b"works")
     assert shown == ["Bearer old", "Bearer new"]

@@ -82,7 +82,7 @@ class Target:
         """Have reviews say that we may not read kubelets, or that we may."""
         self.server.refuse("get", "nodes/proxy", refused=refused)
 
-    def tell(self, kind: Kind, *items: Any) -> None:
+    def answer_lists(self, kind: Kind, *items: Any) -> None:
         """Answer lists of a kind with these items, whatever they are."""
         before = self.server.spoil
 
@@ -142,8 +142,8 @@ def test_a_usage_has_the_time_and_window_of_its_object():
     ],
 )
 async def test_what_no_machine_uses_is_left_out(target, odd: Any):
-    target.tell(kinds.POD_METRICS, odd, metrics("web-x"))
-    target.tell(kinds.NODE_METRICS, odd, metrics("web-x"))
+    target.answer_lists(kinds.POD_METRICS, odd, metrics("web-x"))
+    target.answer_lists(kinds.NODE_METRICS, odd, metrics("web-x"))
 
     assert set((await target.read(everywhere=False)).pods) == {POD}
 
@@ -213,7 +213,7 @@ async def test_all_nodes_are_read_where_that_is_allowed(clock):
     target.server.faults.clear()
     node = {"metadata": {"name": "n"}, "timestamp": AT, "window": "10s"}
     usage = {"cpu": "2", "memory": "1Gi"}
-    target.tell(kinds.NODE_METRICS, {**node, "usage": usage}, {"metadata": {}})
+    target.answer_lists(kinds.NODE_METRICS, {**node, "usage": usage}, {"metadata": {}})
 
     found = await target.read(everywhere=True, wanted=())
 

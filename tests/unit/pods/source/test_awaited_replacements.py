@@ -80,7 +80,7 @@ async def test_it_says_why_it_runs_on_and_how_to_end_it(world: World) -> None:
             f"{WHY}; runs on until a pod that replaces it is ready, until 2026-01-01T00:10:01Z at "
             "most; kubectl delete pod --now ends it"
         )
-        assert world.told("AwaitsReplacement") == [condition["message"]]
+        assert world.event_messages("AwaitsReplacement") == [condition["message"]]
         world.target.report(conditions=READY, podIP="10.0.0.1")
         await asyncio.sleep(1)
         assert world.status()["podIP"] == "10.0.0.1"
@@ -115,7 +115,7 @@ async def test_a_pod_that_nobody_replaces_ends_after_a_minute(world: World) -> N
         assert runs_on(world)
         await asyncio.sleep(5)
         assert not runs_on(world)
-        assert world.told("ReplacementLate") == []
+        assert world.event_messages("ReplacementLate") == []
 
 
 async def test_it_waits_no_longer_than_the_policy_says(world: World) -> None:
@@ -126,14 +126,14 @@ async def test_it_waits_no_longer_than_the_policy_says(world: World) -> None:
         assert runs_on(world)
         await asyncio.sleep(5)
         assert not runs_on(world)
-        assert world.told("ReplacementLate")
+        assert world.event_messages("ReplacementLate")
 
 
 async def test_with_immediate_it_does_not_wait(world: World) -> None:
     world.policies.policy = spread(failover=Failover(purge=Purge.IMMEDIATE))
     async with moving(world):
         assert not runs_on(world)
-        assert world.told("AwaitsReplacement") == []
+        assert world.event_messages("AwaitsReplacement") == []
 
 
 async def test_without_its_policy_it_waits_no_more(world: World) -> None:
@@ -235,11 +235,11 @@ async def test_a_pod_of_a_lost_target_is_marked_before_that_answers_again(world:
         replace(world)
         await asyncio.sleep(100)
         assert objects.condition(world.pod() or {}, keys.AWAITS_REPLACEMENT)
-        assert world.told("AwaitsReplacement") == []  # nobody knows whether it still runs
+        assert world.event_messages("AwaitsReplacement") == []  # nobody knows whether it still runs
         world.target.set_answering(True)
         await asyncio.sleep(10)
         assert (runs_on(world), runs_on(world, "other")) == (True, False)
-        assert len(world.told("AwaitsReplacement")) == 1
+        assert len(world.event_messages("AwaitsReplacement")) == 1
         start(world)
         await asyncio.sleep(1)
         assert not runs_on(world)

@@ -66,8 +66,8 @@ async def test_a_pod_is_bound_to_the_node(server: APIServer) -> None:
 
 
 async def test_a_binding_says_where_candidates_stay(server: APIServer) -> None:
-    said = {keys.PLACEHOLDERS: "a,b"}
-    assert await binding.create_binding(server.client(), pod(server), "gpu", said)
+    expected = {keys.PLACEHOLDERS: "a,b"}
+    assert await binding.create_binding(server.client(), pod(server), "gpu", expected)
     assert placeholders.of(pod(server)) == ("a", "b")
 
 

@@ -56,10 +56,10 @@ class Sending:
         """What the source was asked about pods, by verb and name."""
         return [(r.verb, r.name) for r in self.world.source.received(kind=kinds.PODS)]
 
-    async def told(self) -> list[str]:
+    async def event_messages(self) -> list[str]:
         """Wait until Events are written; their messages."""
         await asyncio.sleep(1)
-        return self.world.told("ChangeRefused")
+        return self.world.event_messages("ChangeRefused")
 
 
 @pytest.fixture
@@ -168,7 +168,7 @@ async def test_a_chaperon_that_is_gone_is_no_failure(sending: Sending) -> None:
     sending.label("db")
     sending.target.remove()
     assert await sending.send(before) is None
-    assert await sending.told() == []
+    assert await sending.event_messages() == []
 
 
 @pytest.mark.parametrize("error", [ServerError(500, "", "no leader"), Unreachable("away")])
@@ -180,7 +180,7 @@ async def test_what_may_pass_is_for_whoever_reconciles_to_try_again(
     with pytest.raises(type(error)):
         await sending.send()
 
-    assert await sending.told() == []
+    assert await sending.event_messages() == []
     await sending.send()
     assert sending.labels()[keys.PREFIX + "app"] == "db"
 
@@ -213,7 +213,7 @@ async def test_a_change_that_the_target_refuses_is_told_once_and_tried_again_lat
     sending.label("db")
     assert await sending.send() == 30
     assert await sending.send() == 30
-    (message,) = await sending.told()
+    (message,) = await sending.event_messages()
     assert "target shop/c2 refused the change" in message
     assert error.message in message
     assert sending.world.times_told("ChangeRefused") == 1
@@ -232,7 +232,7 @@ async def test_annotations_that_cannot_be_read_are_told_and_wait_for_a_change(
         chaperons.labels(sending.proxy, PARENT)
 
     assert await sending.send() is None
-    assert await sending.told() == [str(problem.value)]
+    assert await sending.event_messages() == [str(problem.value)]
     assert sending.target.writes == []
 
 
@@ -241,7 +241,7 @@ async def test_what_the_agent_of_the_target_refused_is_told_once(sending: Sendin
     for _ in range(3):
         assert await sending.send() is None
 
-    (message,) = await sending.told()
+    (message,) = await sending.event_messages()
     assert message.endswith("refused the change: pods may not be resized")
     assert sending.world.times_told("ChangeRefused") == 1
 

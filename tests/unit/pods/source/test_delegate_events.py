@@ -71,7 +71,7 @@ def report(world, entries, *, phase="Running", name="web"):
     world.target.report(name, **{FIELD: entries, "phase": phase})
 
 
-def told(world):
+def events_of(world):
     """What a user sees: (reason, message, count), the oldest first."""
     events = sorted(world.source.all(kinds.EVENTS), key=objects.resource_version)
     return [(each["reason"], each["message"], each["count"]) for each in events]
@@ -94,7 +94,7 @@ async def test_a_pod_that_goes_well_costs_one_write(world, clock):
         assert asked(world) == ["list"]
         report(world, start(world))
         await asyncio.sleep(1)
-        assert told(world) == [("Started", SUMMARY, 1)]
+        assert events_of(world) == [("Started", SUMMARY, 1)]
         world.target.report(podIP="10.0.0.1")
         await asyncio.sleep(600)
         await world.delete()
@@ -112,7 +112,7 @@ async def test_the_reason_of_a_planned_place_costs_no_event_of_its_own(world, cl
         await asyncio.sleep(1)
         before, _, after = SUMMARY.partition(";")
         expected = f"{before}; {why};{after}" if mode == "Summary" else f"to n1; {why}"
-        assert expected in [message for _reason, message, _count in told(world)]
+        assert expected in [message for _reason, message, _count in events_of(world)]
         assert asked(world).count("create") == (1 if mode == "Summary" else len(STARTED))
 
 
@@ -138,10 +138,10 @@ async def test_a_pod_that_is_slow_to_start_says_why_and_then_how_it_went(world, 
         pulling = [entry(world, "Pulling", "an image")]
         report(world, pulling, phase="Pending")
         await asyncio.sleep(telling.SUMMARY_DELAY + 1)
-        assert told(world) == [("Pulling", "Pulling: an image", 1)]
+        assert events_of(world) == [("Pulling", "Pulling: an image", 1)]
         report(world, [*pulling, entry(world, "Pulled", "an image in 7.5s")])
         await asyncio.sleep(1)
-        assert told(world) == [("Pulled", "Pulling: an image; Pulled: an image in 7.5s", 1)]
+        assert events_of(world) == [("Pulled", "Pulling: an image; Pulled: an image in 7.5s", 1)]
         assert asked(world) == ["list", "create", "patch"]
 
 
@@ -150,7 +150,7 @@ async def test_a_warning_is_told_at_once_and_what_went_before(world, clock):
     async with running(world, clock):
         report(world, [*start(world)[:2], warning(world)], phase="Pending")
         await asyncio.sleep(0.1)
-        assert told(world) == [
+        assert events_of(world) == [
             ("Pulled", "Scheduled: to n1; Pulled: an image", 1),
             ("BackOff", "Back-off pulling image", 1),
         ]
@@ -172,7 +172,7 @@ async def test_containers_that_start_again_are_no_news_but_a_killed_one_is(world
         report(world, [*again, entry(world, "Killing", "failed liveness probe")])
         await asyncio.sleep(1)
         assert asked(world)[before:] == ["patch"]
-        assert "Killing: failed liveness probe" in told(world)[0][1]
+        assert "Killing: failed liveness probe" in events_of(world)[0][1]
 
 
 async def test_a_count_is_written_once_a_minute(world, clock):
@@ -184,7 +184,7 @@ async def test_a_count_is_written_once_a_minute(world, clock):
 
         await asyncio.sleep(120)
         assert asked(world) == ["list", "create", "patch", "patch"]
-        assert told(world) == [("BackOff", "Back-off pulling image", 120)]
+        assert events_of(world) == [("BackOff", "Back-off pulling image", 120)]
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ async def test_the_setting_says_what_is_told(world, clock, mode, reasons):
     async with running(world, clock, mode):
         report(world, [*start(world), warning(world)])
         await asyncio.sleep(60)
-        assert [reason for reason, _message, _count in told(world)] == reasons
+        assert [reason for reason, _message, _count in events_of(world)] == reasons
         assert bool(asked(world)) == (mode != "None")
 
 
@@ -216,7 +216,7 @@ async def test_a_new_leader_tells_nothing_again_and_nothing_less(world, clock):
     async with running(world, clock):
         await asyncio.sleep(telling.RECOUNT + 1)
         assert asked(world)[before:] == ["list", "patch"]
-        assert max(told(world)) == ("Unhealthy", "Back-off pulling image", 2)
+        assert max(events_of(world)) == ("Unhealthy", "Back-off pulling image", 2)
 
 
 async def test_what_has_expired_is_not_told_again(world, clock):
@@ -231,11 +231,11 @@ async def test_what_has_expired_is_not_told_again(world, clock):
     await asyncio.sleep(2 * 3600)
     async with running(world, clock):
         await asyncio.sleep(60)
-        assert told(world) == []
+        assert events_of(world) == []
         now = warning(world, count=2)
         report(world, [*start(world), now])
         await asyncio.sleep(telling.RECOUNT)
-        assert told(world) == [("BackOff", "Back-off pulling image", 2)]
+        assert events_of(world) == [("BackOff", "Back-off pulling image", 2)]
 
 
 async def test_a_lost_answer_makes_no_second_event(world, clock):
@@ -244,7 +244,7 @@ async def test_a_lost_answer_makes_no_second_event(world, clock):
     async with running(world, clock):
         report(world, [warning(world)])
         await asyncio.sleep(60)
-        assert told(world) == [("BackOff", "Back-off pulling image", 1)]
+        assert events_of(world) == [("BackOff", "Back-off pulling image", 1)]
         assert asked(world) == ["list", "create", "create", "patch"]
 
 
@@ -254,14 +254,14 @@ async def test_events_wait_while_the_server_is_away_and_a_refused_one_is_given_u
     async with running(world, clock):
         report(world, [warning(world)])
         await asyncio.sleep(20)
-        assert told(world) == []
+        assert events_of(world) == []
         fault.clear()
         world.source.fail(Denied(403, "Forbidden", "no"), verb="create", kind=kinds.EVENTS)
         await asyncio.sleep(60)
-        assert told(world) == []
+        assert events_of(world) == []
         report(world, [warning(world, "Unhealthy", "other")])
         await asyncio.sleep(60)
-        assert told(world) == [("Unhealthy", "other", 1)]
+        assert events_of(world) == [("Unhealthy", "other", 1)]
 
 
 async def test_an_agent_that_may_not_list_events_tells_them_all_the_same(world, clock):
@@ -271,7 +271,7 @@ async def test_an_agent_that_may_not_list_events_tells_them_all_the_same(world, 
     async with running(world, clock):
         report(world, [warning(world)])
         await asyncio.sleep(60)
-        assert told(world) == [("BackOff", "Back-off pulling image", 1)]
+        assert events_of(world) == [("BackOff", "Back-off pulling image", 1)]
 
 
 async def test_a_hostile_target_writes_so_many_events_of_a_pod(world, clock):
@@ -309,7 +309,7 @@ async def test_a_target_tells_nothing_of_pods_that_are_not_bound_to_it(world, cl
         report(world, [warning(world)], name="waits")
         report(world, [warning(world)], name="web")
         await asyncio.sleep(60)
-        assert told(world) == []
+        assert events_of(world) == []
 
 
 ODD = [
@@ -331,7 +331,7 @@ async def test_a_list_of_odd_form_is_no_list(world, clock, odd):
     async with running(world, clock):
         report(world, odd)
         await asyncio.sleep(60)
-        assert told(world) == []
+        assert events_of(world) == []
 
 
 async def test_words_of_a_target_are_bounded_and_plain(world, clock):

@@ -34,12 +34,12 @@ def test_what_is_free_is_read_in_all_and_on_the_emptiest_node():
 
 
 @pytest.mark.parametrize(
-    "said",
+    "free",
     [None, 3, "", "{", "[]", '{"sum": {}}', '{"sum": 1, "largest": 1}', '{"a":' * 10_000],
     ids=["nothing", "number", "empty", "cut", "list", "half", "numbers", "deep"],
 )
-def test_what_a_target_says_without_sense_is_as_if_it_said_nothing(said: object):
-    assert event_handlers.read_free(summary(said)) == (None, None)
+def test_what_a_target_says_without_sense_is_as_if_it_said_nothing(free: object):
+    assert event_handlers.read_free(summary(free)) == (None, None)
 
 
 def virtual_node(target: TargetKey, message: str) -> Object:
@@ -95,28 +95,28 @@ ENDING = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
     ],
 )
 def test_a_proxy_that_no_longer_counts_on_its_node_is_an_event(old, new, kind):
-    said = event_handlers.proxy_event(old, new)
-    assert (said and said.kind) is kind
-    assert said is None or said.node == "a"
+    event = event_handlers.proxy_event(old, new)
+    assert (event and event.kind) is kind
+    assert event is None or event.node == "a"
 
 
 class _Cache:
     """Keeps what it is told that a target has free, None for nothing."""
 
     def __init__(self) -> None:
-        self.told: list[object] = []
+        self.updates: list[object] = []
         self.quotas = Quotas()
 
     def update_free(self, _name: str, free: object, _largest: object) -> bool:
-        self.told.append(free)
+        self.updates.append(free)
         return False
 
 
 async def test_what_a_vnode_said_to_be_free_counts_only_while_it_runs(clock: Clock) -> None:
     """Admiralty, back in the target, keeps the annotation."""
     server, cache = APIServer("gpu", clock), _Cache()
-    said = summary('{"sum": {"cpu": "3"}, "largest": {"cpu": "2"}}')["metadata"]
-    annotations = {**objects.annotations({"metadata": said}), keys.AGENT_VERSION: "1"}
+    with_free = summary('{"sum": {"cpu": "3"}, "largest": {"cpu": "2"}}')["metadata"]
+    annotations = {**objects.annotations({"metadata": with_free}), keys.AGENT_VERSION: "1"}
     metadata = {"name": keys.SUMMARY_NAME, "annotations": annotations}
     server.add(kinds.CLUSTER_SUMMARIES, {"metadata": metadata})
     link = links.link_to(server, TargetKey("ns", "gpu"), Identity("c1", "us"), clock)
@@ -136,4 +136,4 @@ async def test_what_a_vnode_said_to_be_free_counts_only_while_it_runs(clock: Clo
         link.set_agent_silent(False)
 
     amounts = {"cpu": 3000}
-    assert cache.told == [amounts, None, amounts]
+    assert cache.updates == [amounts, None, amounts]

@@ -175,20 +175,20 @@ def test_feeding_back_twice_writes_once(before, reported, then, gated):
     pod = proxy(own, **({"readinessGates": _GATES} if gated else {}))
     pod["metadata"]["generation"] = 1
     for status in (reported, then):
-        told = chaperon(status)
-        told["metadata"]["generation"] = 1
-        if not shapes.is_chaperon(told):
+        observed = chaperon(status)
+        observed["metadata"]["generation"] = 1
+        if not shapes.is_chaperon(observed):
             continue
 
-        strategic.apply(pod, feedback.status_patch(pod, told))
-        assert feedback.status_patch(pod, told) == {}
+        strategic.apply(pod, feedback.status_patch(pod, observed))
+        assert feedback.status_patch(pod, observed) == {}
 
 
 def test_addresses_that_no_pod_has_stay_behind():
     special = ["127.0.0.1", "169.254.169.254", "0.0.0.0", "224.0.0.1", "::1", "fe80::1", "nonsense"]
     for ip in special:
-        told = {"phase": "Running", "podIP": ip, "podIPs": [{"ip": ip}, {"ip": "fd00::7"}]}
-        status = feedback.status_patch(proxy(), chaperon(told))["status"]
+        observed = {"phase": "Running", "podIP": ip, "podIPs": [{"ip": ip}, {"ip": "fd00::7"}]}
+        status = feedback.status_patch(proxy(), chaperon(observed))["status"]
         assert "podIP" not in status
         assert status["podIPs"] == [{"$patch": "replace"}, {"ip": "fd00::7"}]
 
@@ -202,10 +202,10 @@ def test_a_status_without_bounds_is_oversized():
 
 def test_a_status_that_grows_in_steps_is_oversized_too():
     """Each of them is small; the API server takes more than a megabyte."""
-    pod, told, taken = proxy(), {"phase": "Running"}, 0
+    pod, observed, taken = proxy(), {"phase": "Running"}, 0
     for step in range(8):
-        told[f"field{step}"] = "x" * (feedback.STATUS_LIMIT // 4)
-        patch = feedback.status_patch(pod, chaperon(told))
+        observed[f"field{step}"] = "x" * (feedback.STATUS_LIMIT // 4)
+        patch = feedback.status_patch(pod, chaperon(observed))
         if not feedback.exceeds(pod, patch):
             strategic.apply(pod, patch)
             taken += 1
@@ -240,19 +240,19 @@ def test_a_saved_manifest_counts_though_it_is_not_kept():
 def test_one_address_replaces_another():
     """A strategic merge would keep both."""
     pod = proxy({"phase": "Running", "podIPs": [{"ip": "10.1.0.7"}]})
-    told = chaperon({"phase": "Running", "podIPs": [{"ip": "10.1.0.8"}]})
-    strategic.apply(pod, feedback.status_patch(pod, told))
+    observed = chaperon({"phase": "Running", "podIPs": [{"ip": "10.1.0.8"}]})
+    strategic.apply(pod, feedback.status_patch(pod, observed))
     assert pod["status"]["podIPs"] == [{"ip": "10.1.0.8"}]
 
 
 def test_directives_of_a_patch_are_not_a_targets_to_write():
-    told: Object = {
+    observed: Object = {
         "phase": "Running",
         "$patch": "replace",
         "resources": {"$patch": "delete", "a": "b"},
     }
-    told["conditions"] = [{"type": "x/y", "status": "True", "$patch": "delete"}]
-    status = feedback.status_patch(proxy(), chaperon(told))["status"]
+    observed["conditions"] = [{"type": "x/y", "status": "True", "$patch": "delete"}]
+    status = feedback.status_patch(proxy(), chaperon(observed))["status"]
     assert "$patch" not in status
     assert status["resources"]["$patch"] == "replace"
     assert status["conditions"] == [{"type": "x/y", "status": "True"}]

@@ -204,12 +204,12 @@ async def test_a_term_that_ends_awaits_the_bindings_that_it_has_asked_for(clock)
     source = Source(clock, target)
     asked = asyncio.Event()
 
-    def tell(_request):
+    def reserve(_request):
         asked.set()
         return True
 
     source.server.fail(
-        None, verb="create", kind=kinds.PODS, subresource="binding", when=tell, delay=2.0
+        None, verb="create", kind=kinds.PODS, subresource="binding", when=reserve, delay=2.0
     )
     async with source.running():
         source.add("p")

@@ -27,7 +27,7 @@ async def test_a_pod_whose_chaperon_its_target_does_not_have_is_deleted(world: W
         assert world.is_ending()
         condition = objects.condition(world.pod() or {}, "DisruptionTarget") or {}
         assert "target shop/c2 was deleted there" in condition["message"]
-        (message,) = world.told("DelegateLost")
+        (message,) = world.event_messages("DelegateLost")
         assert condition["message"] in message
         assert world.target.writes == []
 
@@ -86,7 +86,7 @@ async def test_a_pod_ends_as_soon_as_its_delegate_begins_to(world: World) -> Non
         assert world.status()["reason"] == "Evicted"
         assert objects.condition(world.pod() or {}, "DisruptionTarget") is None
         assert world.written()[:3] == [("patch", "status"), ("patch", "status"), ("delete", "")]
-        assert len(world.told("DelegateLost")) == 1
+        assert len(world.event_messages("DelegateLost")) == 1
 
 
 @pytest.mark.parametrize("late", [False, True])
@@ -95,17 +95,19 @@ async def test_a_pod_that_was_preempted_is_told_so(world: World, reason: str, la
     condition = {"type": "DisruptionTarget", "status": "True", "reason": reason}
     world.target.add(world.add(), **RUNNING)
     async with world.running():
-        said = {**condition, "message": "preempting to accommodate a higher priority pod"}
+        preempting = {**condition, "message": "preempting to accommodate a higher priority pod"}
         if late:
             world.target.annotate(keys.DELEGATE_DELETED)
             await asyncio.sleep(1)
 
-        world.target.report(conditions=[said])
+        world.target.report(conditions=[preempting])
         world.target.annotate(keys.DELEGATE_DELETED)
         await asyncio.sleep(1)
         assert world.is_ending()
         words = ["in target shop/c2: preempting to accommodate a higher priority pod"]
-        assert world.told("Preempted") == (words if reason.startswith("Preemption") else [])
+        assert world.event_messages("Preempted") == (
+            words if reason.startswith("Preemption") else []
+        )
 
 
 @pytest.mark.parametrize("note", [keys.DELEGATE_DELETED, keys.POD_MISSING_SINCE])
@@ -129,7 +131,7 @@ async def test_a_pod_that_is_complete_outlives_its_delegate_and_its_chaperon_goe
         world.target.remove()
         await asyncio.sleep(100)
         assert not world.is_ending()
-        assert world.told("DelegateLost") == []
+        assert world.event_messages("DelegateLost") == []
 
 
 async def test_pods_of_a_target_that_is_deleted_go_when_its_link_does(world: World) -> None:
@@ -139,7 +141,7 @@ async def test_pods_of_a_target_that_is_deleted_go_when_its_link_does(world: Wor
         world.links.remove(world.target.link)
         await asyncio.sleep(1)
         assert world.is_ending()
-        assert "its Target was deleted" in world.told("DelegateLost")[0]
+        assert "its Target was deleted" in world.event_messages("DelegateLost")[0]
 
 
 async def test_pods_stay_while_their_target_exists_without_a_link(world: World) -> None:

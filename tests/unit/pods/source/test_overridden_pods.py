@@ -235,8 +235,8 @@ async def test_a_record_that_the_target_spoils_stops_changes_and_says_so(clock: 
         await running.change(image="nginx:2")
         (container,) = objects.spec(running.chaperon)["containers"]
         assert container["image"] == "mirror.example/nginx"
-        (said,) = running.world.told("ChangeRefused")
-        assert "were lost or forged" in said
+        (message,) = running.world.event_messages("ChangeRefused")
+        assert "were lost or forged" in message
 
 
 async def test_admiraltys_targets_feed_back_no_override_either(clock: Clock) -> None:

@@ -175,7 +175,7 @@ def chaperon(*, annotations=None, reason=None, message=""):
 
 
 @pytest.mark.parametrize(
-    ("found", "says"),
+    ("found", "expected"),
     [
         (chaperon(), None),
         (chaperon(reason="Unschedulable", message="no room"), False),
@@ -186,5 +186,5 @@ def chaperon(*, annotations=None, reason=None, message=""):
         ({"metadata": {"deletionTimestamp": "now"}}, False),
     ],
 )
-async def test_what_a_target_says_of_a_placeholder(found, says):
-    assert could_start(found) is says
+async def test_what_a_target_says_of_a_placeholder(found, expected):
+    assert could_start(found) is expected

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from tests.unit.pods.clusters import apart
-from tests.unit.pods.planned_sources import clouds, said, weighted
+from tests.unit.pods.planned_sources import clouds, message, weighted
 from tests.unit.pods.policies import Planned, add_replicas, entry, places, spread
 from vnode.api import keys, kinds
 from vnode.scheduling.placement.policy import Mode
@@ -101,7 +101,7 @@ async def test_maximums_hold_in_a_burst_and_pods_beyond_them_wait_until_one_leav
         assert places(source, pods) == {"c1": 5, "c2": 5, "": 20}
         waiting = next(pod for pod in pods if not source.node_of(pod))
         assert (
-            said(source, waiting)
+            message(source, waiting)
             == "0/2 targets: c1, c2: at its maximum of 5 by placementpolicy/web"
         )
         gone = next(pod for pod in pods if source.node_of(pod))
@@ -215,7 +215,7 @@ async def test_a_pending_pod_names_policy_plan_and_until_when_it_waits(clock):
         pods = add_replicas(source, 3)
         await asyncio.sleep(20)
         (waiting,) = (pod for pod in pods if not source.node_of(pod))
-        assert said(source, waiting) == (
+        assert message(source, waiting) == (
             "0/3 targets: c1: no room here; c2: planned elsewhere by placementpolicy/web: "
             "1 of 3 here, by weight 1; waiting for c1 until 2026-01-01T00:01:00Z; "
             "c3: didn't match placementpolicy/web"

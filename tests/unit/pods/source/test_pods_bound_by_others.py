@@ -72,7 +72,7 @@ async def test_a_chaperon_that_its_target_refuses_is_told_and_tried_again_later(
     world.target.server.fail(error, verb="create")
     world.add(**others())
     async with world.running(seconds=10):
-        (message,) = world.told("DelegateRefused")
+        (message,) = world.event_messages("DelegateRefused")
         assert error.message in message
         assert world.target.writes == [("create", "")]
         assert not world.is_ending()
@@ -84,7 +84,7 @@ async def test_a_chaperon_that_was_made_meanwhile_is_no_refusal(world: World) ->
     world.target.server.fail(AlreadyExists(409, "AlreadyExists", "it is there"), verb="create")
     world.add(**others())
     async with world.running(seconds=10):
-        assert world.told("DelegateRefused") == []
+        assert world.event_messages("DelegateRefused") == []
         assert world.target.writes == [("create", "")]
 
 
@@ -102,7 +102,9 @@ async def test_a_pod_of_another_namespace_is_told_that_the_node_is_not_for_it(
         pod = new_pod("web", world.target.node, **others(namespace="elsewhere"))
         world.source.add(kinds.PODS, pod)
         await asyncio.sleep(1)
-        assert "is not for pods of namespace elsewhere" in world.told("DelegateRefused")[0]
+        assert (
+            "is not for pods of namespace elsewhere" in world.event_messages("DelegateRefused")[0]
+        )
         assert world.target.writes == []
 
 
@@ -120,7 +122,7 @@ async def test_a_pod_of_a_namespace_without_the_label_is_sent_once_it_has_it(clo
         world.add(**others())
         await asyncio.sleep(100)
         assert "does not have the label multicluster-scheduler=enabled" in "".join(
-            world.told("DelegateRefused")
+            world.event_messages("DelegateRefused")
         )
         assert world.target.writes == []
         assert world.brought == []

@@ -34,16 +34,16 @@ async def world(clock: Clock) -> World:
 
 async def lose(world: World) -> list[int]:
     """Have pods deleted while their target is out of reach; how many ends it knows of when told."""
-    told: list[int] = []
+    ends: list[int] = []
     returned = world.controller.returned
-    returned.subscribe(lambda _node: told.append(world.target.writes.count(("delete", ""))))
+    returned.subscribe(lambda _node: ends.append(world.target.writes.count(("delete", ""))))
     world.target.set_answering(False)
     for name in PODS:
         await world.delete(name)
 
     await asyncio.sleep(100)
     assert world.target.node not in returned
-    return told
+    return ends
 
 
 async def test_it_is_told_of_all_pods_that_are_to_end_before_others_go_there(world: World) -> None:
@@ -51,11 +51,11 @@ async def test_it_is_told_of_all_pods_that_are_to_end_before_others_go_there(wor
         world.target.add(world.add(name), **RUNNING)
 
     async with world.running():
-        told = await lose(world)
+        ends = await lose(world)
         world.target.set_answering(True)
         assert world.target.node in world.controller.returned
         await asyncio.sleep(1)
-        assert told == [len(PODS)]
+        assert ends == [len(PODS)]
         assert world.target.node not in world.controller.returned
 
 
@@ -64,11 +64,11 @@ async def test_a_request_that_fails_keeps_others_away_once_only(world: World) ->
         world.target.add(world.add(name), **RUNNING)
 
     async with world.running():
-        told = await lose(world)
+        ends = await lose(world)
         world.target.server.fail(ServerError(500, "", "no leader"), verb="delete", times=2)
         world.target.set_answering(True)
         await asyncio.sleep(10)
-        assert len(told) == 1
+        assert len(ends) == 1
         assert world.target.server.count("delete", kinds.POD_CHAPERONS) == len(PODS) + 2
 
 

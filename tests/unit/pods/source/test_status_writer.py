@@ -107,16 +107,16 @@ async def test_a_webhook_that_is_away_keeps_only_annotations_back(mirror, source
 
 async def test_what_is_refused_is_tried_again_after_a_while_only(mirror, source, events):
     source.refuse("status", Denied(403, "", "no way"))
-    told = {**chaperon(), "metadata": {}}
-    await mirror.feed_back(source.proxy, told, LINK)
+    reported = {**chaperon(), "metadata": {}}
+    await mirror.feed_back(source.proxy, reported, LINK)
     await asyncio.sleep(10)
-    assert await mirror.feed_back(source.proxy, told, LINK) == status_writer.RETRY_DELAY - 10
+    assert await mirror.feed_back(source.proxy, reported, LINK) == status_writer.RETRY_DELAY - 10
     assert source.asked == ["status"]
     assert len(events) == 1
 
     await asyncio.sleep(status_writer.RETRY_DELAY)
     source.refused["status"].clear()
-    assert await mirror.feed_back(source.proxy, told, LINK) is None
+    assert await mirror.feed_back(source.proxy, reported, LINK) is None
     assert source.asked == ["status"] * 2
 
 

@@ -109,7 +109,7 @@ async def test_a_rejection_withdraws_the_reservation_and_is_reported(cluster):
         cluster.report(conditions=[delegate.rejected("0/3 nodes are available")])
         await asyncio.sleep(SETTLED)
         assert cluster.noted(keys.IS_RESERVED) is None
-        assert cluster.told == "0/3 nodes are available"
+        assert cluster.rejection == "0/3 nodes are available"
 
 
 CHANGE = {"labels": {"app": "web"}}

@@ -106,7 +106,7 @@ async def test_a_chaperon_that_never_had_a_delegate_is_let_go(cluster):
     cluster.server.fail(ServerError(500, "", "no"), verb="create", kind=kinds.PODS, times=None)
     cluster.send()
     async with cluster.running():
-        await cluster.until(lambda: cluster.told)
+        await cluster.until(lambda: cluster.rejection)
         await cluster.end()
         await cluster.until(lambda: cluster.ends, 1)
         assert DELETE not in cluster.asked
@@ -117,7 +117,7 @@ async def test_the_namesake_of_a_delegate_does_not_hold_its_chaperon(cluster, la
     add_namesake(cluster, labels=labels)
     cluster.send()
     async with cluster.running():
-        await cluster.until(lambda: cluster.told)
+        await cluster.until(lambda: cluster.rejection)
         await cluster.end()
         await cluster.until(lambda: cluster.ends, 1)
         assert objects.uid(cluster.pod()) == "theirs"

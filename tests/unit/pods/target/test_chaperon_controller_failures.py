@@ -38,7 +38,7 @@ async def test_a_pod_of_somebody_else_is_left_alone_until_it_is_gone(cluster):
     cluster.send()
     async with cluster.running():
         await asyncio.sleep(35)
-        assert cluster.told == "another pod is named web"
+        assert cluster.rejection == "another pod is named web"
         assert cluster.asked == [CREATE, REPORT, CREATE]  # said once
         assert objects.uid(cluster.pod()) == "theirs"
         cluster.stop()
@@ -62,7 +62,7 @@ async def test_the_delegate_of_an_earlier_chaperon_that_is_seen_late_makes_room(
         chaperon = cluster.send()
         earlier = {**chaperon, "metadata": {**chaperon["metadata"], "uid": "earlier"}}
         cluster.server.add(kinds.PODS, delegate.build(earlier))
-        await cluster.until(lambda: cluster.told, 1)
+        await cluster.until(lambda: cluster.rejection, 1)
         cluster.server.cut_watches(kinds.PODS)
         await cluster.until(lambda: owned(cluster), 2)
 
@@ -75,7 +75,7 @@ async def test_a_labelled_pod_of_somebody_else_is_left_alone(cluster):
     cluster.send()
     async with cluster.running():
         await asyncio.sleep(SETTLED)
-        assert cluster.told == "another pod is named web"
+        assert cluster.rejection == "another pod is named web"
         assert ("delete", "pods") not in cluster.asked
         cluster.stop()
         await cluster.until(lambda: owned(cluster), 31)
@@ -100,7 +100,7 @@ async def test_an_error_that_does_not_pass_is_told_and_tried_again(cluster, erro
     fault = cluster.server.fail(error, verb="create", kind=kinds.PODS, times=None)
     cluster.send()
     async with cluster.running():
-        await cluster.until(lambda: cluster.told == error.message, 1)
+        await cluster.until(lambda: cluster.rejection == error.message, 1)
         await asyncio.sleep(5)
         assert cluster.count(*CREATE) > 4
         assert cluster.count(*REPORT) == 1
@@ -126,7 +126,7 @@ async def test_a_refusal_is_told_at_once_and_tried_again_later(cluster):
     cluster.send()
     async with cluster.running():
         await asyncio.sleep(25)
-        assert cluster.told == "exceeded quota: pods=10"
+        assert cluster.rejection == "exceeded quota: pods=10"
         assert cluster.asked == [CREATE, REPORT]
         fault.clear()
         await cluster.until(cluster.pod, 10)
@@ -145,8 +145,8 @@ async def test_a_priority_class_that_is_lacking_is_told_soon_with_its_cure(clust
     cluster.server.fail(UNSEEN, verb="create", kind=kinds.PODS, times=None)
     cluster.send()
     async with cluster.running():
-        await cluster.until(lambda: cluster.told, 1)
-        assert cluster.told == f"{UNSEEN.message}: create it in the target"
+        await cluster.until(lambda: cluster.rejection, 1)
+        assert cluster.rejection == f"{UNSEEN.message}: create it in the target"
 
 
 @pytest.mark.parametrize(
@@ -213,8 +213,8 @@ async def test_a_chaperon_that_is_of_no_pod_is_refused_once_by_the_field(cluster
     cluster.send(spec=SPECS[field])
     async with cluster.running():
         await asyncio.sleep(100)
-        assert cluster.told.startswith("the PodChaperon is not of a pod: spec.")
-        assert field in cluster.told
+        assert cluster.rejection.startswith("the PodChaperon is not of a pod: spec.")
+        assert field in cluster.rejection
         assert cluster.asked == [REPORT]
 
     assert not caplog.records
@@ -223,7 +223,7 @@ async def test_a_chaperon_that_is_of_no_pod_is_refused_once_by_the_field(cluster
 async def test_a_chaperon_that_is_of_a_pod_after_all_gets_a_delegate(cluster):
     cluster.send(spec={"tolerations": "x"})
     async with cluster.running():
-        await cluster.until(lambda: cluster.told, 1)
+        await cluster.until(lambda: cluster.rejection, 1)
         body = {"spec": {"tolerations": []}}
         await cluster.source.patch(kinds.POD_CHAPERONS, "web", body, NAMESPACE)
         await cluster.until(cluster.pod, 1)

@@ -27,15 +27,15 @@ async def cluster(clock):
     return Cluster(clock)
 
 
-def tell(cluster, reason, message="", **options):
-    delegate_events.tell(cluster.server, cluster.pod(), reason, message, **options)
+def store_event(cluster, reason, message="", **options):
+    delegate_events.store_event(cluster.server, cluster.pod(), reason, message, **options)
 
 
 def entries(cluster):
     return event_record.read(objects.status(cluster.chaperon()))
 
 
-def told(cluster):
+def reasons(cluster):
     return [(entry.reason, entry.count) for entry in entries(cluster)]
 
 
@@ -55,7 +55,7 @@ async def test_a_pod_that_goes_well_costs_no_request_more(cluster):
         cluster.report(phase="Running", containerStatuses=[{"name": "main"}])
         await asyncio.sleep(600)
         assert cluster.asked == [("create", "pods"), REPORT]
-        assert told(cluster) == [("Scheduled", 1), ("Pulled", 1), ("Created", 1), ("Started", 1)]
+        assert reasons(cluster) == [("Scheduled", 1), ("Pulled", 1), ("Created", 1), ("Started", 1)]
         scheduled, pulled, *_ = entries(cluster)
         assert (scheduled.component, scheduled.host) == ("admiralty-candidate", "")
         assert (pulled.component, pulled.host) == ("kubelet", "n1")
@@ -64,15 +64,15 @@ async def test_a_pod_that_goes_well_costs_no_request_more(cluster):
 async def test_a_pod_with_events_that_is_bound_and_does_not_start_is_told_once_more(cluster):
     async with cluster.running():
         await begin(cluster)
-        tell(cluster, "Pulling", "Pulling image")
+        store_event(cluster, "Pulling", "Pulling image")
         cluster.report(containerStatuses=[{"name": "main", "ready": False}])
         await asyncio.sleep(1)
-        assert told(cluster) == [("Pulling", 1)]
+        assert reasons(cluster) == [("Pulling", 1)]
         delegate_events.schedule(cluster.server, cluster.pod())  # late, with no report after it
         await asyncio.sleep(collecting.SLOW - 1)
         assert cluster.count(*REPORT) == 1
         await asyncio.sleep(collecting.SPACING)
-        assert told(cluster) == [("Pulling", 1), ("Scheduled", 1)]
+        assert reasons(cluster) == [("Pulling", 1), ("Scheduled", 1)]
         await asyncio.sleep(600)
         assert cluster.count(*REPORT) == 2
 
@@ -83,12 +83,12 @@ async def test_an_ordinary_event_of_a_pod_that_runs_waits_for_the_next_report(cl
         await cluster.until(cluster.pod)
         cluster.report(phase="Running", containerStatuses=[{"name": "main"}])
         await asyncio.sleep(SETTLED)
-        tell(cluster, "Killing", "Stopping container main")
+        store_event(cluster, "Killing", "Stopping container main")
         await asyncio.sleep(600)
-        assert told(cluster) == []
+        assert reasons(cluster) == []
         cluster.report(phase="Failed")
         await asyncio.sleep(SETTLED)
-        assert told(cluster) == [("Killing", 1)]
+        assert reasons(cluster) == [("Killing", 1)]
 
 
 async def run(cluster):
@@ -101,16 +101,16 @@ async def test_a_warning_is_written_at_once_and_the_next_ones_after_a_while(clus
     async with cluster.running():
         await run(cluster)
         before = cluster.count(*REPORT)
-        tell(cluster, "Unhealthy", UNHEALTHY, warning=True)
+        store_event(cluster, "Unhealthy", UNHEALTHY, warning=True)
         await asyncio.sleep(0.1)
-        assert told(cluster) == [("Unhealthy", 1)]
+        assert reasons(cluster) == [("Unhealthy", 1)]
         for reason in ("BackOff", "FailedMount", "Failed"):
-            tell(cluster, reason, warning=True)
+            store_event(cluster, reason, warning=True)
             await asyncio.sleep(0.1)
 
         assert cluster.count(*REPORT) == before + 1
         await asyncio.sleep(collecting.SPACING)
-        assert len(told(cluster)) == 4
+        assert len(reasons(cluster)) == 4
         await asyncio.sleep(600)
         assert cluster.count(*REPORT) == before + 2
 
@@ -120,12 +120,12 @@ async def test_warnings_that_differ_in_numbers_are_counted_together_every_five_m
         await run(cluster)
         before = cluster.count(*REPORT)
         for second in range(70):
-            tell(cluster, "BackOff", f"back-off {second}s restarting", warning=True)
+            store_event(cluster, "BackOff", f"back-off {second}s restarting", warning=True)
             await asyncio.sleep(10)
 
         assert cluster.count(*REPORT) == before + 3
         await asyncio.sleep(600)
-        assert told(cluster) == [("BackOff", 70)]
+        assert reasons(cluster) == [("BackOff", 70)]
 
 
 def count(cluster, number):
@@ -138,21 +138,21 @@ def count(cluster, number):
 async def test_an_event_that_is_counted_on_is_not_counted_twice(cluster):
     async with cluster.running():
         await run(cluster)
-        tell(cluster, "BackOff", PULL, warning=True, name="one")
+        store_event(cluster, "BackOff", PULL, warning=True, name="one")
         await asyncio.sleep(0.1)
         for number in range(2, 6):
             count(cluster, number)
             await asyncio.sleep(0.1)
 
         await asyncio.sleep(collecting.RECOUNT)
-        assert told(cluster) == [("BackOff", 5)]
+        assert reasons(cluster) == [("BackOff", 5)]
 
 
 async def test_a_new_agent_goes_on_from_what_is_written(cluster):
     async with cluster.running():
         await run(cluster)
-        tell(cluster, "Unhealthy", UNHEALTHY, warning=True)
-        tell(cluster, "BackOff", PULL, warning=True, name="one", count=4)
+        store_event(cluster, "Unhealthy", UNHEALTHY, warning=True)
+        store_event(cluster, "BackOff", PULL, warning=True, name="one", count=4)
         await asyncio.sleep(collecting.SPACING + 1)
 
     before = len(cluster.asked)
@@ -162,18 +162,18 @@ async def test_a_new_agent_goes_on_from_what_is_written(cluster):
         assert len(cluster.asked) == before
         count(cluster, 5)
         await asyncio.sleep(collecting.RECOUNT)
-        assert told(cluster) == [("Unhealthy", 1), ("BackOff", 5)]
+        assert reasons(cluster) == [("Unhealthy", 1), ("BackOff", 5)]
 
 
 async def test_no_more_than_ten_are_kept_and_warnings_for_longest(cluster):
     async with cluster.running():
         await run(cluster)
-        tell(cluster, "FailedMount", warning=True)
+        store_event(cluster, "FailedMount", warning=True)
         await asyncio.sleep(1)
         for letter in "abcdefghijklmnop":
-            tell(cluster, "Note", letter * 5000)
+            store_event(cluster, "Note", letter * 5000)
 
-        tell(cluster, "Unhealthy", warning=True)
+        store_event(cluster, "Unhealthy", warning=True)
         await asyncio.sleep(60)
         kept = entries(cluster)
         assert len(kept) == ENTRIES
@@ -185,18 +185,18 @@ async def test_events_of_candidates_and_of_other_pods_are_left_out(cluster):
     async with cluster.running():
         cluster.send()
         await cluster.until(cluster.pod)
-        tell(cluster, "FailedScheduling", "0/3 nodes are available", warning=True)
+        store_event(cluster, "FailedScheduling", "0/3 nodes are available", warning=True)
         cluster.report(conditions=[{"type": "PodScheduled", "status": "False"}])
         await asyncio.sleep(SETTLED)
         cluster.annotate(is_allowed="true")
         other = cluster.server.add(kinds.PODS, {"metadata": {"name": "web", "namespace": "other"}})
-        delegate_events.tell(cluster.server, other, "BackOff", warning=True)
+        delegate_events.store_event(cluster.server, other, "BackOff", warning=True)
         namesake = {"metadata": {"name": "web", "namespace": NAMESPACE, "uid": "another"}}
-        delegate_events.tell(cluster.server, namesake, "BackOff", warning=True)
+        delegate_events.store_event(cluster.server, namesake, "BackOff", warning=True)
         await asyncio.sleep(60)
         assert cluster.asked == [("create", "pods"), REPORT]
         await cluster.run()
-        assert told(cluster) == []
+        assert reasons(cluster) == []
 
 
 async def test_a_pod_that_skips_reservation_and_has_no_place_says_so(cluster):
@@ -205,9 +205,9 @@ async def test_a_pod_that_skips_reservation_and_has_no_place_says_so(cluster):
     async with cluster.running():
         await cluster.until(cluster.pod)
         cluster.report(phase="Pending", conditions=[{"type": "PodScheduled", "status": "False"}])
-        tell(cluster, "FailedScheduling", "0/3 nodes are available", warning=True)
+        store_event(cluster, "FailedScheduling", "0/3 nodes are available", warning=True)
         await asyncio.sleep(SETTLED)
-        assert told(cluster) == [("FailedScheduling", 1)]
+        assert reasons(cluster) == [("FailedScheduling", 1)]
 
 
 async def test_writes_for_warnings_alone_are_bounded_in_all(cluster):
@@ -223,7 +223,7 @@ async def test_writes_for_warnings_alone_are_bounded_in_all(cluster):
         await asyncio.sleep(SETTLED)
         before = cluster.count(*REPORT)
         for name in names:
-            delegate_events.tell(cluster.server, cluster.pod(name), "BackOff", warning=True)
+            delegate_events.store_event(cluster.server, cluster.pod(name), "BackOff", warning=True)
 
         await asyncio.sleep(0.9)
         assert cluster.count(*REPORT) - before < 120
@@ -244,9 +244,9 @@ async def test_what_the_setting_leaves_out_is_not_collected(cluster, clock, mode
     async with cluster.running():
         await run(cluster)
         delegate_events.start(cluster.server, cluster.pod())
-        tell(cluster, "BackOff", PULL, warning=True)
+        store_event(cluster, "BackOff", PULL, warning=True)
         await asyncio.sleep(60)
-        assert told(cluster) == ([("BackOff", 1)] if mode == "Warnings" else [])
+        assert reasons(cluster) == ([("BackOff", 1)] if mode == "Warnings" else [])
         assert bool(cluster.server.count("watch", kinds.EVENTS)) == (mode != "None")
 
 
@@ -261,9 +261,9 @@ async def test_events_are_watched_and_never_listed_whole(cluster):
         await run(cluster)
         cluster.server.cut_watches(kinds.EVENTS)
         await asyncio.sleep(1)
-        tell(cluster, "BackOff", PULL, warning=True)
+        store_event(cluster, "BackOff", PULL, warning=True)
         await asyncio.sleep(1)
-        assert told(cluster) == [("BackOff", 1)]
+        assert reasons(cluster) == [("BackOff", 1)]
         (listed,) = cluster.server.received("list", kinds.EVENTS)
         assert listed.query["limit"] == "1"
 
@@ -279,19 +279,21 @@ async def test_a_watch_that_is_refused_is_tried_less_and_less_often(cluster, err
         assert 20 < cluster.server.count("watch", kinds.EVENTS) < 40
         fault.clear()
         await asyncio.sleep(40)
-        tell(cluster, "BackOff", PULL, warning=True)
+        store_event(cluster, "BackOff", PULL, warning=True)
         await asyncio.sleep(1)
-        assert told(cluster) == [("BackOff", 1)]
+        assert reasons(cluster) == [("BackOff", 1)]
 
 
 async def test_an_event_of_odd_form_ends_nothing(cluster):
     async with cluster.running():
         await run(cluster)
-        tell(cluster, "Odd", warning=True, source="text")
-        tell(cluster, "Odder", warning=True, metadata={"name": "odd", "namespace": NAMESPACE})
-        tell(cluster, "BackOff", PULL, warning=True)
+        store_event(cluster, "Odd", warning=True, source="text")
+        store_event(
+            cluster, "Odder", warning=True, metadata={"name": "odd", "namespace": NAMESPACE}
+        )
+        store_event(cluster, "BackOff", PULL, warning=True)
         await asyncio.sleep(collecting.SPACING + 1)
-        assert [reason for reason, _count in told(cluster)] == ["Odder", "BackOff"]
+        assert [reason for reason, _count in reasons(cluster)] == ["Odder", "BackOff"]
 
 
 async def test_a_write_that_failed_is_made_up_for(cluster):
@@ -300,6 +302,6 @@ async def test_a_write_that_failed_is_made_up_for(cluster):
         cluster.server.fail(
             Unreachable("away"), verb="patch", kind=kinds.POD_CHAPERONS, subresource="status"
         )
-        tell(cluster, "BackOff", PULL, warning=True)
+        store_event(cluster, "BackOff", PULL, warning=True)
         await asyncio.sleep(SETTLED)
-        assert told(cluster) == [("BackOff", 1)]
+        assert reasons(cluster) == [("BackOff", 1)]

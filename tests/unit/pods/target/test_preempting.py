@@ -60,7 +60,7 @@ class Asked:
         return (await self.preempting.answer(request))["NodeNameToMetaVictims"]
 
     @property
-    def told(self):
+    def victims(self):
         chaperon = self.cluster.server.find(kinds.POD_CHAPERONS, "web", "shop")
         assert chaperon is not None
         return preemption.read(chaperon)
@@ -75,7 +75,7 @@ async def test_a_candidate_that_asks_preempts_nobody_and_its_source_hears_of_the
         assert await asked.answer(NODES) == {}
 
     total = 10 + 5 + 2 * 2**31
-    assert asked.told == Victims(2, 10, total, 0, ("db", "web"))
+    assert asked.victims == Victims(2, 10, total, 0, ("db", "web"))
 
 
 async def test_the_same_victims_are_told_once(clock):
@@ -94,7 +94,7 @@ async def test_one_that_is_allowed_or_was_never_to_ask_goes_on_as_the_scheduler_
     asked = Asked(clock, mark)
     async with asked.cluster.informed():
         assert await asked.answer(NODES) == ALL
-        assert asked.told is None
+        assert asked.victims is None
 
 
 async def test_a_placeholder_preempts_nobody(clock):
@@ -103,7 +103,7 @@ async def test_a_placeholder_preempts_nobody(clock):
         asked.cluster.annotate(placeholder="true")
         await asyncio.sleep(SETTLED)
         assert await asked.answer(NODES) == {}
-        assert asked.told is None
+        assert asked.victims is None
 
 
 async def test_one_whose_proxy_is_here_for_good_asks_nobody(clock):
@@ -126,9 +126,9 @@ async def test_nobody_is_preempted_while_the_source_cannot_be_told(clock):
     asked.cluster.server.fail(Unreachable("late"), verb="patch", kind=kinds.POD_CHAPERONS)
     async with asked.cluster.informed():
         assert await asked.answer(NODES) == {}
-        assert asked.told is None
+        assert asked.victims is None
         assert await asked.answer(NODES) == {}
-        assert asked.told is not None
+        assert asked.victims is not None
 
 
 async def test_the_offer_is_for_that_chaperon_and_no_later_one_of_its_name(clock):
@@ -139,7 +139,7 @@ async def test_the_offer_is_for_that_chaperon_and_no_later_one_of_its_name(clock
     asked.cluster.send(annotations=US)
     async with asked.cluster.informed():
         assert await asked.answer(NODES) == {}
-        assert asked.told is None
+        assert asked.victims is None
 
 
 @pytest.mark.parametrize(
