@@ -21,7 +21,7 @@ PORTS = {"webhook": 19443, "extender": 19444, "health": 18080}
 async def running(
     fleet: Fleet, address: str, folder: Path, **ports: int
 ) -> AsyncIterator[asyncio.subprocess.Process]:
-    """The agent is ready at that address, with more ports than `PORTS`, until the block ends."""
+    """Run another agent of c1 at `address`, with `ports` besides `PORTS`; inside, it is ready."""
     config = folder / "agent.yaml"
     head = {"apiVersion": "vnode.dev/v1alpha1", "kind": "AgentConfiguration"}
     config.write_text(yaml.safe_dump({**head, "ports": {**PORTS, **ports}}))

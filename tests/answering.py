@@ -17,7 +17,7 @@ Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 @asynccontextmanager
 async def endpoint(answer: Answer) -> AsyncIterator[Endpoint]:
-    """Of a server that answers everything so."""
+    """Yield the endpoint of a server that answers every request with `answer`."""
     app = web.Application()
     app.router.add_route("*", "/{rest:.*}", answer)
     async with TestServer(app) as server:
@@ -26,6 +26,6 @@ async def endpoint(answer: Answer) -> AsyncIterator[Endpoint]:
 
 @asynccontextmanager
 async def client(answer: Answer, name: str) -> AsyncIterator[Client]:
-    """Of such a server."""
+    """Yield a client named `name` of a server that answers every request with `answer`."""
     async with endpoint(answer) as where, Client(where, name=name) as asking:
         yield asking

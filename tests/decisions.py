@@ -112,7 +112,7 @@ def of_profiles(
 def of_placement(
     placement: str, *clusters: str, number: int = 1, group: int = 0, namespace: str = "default"
 ) -> Object:
-    """A decision of Open Cluster Management's, as its controller writes them for a Placement."""
+    """Return a decision as Open Cluster Management's controller writes it for a Placement."""
     labels = {keys.OCM_PLACEMENT: placement, keys.OCM_DECISION_GROUP: str(group)}
     name = f"{placement}-decision-{number}"
     decisions = [{"clusterName": cluster, "reason": ""} for cluster in clusters]

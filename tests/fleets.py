@@ -49,21 +49,21 @@ def vnode(*words: str | Path) -> Result:
 
 @pytest.fixture(scope="session")
 def bare_fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    """Two clusters; nothing of vnode is installed."""
+    """Yield a fleet of two clusters in which nothing of vnode is installed."""
     with _clusters(tmp_path_factory) as fleet:
         yield fleet
 
 
 @pytest.fixture(scope="session")
 def kubelet_fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    """Two clusters with a kwok node each, for pods with logs and exec."""
+    """Yield a fleet of two clusters with a kwok node each, for pods with logs and exec."""
     with _clusters(tmp_path_factory, "--nodes", "1") as fleet:
         yield fleet
 
 
 @contextmanager
 def _clusters(folders: pytest.TempPathFactory, *options: str) -> Iterator[Fleet]:
-    """Started for the session, unless $VNODE_TEST_FLEET names the folder of running ones."""
+    """Yield a fleet started for the session, or the running one in the folder $VNODE_TEST_FLEET."""
     if running := os.environ.get("VNODE_TEST_FLEET"):
         yield Fleet(Path(running))
         return
@@ -78,33 +78,33 @@ def _clusters(folders: pytest.TempPathFactory, *options: str) -> Iterator[Fleet]
 
 @pytest.fixture(scope="session")
 def installation(bare_fleet: Fleet) -> Result:
-    """The output of the first `vnode install` in c1."""
+    """Return the result of the first `vnode install` in c1."""
     return vnode("install", "--kubeconfig", bare_fleet.kubeconfig(SOURCE))
 
 
 @pytest.fixture(scope="session")
 def fleet(bare_fleet: Fleet, installation: Result) -> Fleet:
-    """The two clusters, with vnode installed in c1."""
+    """Return the fleet of two clusters, with vnode installed in c1."""
     assert installation.code == 0, installation.err
     return bare_fleet
 
 
 @pytest.fixture
 async def client(fleet: Fleet) -> AsyncIterator[Client]:
-    """An administrator of c1."""
+    """Yield an administrator's client of c1."""
     async with fleet.client(SOURCE) as client:
         yield client
 
 
 @pytest.fixture
 async def namespace(client: Client) -> str:
-    """A fresh namespace in c1."""
+    """Return the name of a fresh namespace in c1."""
     return await new_namespace(client, f"test-{uuid.uuid4().hex[:10]}")
 
 
 @pytest.fixture
 async def pod_namespace(client: Client) -> str:
-    """A fresh namespace in c1 in which pods can be created: no webhook looks at it."""
+    """Return the name of a fresh namespace in c1 that takes pods, as no webhook looks at it."""
     name = f"test-{uuid.uuid4().hex[:10]}"
     await client.create(kinds.NAMESPACES, {"metadata": {"name": name}})
     await kit.until_one(client, kinds.SERVICE_ACCOUNTS, "default", name, objects.uid)

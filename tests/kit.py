@@ -35,7 +35,7 @@ class Fleet:
         return self.folder / f"kubeconfig-{name}"
 
     def run(self, verb: str, *words: str) -> str:
-        """`hack/fleet VERB DIR WORDS`."""
+        """Run `hack/fleet VERB DIR WORDS`; return what it prints."""
         return run([sys.executable, str(FLEET), verb, str(self.folder), *words])
 
     @asynccontextmanager
@@ -65,7 +65,10 @@ def kubectl() -> str:
 
 
 def run(command: list[str], **options: Any) -> str:
-    """Standard output of a command; its standard error goes into the exception if it fails."""
+    """Run a command; return its standard output.
+
+    Raise AssertionError, with standard output and standard error, if it fails.
+    """
     result = subprocess.run(
         command, capture_output=True, text=True, env={**os.environ, "NO_COLOR": "1"}, **options
     )
@@ -219,7 +222,7 @@ async def until_gone(
 
 
 def phase(obj: Object) -> str:
-    """`status.phase` of a pod."""
+    """Return `status.phase` of a pod, or an empty string."""
     return str(objects.status(obj).get("phase", ""))
 
 
@@ -234,7 +237,7 @@ def has_condition(obj: Object, kind: str, status: str = "True") -> bool:
 
 
 def running(pods: dict[str, Object], count: int) -> bool:
-    """Exactly so many pods, all running."""
+    """Tell whether there are exactly `count` pods, all running."""
     return len(pods) == count and all(phase(pod) == "Running" for pod in pods.values())
 
 

@@ -20,11 +20,11 @@ class Terminal:
         self._outer = outer
 
     def type(self, text: bytes) -> None:
-        """Press keys."""
+        """Send `text` to the program, as if a user typed it."""
         os.write(self._outer, text)
 
     def resize(self, rows: int, columns: int) -> None:
-        """Drag the window's corner."""
+        """Change the terminal's size, as a user does who drags the window's corner."""
         _resize(self._outer, rows, columns)
 
     async def until_shown(self, text: bytes, typing: bytes = b"") -> bytes:
@@ -50,7 +50,7 @@ def _resize(descriptor: int, rows: int, columns: int) -> None:
 async def started(
     command: list[str], environment: Mapping[str, str], rows: int, columns: int
 ) -> AsyncIterator[Terminal]:
-    """`command` in a terminal of that size; killed at the end if it still runs."""
+    """Run `command` in a terminal of that size; kill it at the end if it still runs."""
     outer, inner = pty.openpty()
     _resize(outer, rows, columns)
     process = await asyncio.create_subprocess_exec(

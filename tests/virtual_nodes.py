@@ -39,7 +39,7 @@ class Open:
     """A gate that lets everybody in."""
 
     async def check(self, _node: str, _request: Any) -> None:
-        """Anybody may."""
+        """Allow the request, whoever sends it."""
 
 
 async def find(_node: str, _namespace: str, _name: str) -> Object | None:
@@ -54,7 +54,7 @@ async def node(
     pods: Sequence[Object] = (POD,),
     authorization: Callable[[], Awaitable[str | None]] | None = None,
 ) -> AsyncIterator[TestServer]:
-    """A virtual node with these pods, whose target answers everything so, and has that chaperon."""
+    """Yield a virtual node with these pods; its target has `chaperon` and answers with `answer`."""
     async with answering.client(answer, "c2") as client:
         if authorization is not None:
             client.take_over(authorization)

@@ -78,7 +78,10 @@ class Plan:
         return f"{first}.{int(last) + step * CLUSTERS}"
 
     def etcd(self, index: int) -> str:
-        """etcd has no TLS here, so it listens where only its own cluster is, if it can."""
+        """Return the address on which etcd of cluster number `index` listens.
+
+        etcd has no TLS here: if possible, it listens only where its own cluster can reach it.
+        """
         return "127.0.0.1" if self.mode == "netns" else self.cluster(index)
 
     @property

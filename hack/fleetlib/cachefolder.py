@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def path(environ: Mapping[str, str] = os.environ) -> Path:
-    """`$VNODE_CACHE`, else `vnode` below `$XDG_CACHE_HOME` or `~/.cache`."""
+    """Return `$VNODE_CACHE`, else the folder `vnode` in `$XDG_CACHE_HOME` or `~/.cache`."""
     if chosen := environ.get("VNODE_CACHE"):
         return Path(chosen)
     if parent := environ.get("XDG_CACHE_HOME"):

@@ -129,7 +129,7 @@ def _cluster_command(
 
 
 def connection(text: str) -> tuple[str, str]:
-    """`SOURCE:TARGET` as a pair."""
+    """Parse `SOURCE:TARGET` into a pair; raise ArgumentTypeError if the text has another form."""
     source, colon, target = text.partition(":")
     if not (source and colon and target) or ":" in target:
         raise argparse.ArgumentTypeError(f"{text!r} is not SOURCE:TARGET")

@@ -23,7 +23,7 @@ _POLICY = Path("/usr/sbin/policy-rc.d")
 
 
 def lacking(programs: Mapping[str, str]) -> list[str]:
-    """The packages whose programs this machine does not have; `programs` says which is in which."""
+    """Return the packages whose programs this machine lacks; `programs` maps program to package."""
     return sorted(package for program, package in programs.items() if not shutil.which(program))
 
 

@@ -63,7 +63,10 @@ class Stage:
     kubectl: Path
 
     def run(self, *arguments: str, given: str | None = None) -> str:
-        """kubectl in the source, shown without its `--kubeconfig`."""
+        """Run kubectl against the source and return its standard output.
+
+        The command is shown without its `--kubeconfig`. Raise FleetError if it fails.
+        """
         kubeconfig = str(self.fleet.kubeconfig(SOURCE))
         done = subprocess.run(
             [str(self.kubectl), "--kubeconfig", kubeconfig, *arguments],
@@ -82,7 +85,7 @@ class Stage:
 
 
 def main() -> int:
-    """Play the demo; whatever happens, the clusters are taken down unless `KEEP` is set."""
+    """Run the demo; whatever happens, take the clusters down at the end unless `KEEP` is set."""
     keep = os.environ.get("KEEP", "") not in ("", "0")
     terminal = Terminal()
     directory = Path(tempfile.mkdtemp(prefix="vnode-demo-"))

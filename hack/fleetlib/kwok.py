@@ -32,7 +32,7 @@ class NodeSize:
 
 
 def configuration(name: str, folder: Path, *, usage: bool = False) -> str:
-    """kwok's configuration for the cluster `name`, whose files are in `folder`.
+    """Return kwok's configuration for the cluster `name`, whose files are in `folder`.
 
     With `usage`, nodes serve the usage of their pods; off by default, since it costs kwok memory.
     """

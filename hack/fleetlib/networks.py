@@ -30,7 +30,10 @@ _CAP_NET_ADMIN, _CAP_SYS_ADMIN = 12, 21
 
 
 def mode(environ: Mapping[str, str] = os.environ) -> Mode:
-    """`netns` where namespaces can be made, else `loopback`; `$VNODE_FLEET_NETWORK` overrides."""
+    """Return `netns` if this machine can make network namespaces, else `loopback`.
+
+    `$VNODE_FLEET_NETWORK` overrides that. Raise FleetError if it is `netns` where none can be made.
+    """
     wanted = environ.get("VNODE_FLEET_NETWORK")
     if wanted == "loopback":
         return "loopback"

@@ -21,7 +21,7 @@ GRACE = 10.0
 
 
 def in_network(cluster: Cluster, argv: list[str]) -> list[str]:
-    """`argv` as it is run in the cluster's network.
+    """Return the command line that runs `argv` in the cluster's network.
 
     nsenter replaces itself by the program, so the pid is the program's; `ip netns exec` would also
     change the mounts of /sys, which containers need.

@@ -18,7 +18,7 @@ def say(text: str) -> None:
 
 
 def duration(seconds: float) -> str:
-    """`4.2 s` below a minute, `3 min 05 s` above."""
+    """Format a duration: `4.2 s` below a minute, `3 min 05 s` from a minute on."""
     if seconds < 60:
         return f"{seconds:.1f} s"
     return f"{int(seconds) // 60} min {int(seconds) % 60:02d} s"

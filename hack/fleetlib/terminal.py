@@ -41,7 +41,7 @@ class Terminal:
         self._write(f"{text}\n")
 
     def command(self, text: str, answer: str) -> None:
-        """A command that was run, and what it printed."""
+        """Show a command that was run, and what it printed."""
         self._write(f"{self._styled(f'$ {text}', _DIM)}\n{answer.rstrip()}\n")
 
     def good(self, text: str) -> None:

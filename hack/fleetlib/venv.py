@@ -86,7 +86,7 @@ def _make(python: Path) -> None:
 
 
 def _group(name: str) -> list[str]:
-    """The requirements of a dependency group; read here because only new versions of pip can."""
+    """Read the requirements of a dependency group here, because only new versions of pip can."""
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
     return [one for one in project["dependency-groups"][name] if isinstance(one, str)]
 

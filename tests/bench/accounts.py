@@ -32,7 +32,7 @@ Requests = Mapping[str, Counter[str]]  # cluster -> `VERB resource` -> number
 
 
 def parse_requests(text: str) -> Counter[str]:
-    """Requests by `VERB resource[/subresource]` out of an API server's metrics."""
+    """Count the requests in an API server's metrics by `VERB resource[/subresource]`."""
     found: Counter[str] = Counter()
     for line in _LINE.finditer(text):
         labels = dict(_LABEL.findall(line[1]))
@@ -55,7 +55,7 @@ async def _metrics(client: Client) -> str:
 
 
 async def requests_when_quiet(clients: Mapping[str, Client]) -> dict[str, Counter[str]]:
-    """Return the same, as soon as nobody writes about pods any more: events come late.
+    """Return what `requests` does, once nobody writes about pods any more: events come late.
 
     Counters cannot be watched, so this one asks again and again.
     """
@@ -78,7 +78,7 @@ def _about_pods(counts: Requests) -> int:
 
 
 def rates(before: Requests, after: Requests, seconds: float) -> dict[str, dict[str, float]]:
-    """Requests a second."""
+    """Return the requests a second that each cluster answered, by `VERB resource`."""
     return {
         cluster: {
             what: round(number / seconds, 3) for what, number in (after[cluster] - was).items()
@@ -94,7 +94,10 @@ def per_pod(
     seconds: float,
     pods: int,
 ) -> dict[str, dict[str, float]]:
-    """Requests a pod, less what the same time costs when idle; rarer ones than 1 in 50 dropped."""
+    """Return the requests that each pod cost, less what the same time costs when idle.
+
+    Requests that are rarer than 1 in 50 pods are dropped.
+    """
     found: dict[str, dict[str, float]] = {}
     for cluster, was in before.items():
         quiet = idle.get(cluster, {})
@@ -123,7 +126,7 @@ class Work:
         }
 
     def others(self, before: Work) -> float:
-        """CPU seconds of programs that are none of ours."""
+        """Return the CPU seconds since `before` of all programs but the fleet's and this one."""
         ours = sum(usage.cpu for usage in self.since(before).values())
         return max(0.0, self.machine - before.machine - (self.bench - before.bench) - ours)
 
@@ -148,6 +151,6 @@ def _usage(pid: int) -> Usage:
 
 
 def _machine() -> float:
-    """Busy seconds of all cores: all but idle and iowait; guests are in user already."""
+    """Return the busy seconds of all cores: all but idle and iowait; user time includes guests."""
     fields = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
     return (sum(fields) - fields[3] - fields[4]) / _TICKS

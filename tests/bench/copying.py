@@ -29,16 +29,16 @@ class Agent:
     pid: int
 
     def cpu(self) -> float:
-        """CPU seconds up to now."""
+        """Return the CPU seconds that the agent has used up to now."""
         fields = Path(f"/proc/{self.pid}/schedstat").read_text().split()
         return int(fields[0]) / 1e9
 
     def rss(self) -> float:
-        """MiB."""
+        """Return the agent's resident memory in MiB."""
         return self._status("VmRSS")
 
     def peak(self) -> float:
-        """MiB, the highest since `forget_peak`."""
+        """Return the agent's highest resident memory since `forget_peak`, in MiB."""
         return self._status("VmHWM")
 
     def forget_peak(self) -> None:
@@ -106,9 +106,9 @@ def _copy_out(cluster: Cluster, pod: str, mib: int) -> float:
 
 
 def _copy_in(cluster: Cluster, pod: str, mib: int) -> float:
-    """`dd` says how much it got.
+    """Return the seconds that a copy into the pod takes; `dd` there says how much it got.
 
-    The shell around it keeps standard output open: containerd closes the input when that ends.
+    The shell around `dd` keeps standard output open: when that ends, containerd closes the input.
     """
     words = ("sh", "-c", f"dd of=/dev/null bs={_BLOCK} iflag=fullblock; true")
     command = cluster.command("exec", "-i", pod, "--", *words)
@@ -127,7 +127,7 @@ def _copy_in(cluster: Cluster, pod: str, mib: int) -> float:
 
 
 def latency(ways: Ways, count: int) -> Latency:
-    """`kubectl exec POD -- true`, so often each way."""
+    """Time `kubectl exec POD -- true`, `count` times straight and `count` times through vnode."""
     seconds: tuple[list[float], list[float]] = ([], [])
     for _ in range(count):
         for taken, (cluster, pod) in zip(seconds, ways.both, strict=True):

@@ -106,7 +106,10 @@ class Run(msgspec.Struct, frozen=True):
         return [p for p in self.phases if p.system == system and p.burst and p.pods == pods]
 
     def rate(self, system: str, pods: int) -> float | None:
-        """Pods bound a second, the mean of all bursts of that size; None if there was none."""
+        """Return the pods bound a second, the mean of all bursts of that size.
+
+        Return None if there was no burst of that size.
+        """
         rates = [phase.bound_rate for phase in self.bursts(system, pods)]
         return sum(rates) / len(rates) if rates else None
 

@@ -53,8 +53,10 @@ async def _http(way: Way) -> AsyncIterator[tuple[aiohttp.ClientSession, str]]:
 
 
 async def sessions(way: Way, count: int, rounds: int = 10) -> Outcome:
-    """So many `exec -i POD -- cat`, all open at once; then each sends lines, one after the echo of
-    the other, and ends its input."""
+    """Open `count` sessions of `exec -i POD -- cat` at once.
+
+    When all are open, each sends lines, one after the echo of the other, and ends its input.
+    """
     outcome, begun = Outcome(), time.monotonic()
     query = {"container": "main", "command": "cat", "stdin": "true", "stdout": "true"}
     async with asyncio.timeout(_PATIENCE), _http(way) as (http, url), AsyncExitStack() as stack:
@@ -93,7 +95,10 @@ async def _echo(socket: aiohttp.ClientWebSocketResponse) -> float:
 
 
 async def followers(way: Way, count: int, seconds: float = 10.0) -> Outcome:
-    """So many `logs -f` of a container that counts; those are served that miss no number."""
+    """Run `logs -f` of a container that counts, `count` times at once.
+
+    Followers that miss no number count as served.
+    """
     outcome, begun = Outcome(), time.monotonic()
     query = {"container": "main", "follow": "true", "timestamps": "true", "tailLines": "1"}
     async with asyncio.timeout(_PATIENCE), _http(way) as (http, url), AsyncExitStack() as stack:

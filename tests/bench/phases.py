@@ -52,7 +52,7 @@ class Order:
         return SOURCE if self.system == VNODE else TARGETS[0]
 
     def pod(self, name: str) -> Object:
-        """Return one that asks for little, elected if it shall go to a target."""
+        """Return a pod that asks for little, elected if it is to go to a target."""
         pod = kit.pod(name, annotations=None if self.system == VNODE else {})
         pod["metadata"]["labels"] = {LABEL: "yes"}
         return pod
@@ -112,7 +112,7 @@ def _now() -> float:
 
 
 async def create(client: Client, order: Order, tracks: Tracks) -> None:
-    """As fast as the API server takes them, or each when the one before runs."""
+    """Create the pods as fast as the API server takes them, or each when the one before runs."""
     todo = iter([f"{order.system}-{number:04d}" for number in range(order.pods)])
 
     async def work(todo: Iterator[str]) -> None:
@@ -131,7 +131,10 @@ async def create(client: Client, order: Order, tracks: Tracks) -> None:
 async def _check(
     stage: Stage, order: Order, tracks: Tracks, delegates: Delegates
 ) -> tuple[list[str], list[str]]:
-    """The names of pods without a running delegate where it must be, and of those with two."""
+    """Return the names of pods that lack a delegate, and of those with two.
+
+    A pod lacks one if none runs in the target whose virtual node the pod is bound to.
+    """
     if order.system == PLAIN:
         return [], []
     live: dict[str, list[str]] = {}  # parent's UID -> targets in which a delegate runs

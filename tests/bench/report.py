@@ -88,7 +88,7 @@ def aim(one: figures.Aim) -> list[str]:
 
 
 def grid(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Columns as wide as they must be; the first one to the left, numbers to the right."""
+    """Format a table: columns as wide as needed, the first to the left, numbers to the right."""
     lines = [list(head), *(list(row) for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
     return "\n".join(
@@ -110,6 +110,6 @@ def progress(phase: Phase) -> str:
 
 
 def ratio(run: Run, pods: int) -> float | None:
-    """vnode's rate as a share of the plain scheduler's, in bursts of that size."""
+    """Return vnode's rate as a share of the plain scheduler's, in bursts of that size."""
     ours, plain = run.rate(VNODE, pods), run.rate(PLAIN, pods)
     return ours / plain if ours and plain else None

@@ -62,7 +62,7 @@ def _options() -> FleetOptions:
 
 
 async def measure(fleet: Fleet, options: argparse.Namespace) -> ScaleRun:
-    """Everything, one after the other."""
+    """Make all measurements of the benchmark, one after the other."""
     started = datetime.now(UTC).isoformat(timespec="seconds")
     rests: list[Rest] = []
     lags: list[Lag] = []

@@ -32,7 +32,7 @@ class Rest(msgspec.Struct, frozen=True):
     """Cores that programs took which belong neither to the fleet nor to the benchmark."""
 
     def share(self, process: str) -> float:
-        """Cores that a process took."""
+        """Return how many cores a process took."""
         return self.processes[process].cpu / self.seconds
 
 
@@ -50,7 +50,7 @@ class Restart(msgspec.Struct, frozen=True):
     ready: float
     leads: float
     placed: float
-    """Wait until a pod that was created at once when the agent was ready runs in a target."""
+    """Seconds until a pod that was created as soon as the agent was ready runs in a target."""
     writes: dict[str, dict[str, int]]
     """Of a second restart, with no new pod: cluster -> `VERB resource` -> number."""
 
@@ -118,7 +118,10 @@ def agents(rest: Rest) -> Iterable[tuple[str, Usage]]:
 def writes(
     before: Mapping[str, Mapping[str, int]], after: Mapping[str, Mapping[str, int]]
 ) -> dict[str, dict[str, int]]:
-    """What was written between two readings of the API servers' counters, leases left out."""
+    """Count the writes between two readings of the API servers' counters.
+
+    Leases, reviews and dry runs are left out.
+    """
     return {
         cluster: {
             what: number - before[cluster].get(what, 0)

@@ -89,7 +89,7 @@ async def lag(stage: Stage, what: str, uids: Sequence[str], at_once: int) -> Lag
 
 
 async def _delegates(clients: Mapping[str, Client]) -> dict[str, tuple[Client, str]]:
-    """By the UID of its proxy, where each delegate is, and what it is called."""
+    """Return each delegate by the UID of its proxy: the client of its cluster, and its name."""
     found: dict[str, tuple[Client, str]] = {}
     for client in (clients[target] for target in TARGETS):
         label = keys.PREFIX + LABEL
@@ -99,7 +99,7 @@ async def _delegates(clients: Mapping[str, Client]) -> dict[str, tuple[Client, s
 
 
 async def restart(stage: Stage, what: str) -> Restart:
-    """Twice: once to see when it works again, once to see what it writes if there is no work."""
+    """Restart the agent twice: to see when it works again, and what it writes without work."""
     started = await _kill_and_start(stage)
     client = stage.clients[SOURCE]
     async with asyncio.timeout(_PATIENCE), asyncio.TaskGroup() as group:
@@ -133,7 +133,10 @@ async def restart(stage: Stage, what: str) -> Restart:
 
 
 async def _until_no_heartbeat_is_near(client: Client) -> None:
-    """A virtual node's status is written every five minutes, whether or not anybody restarts."""
+    """Wait until no virtual node's status is due to be written.
+
+    Agents write it every five minutes, whether or not anybody restarts them.
+    """
 
     def is_fresh(node: Object) -> bool:
         ready = objects.condition(node, "Ready") or {}

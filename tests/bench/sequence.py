@@ -153,7 +153,7 @@ def _start(fleet: Fleet) -> None:
 
 
 def _takes_pods(node: objects.Object | None) -> bool:
-    """Ready, and without the taints of a node whose agent was away."""
+    """Tell whether a node is Ready, without the taints of a node whose agent was away."""
     if node is None:
         return False
 

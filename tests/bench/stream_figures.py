@@ -31,7 +31,7 @@ class Copies(msgspec.Struct, frozen=True):
         return sum(self.straight) / sum(self.through)
 
     def rate(self, seconds: Sequence[float]) -> float:
-        """MiB a second over all copies."""
+        """Return the rate over all copies in MiB a second, from the seconds of each copy."""
         return self.mib * len(seconds) / sum(seconds)
 
 

@@ -81,7 +81,7 @@ def pod(measured: Fleet) -> Iterator[Ways]:
 
 
 def measure(measured: Fleet, options: argparse.Namespace) -> StreamsRun:
-    """Everything, one after the other."""
+    """Make all measurements of the benchmark, one after the other."""
     started, busy = datetime.now(UTC).isoformat(timespec="seconds"), _busy(measured)
     process = measured.state().process(SOURCE, agents.AGENT).identity
     assert process is not None
@@ -113,7 +113,7 @@ def measure(measured: Fleet, options: argparse.Namespace) -> StreamsRun:
 
 
 def _busy(measured: Fleet, seconds: float = 3.0) -> float:
-    """Cores that programs take which are not the fleet's."""
+    """Measure how many cores the programs take that are neither the fleet's nor this one."""
     before = accounts.work(measured)
     time.sleep(seconds)
     return round(accounts.work(measured).others(before) / seconds, 2)

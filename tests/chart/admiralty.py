@@ -26,7 +26,10 @@ NAMESPACE: Final = "admiralty"
 
 
 def chart(folder: Path) -> Path:
-    """A chart with what matters of Admiralty's: CRDs in templates, without a policy that keeps."""
+    """Write a chart with the parts of Admiralty's that matter here; return its folder.
+
+    CRDs are among its templates, without a resource policy that keeps them.
+    """
     place = folder / "multicluster-scheduler"
     (place / "templates").mkdir(parents=True)
     (place / "Chart.yaml").write_text(
@@ -85,7 +88,11 @@ def _deployment() -> Object:
 
 
 async def relate(source: Client, target: Client, kubeconfig: Path) -> None:
-    """Target and Secret in the source; Source, account and bindings in the target; the node."""
+    """Create what connects a source and a target of Admiralty's.
+
+    The source gets a Target, a Secret and the virtual node; the target gets a Source, a service
+    account, its bindings and a ClusterSummary.
+    """
     account = {"metadata": {"name": "c1"}}
     await target.create(kinds.SERVICE_ACCOUNTS, account, "default")
     await target.create(
@@ -185,7 +192,7 @@ async def proxy(source: Client, name: str) -> Object:
 
 
 async def chaperon(target: Client, proxy: Object) -> Object:
-    """The chaperon of a proxy pod, decided; its delegate, which a node of the target runs."""
+    """Create a proxy pod's chaperon, decided, and its delegate, which a node of the target runs."""
     name = objects.name(proxy)
     spec = {**kit.pod(name)["spec"], "schedulerName": "admiralty-candidate"}
     labels = {

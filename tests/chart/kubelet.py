@@ -131,7 +131,7 @@ class Kubelet:
         return found
 
     async def _script(self, folder: Path, spec: Object, container: Object, words: list[str]) -> str:
-        """Makes the file system that the container expects, then becomes the program."""
+        """Return a script that makes the file system of the container, then becomes the program."""
         services = f"vnode.{self.namespace}.svc vnode-metrics.{self.namespace}.svc"
         lines = [
             # What is below /etc and /run can be added to, without a trace on the machine.
@@ -246,7 +246,7 @@ def _write(folder: Path, content: dict[str, bytes]) -> None:
 
 
 def endpoints(address: str, namespace: str, port: int = 9443) -> Any:
-    """What the controller of EndpointSlices would write for the Service, were the pods real."""
+    """Return the EndpointSlice that a controller would write for the Service if pods were real."""
     return {
         "apiVersion": "discovery.k8s.io/v1",
         "kind": "EndpointSlice",

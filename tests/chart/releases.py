@@ -25,7 +25,7 @@ _NOWHERE = {"nodeSelector": {"vnode.dev/nowhere": "true"}}
 
 
 def values(machine: Kubelet, **agent: object) -> Object:
-    """For a cluster of a fleet; `agent` is the agent's configuration."""
+    """Return the chart's values for a cluster of a fleet; `agent` is the agent's configuration."""
     found: Object = {
         "clusterName": machine.cluster,
         "controllerManager": {**_NOWHERE, "config": agent},
@@ -38,7 +38,7 @@ def values(machine: Kubelet, **agent: object) -> Object:
 
 
 def run(machine: Kubelet, *words: str | Path, values: Object | None = None) -> str:
-    """helm against the cluster of that machine."""
+    """Run helm against the cluster of that machine; return what helm prints."""
     config = machine.fleet.kubeconfig(machine.cluster)
     return helm(*words, "--kubeconfig", config, "--namespace", NAMESPACE, values=values)
 
@@ -61,7 +61,7 @@ async def play(machine: Kubelet, *names: str) -> None:
 
 
 def connect(fleet: Fleet, source: str, target: str) -> None:
-    """Pods of namespace default may go to the target."""
+    """Connect the source to the target, so that pods of namespace default may go there."""
     done = vnode(
         "connect",
         *("--source", fleet.kubeconfig(source), "--target", fleet.kubeconfig(target)),

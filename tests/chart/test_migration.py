@@ -21,7 +21,7 @@ NOTE = "example.com/note"
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    """A source and a target of the module's own, with what Admiralty leaves."""
+    """Yield a fleet of this module's own: a source and a target, with what Admiralty leaves."""
     found = Fleet(tmp_path_factory.mktemp("fleet"))
     try:
         found.run("up", SOURCE, TARGET, "--nodes", "1")
@@ -66,7 +66,7 @@ async def admiralty_pod(c1: Kubelet, c2: Kubelet) -> Object:
 
 
 async def refuse_without_ownership(machine: Kubelet) -> None:
-    """Helm does not let one release take what is another's, unless it is told to."""
+    """Check that Helm lets no release take the objects of another, unless it is told to."""
     with pytest.raises(AssertionError, match="invalid ownership metadata"):
         releases.install(machine)
 
@@ -74,13 +74,13 @@ async def refuse_without_ownership(machine: Kubelet) -> None:
 
 
 def stop_admiralty(machine: Kubelet) -> None:
-    """What admission would call does not answer any more."""
+    """Delete Admiralty's webhook configuration: the service that it names no longer answers."""
     words = ("delete", "mutatingwebhookconfiguration", "admiralty")
     machine.fleet.kubectl(machine.cluster, *words)
 
 
 def switch(machine: Kubelet) -> None:
-    """The steps of the page: install over it, then let Helm forget Admiralty's release."""
+    """Install vnode over Admiralty, then let Helm forget Admiralty's release, as the page says."""
     releases.install(machine, "--take-ownership")
     words = ("delete", "secret", "-l", "owner=helm,name=admiralty", "-n", admiralty.NAMESPACE)
     output = machine.fleet.kubectl(machine.cluster, *words)
@@ -89,7 +89,7 @@ def switch(machine: Kubelet) -> None:
 
 
 async def the_pod_runs_on(c1: Kubelet, c2: Kubelet, proxy: Object, delegate: Object) -> None:
-    """Same delegate; and what happens to it is told to the proxy, which Admiralty had made."""
+    """Check that the delegate is the same and its changes reach the proxy that Admiralty made."""
     body = {"metadata": {"annotations": {NOTE: "from c2"}}}
     await c2.client.patch(kinds.PODS, objects.name(delegate), body, "default")
     target = await kit.until_one(

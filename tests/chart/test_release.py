@@ -24,7 +24,7 @@ OLD_TEXT = "As it was in an older release."
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    """A source and a target of the module's own: releases change whole clusters."""
+    """Yield a fleet of this module's own (a source, a target): releases change whole clusters."""
     found = Fleet(tmp_path_factory.mktemp("fleet"))
     try:
         found.run("up", SOURCE, TARGET, "--nodes", "1")
@@ -82,7 +82,10 @@ async def test_a_release_delegates_pods_through_upgrade_rollback_and_uninstall(
 
 
 async def install(c1: Kubelet, c2: Kubelet, folder: Path) -> None:
-    """The source gets the older chart first. The scheduler waits for the Secret of the agent."""
+    """Install the older chart in the source and today's in the target, then connect the two.
+
+    The scheduler is started after the agent, because it waits for the agent's Secret.
+    """
     chart = older_chart(folder)
     words = ("install", "vnode", chart, "--create-namespace")
     annotations = releases.run(c1, *words, values=releases.values(c1))
@@ -95,7 +98,7 @@ async def install(c1: Kubelet, c2: Kubelet, folder: Path) -> None:
 
 
 async def helm_test(c1: Kubelet) -> None:
-    """The pod of `helm test`, which no node here can run."""
+    """Run the pod of `helm test` as a process, because no node here can run it."""
     printed = releases.run(c1, "get", "hooks", "vnode")
     [pod] = [obj for obj in yaml.safe_load_all(printed) if obj]
     assert pod["metadata"]["annotations"]["helm.sh/hook"] == "test"
@@ -103,7 +106,7 @@ async def helm_test(c1: Kubelet) -> None:
 
 
 async def upgrade(c1: Kubelet, c2: Kubelet) -> None:
-    """Another configuration, another log level, and the chart of today."""
+    """Upgrade both releases to today's chart, another configuration and another log level."""
     for machine in (c1, c2):
         wanted = releases.values(machine, candidates={"parallel": 2})
         wanted["controllerManager"]["logLevel"] = "debug"
@@ -128,7 +131,7 @@ async def roll_back(c1: Kubelet, c2: Kubelet) -> None:
 
 
 async def uninstall(c1: Kubelet, c2: Kubelet) -> None:
-    """All that is the release's goes, but the CRDs, and with these all that is of their kinds."""
+    """Uninstall both releases; only the CRDs stay, and with them all objects of their kinds."""
     for machine in (c2, c1):
         for name in list(machine.pods):
             await machine.stop(name)
@@ -152,7 +155,10 @@ async def still_there(c2: Kubelet, *delegates: Object) -> None:
 
 
 async def install_again(c1: Kubelet, c2: Kubelet) -> None:
-    """The CRDs that are left belong to a release of this name, so helm takes them."""
+    """Install both releases again.
+
+    The CRDs that are left belong to a release of this name, so helm takes them.
+    """
     for machine in (c1, c2):
         releases.install(machine)
 
@@ -162,7 +168,7 @@ async def install_again(c1: Kubelet, c2: Kubelet) -> None:
 
 
 async def ends(c1: Kubelet, c2: Kubelet) -> None:
-    """As docs/install.md has it: Targets first, then the release leaves no finalizer behind."""
+    """Delete the Target, then the release, as docs/install.md says: no finalizer is left behind."""
     await c1.client.delete(kinds.TARGETS, TARGET, "default")
     await kit.until_gone(c1.client, kinds.PODS, "default", seconds=60)
     await kit.until_gone(c2.client, kinds.POD_CHAPERONS, "default", seconds=60)

@@ -30,7 +30,10 @@ def rendered() -> dict[str, Objects]:
 
 @pytest.fixture(scope="module")
 def server(bare_fleet: Fleet) -> Fleet:
-    """A cluster with what the objects need: a namespace, kinds of the Prometheus operator."""
+    """Return a fleet whose source has what the rendered objects need.
+
+    That is a namespace, its service accounts, and the kinds of the Prometheus operator.
+    """
     definitions = [definition(kind, plural) for kind, plural in _OPERATOR.items()]
     text = yaml.safe_dump_all(definitions)
     bare_fleet.kubectl(SOURCE, "apply", "-f", "-", input=text)
@@ -47,7 +50,7 @@ def server(bare_fleet: Fleet) -> Fleet:
 
 
 def definition(kind: str, plural: str) -> Object:
-    """Such that any object of the kind is accepted: its schema is the operator's affair."""
+    """Return a CRD that accepts any object of the kind: its schema is the operator's affair."""
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
     group = "monitoring.coreos.com"
@@ -65,7 +68,7 @@ def definition(kind: str, plural: str) -> Object:
 
 
 def bare(obj: Object) -> Object:
-    """Without the labels and annotations that only Helm's objects have."""
+    """Return the object without labels and annotations, which only Helm's objects have."""
     metadata = {k: v for k, v in obj["metadata"].items() if k not in ("labels", "annotations")}
     return {**obj, "metadata": metadata}
 

@@ -75,7 +75,7 @@ class Page:
             self.complaints.append(params["entry"]["text"])
 
     async def call(self, method: str, **params: Any) -> Any:
-        """Return one command of the protocol, and its result."""
+        """Send a command of the DevTools protocol, and return its result."""
         number = next(self._numbers)
         self._answers[number] = asyncio.get_running_loop().create_future()
         await self._socket.send_json({"id": number, "method": method, "params": params})
@@ -89,7 +89,7 @@ class Page:
         await self.loaded()
 
     def forget_load(self) -> None:
-        """The next `loaded` waits for a load that is still to come."""
+        """Make the next `loaded` wait for a load that is still to come."""
         self._loaded.clear()
 
     async def loaded(self) -> None:
@@ -124,7 +124,7 @@ class Page:
         return str(await self.evaluate("document.body.innerText"))
 
     async def press(self, key: str) -> None:
-        """A key, down and up."""
+        """Send a key to the page, down and up."""
         if key == "Enter":
             self._loaded.clear()
 
@@ -132,12 +132,12 @@ class Page:
         await self.call("Input.dispatchKeyEvent", type="keyUp", **_KEYS[key])
 
     async def prefer(self, scheme: str) -> None:
-        """`light` or `dark`."""
+        """Set the colour scheme that the user prefers: `light` or `dark`."""
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         await self.call("Emulation.setEmulatedMedia", features=features)
 
     async def script(self, *, on: bool) -> None:
-        """Whether pages may run scripts from the next load on."""
+        """Set whether pages may run scripts from the next load on."""
         await self.call("Emulation.setScriptExecutionDisabled", value=not on)
 
     async def picture(self) -> bytes:

@@ -20,7 +20,7 @@ __all__ = ["_clean", "c1", "fleet", "source"]
 
 @asynccontextmanager
 async def running(fleet: Fleet, *words: str, kubeconfig: Path | None = None) -> AsyncIterator[str]:
-    """`vnode dashboard` as a user starts it; its address."""
+    """Run `vnode dashboard` as a user starts it; yield its address."""
     command = [sys.executable, "-m", "vnode", "dashboard"]
     process = await asyncio.create_subprocess_exec(
         *command,
@@ -43,14 +43,14 @@ async def running(fleet: Fleet, *words: str, kubeconfig: Path | None = None) -> 
 
 @pytest.fixture
 async def address(fleet: Fleet) -> AsyncIterator[str]:
-    """Where a dashboard of c1 listens."""
+    """Yield the address at which a dashboard of c1 listens."""
     async with running(fleet) as address:
         yield address
 
 
 @pytest.fixture
 async def page(tmp_path: Path) -> AsyncIterator[Page]:
-    """A tab; what complained in it fails the test, and so does a request to anywhere else."""
+    """Yield a tab; a complaint in it fails the test, and so does a request to another machine."""
     async with browser(tmp_path / "profile") as page:
         yield page
         assert page.complaints == []

@@ -35,7 +35,10 @@ def asking(name: str, cpu: str, memory: str, **more: str) -> Object:
 
 @pytest.fixture
 async def scene(source: Client) -> AsyncIterator[Client]:
-    """Some work, a pod that fits nowhere, one that is held, and two clusters that send pods."""
+    """Make the scene of the pictures; yield the source's client.
+
+    It has some work, a pod that fits nowhere, one that is held, and two clusters that send pods.
+    """
     names = ("edge-berlin", "edge-lisbon")
     for name in names:
         user = {"metadata": {"name": name}, "spec": {"userName": f"{name}@example.com"}}
@@ -67,7 +70,7 @@ async def scene(source: Client) -> AsyncIterator[Client]:
 
 
 async def _settled(source: Client) -> None:
-    """Wait for all of it."""
+    """Wait until every pod of the scene runs, or has its reason."""
     wanted = sum(count for count, _cpu, _memory in DEPLOYMENTS.values())
 
     def is_there(pods: dict[str, Object]) -> bool:

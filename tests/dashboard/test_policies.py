@@ -28,7 +28,7 @@ def built(kind: Kind, name: str, **spec: object) -> Object:
 
 @pytest.fixture
 async def policies(source: Client) -> AsyncIterator[None]:
-    """A placement policy that is in force, one that is not, and an override policy."""
+    """Make a placement policy that is in force, one that is not, and an override policy."""
     placement, overrides = kinds.PLACEMENT_POLICIES, kinds.OVERRIDE_POLICIES
     targets = [{"cluster": "c2", "weight": 2}, {"cluster": "c3", "weight": 1}]
     rules = [{"labels": {"example.com/a": "b"}}]

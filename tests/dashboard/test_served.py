@@ -23,7 +23,7 @@ PORT = 19445
 
 @pytest.fixture
 async def served(fleet: Fleet, source: Client, tmp_path: Path) -> AsyncIterator[str]:
-    """Where it is; the agent that leads goes on leading."""
+    """Yield the address of a follower's dashboard; the agent that leads goes on leading."""
     own = address_towards(source.endpoint.url)
     async with another_agent.running(fleet, own, tmp_path, dashboard=PORT):
         yield f"https://{own}:{PORT}{PATH}/"

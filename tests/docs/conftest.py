@@ -29,7 +29,7 @@ _PROGRAMS = ("kubectl", "helm", "kube-scheduler", "placement")
 
 @pytest.fixture(scope="session")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    """Three clusters; or those in $VNODE_TEST_FLEET, which stay."""
+    """Yield a fleet of three clusters, or that in $VNODE_TEST_FLEET, which stays."""
     if folder := os.environ.get("VNODE_TEST_FLEET"):
         yield _with_namespaces(Fleet(Path(folder)))
         return
@@ -53,7 +53,7 @@ def _with_namespaces(fleet: Fleet) -> Fleet:
 
 @pytest.fixture(scope="session")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder for PATH, with the programs that the pages call."""
+    """Return a folder for PATH, with the programs that the pages call."""
     folder = tmp_path_factory.mktemp("bin")
     for name, program in binaries.locate(_PROGRAMS).items():
         (folder / name).symlink_to(program)
@@ -71,7 +71,10 @@ def starting_state(page: Path) -> StartingState:
 
 @pytest.fixture
 def folder(fleet: Fleet, starting_state: StartingState, tmp_path: Path) -> Iterator[Path]:
-    """Where the reader is: a clone of this repository, with kubeconfigs and files of their own."""
+    """Yield the folder where the reader works: a clone of this repository.
+
+    It also holds the reader's own kubeconfigs and files.
+    """
     for thing in ROOT.iterdir():
         (tmp_path / thing.name).symlink_to(thing)
 
@@ -106,7 +109,7 @@ def folder(fleet: Fleet, starting_state: StartingState, tmp_path: Path) -> Itera
 def reader(
     fleet: Fleet, starting_state: StartingState, folder: Path, programs: Path
 ) -> Iterator[Shell]:
-    """The shell, in a starting_state as the page expects it."""
+    """Yield the reader's shell, in the starting state that the page expects."""
     target = (starting_states.KUBECONFIGS | starting_state.kubeconfigs)["target"]
     netns = fleets.Fleet(fleet.folder).state().cluster(target).netns
     path = [str(programs), str(Path(sys.executable).parent), os.environ["PATH"]]
@@ -133,7 +136,7 @@ def prepare(bash: Shell, script: str) -> None:
 
 @pytest.fixture
 def stands_for(fleet: Fleet, starting_state: StartingState, folder: Path) -> dict[str, str]:
-    """What we write for what readers replace."""
+    """Return what we write for each text that readers replace by their own."""
     target = (starting_states.KUBECONFIGS | starting_state.kubeconfigs)["target"]
     address = fleets.Fleet(fleet.folder).address(target)
     return starting_states.STANDS_FOR | {"192.0.2.2": address, "/tmp/": f"{folder}/"}

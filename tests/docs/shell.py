@@ -47,7 +47,7 @@ class Shell:
         return Outcome(int(code), output.read_text())
 
     def run_until_it_speaks(self, text: str) -> Outcome:
-        """For commands that go on until Ctrl-C: they get that when they have written a line."""
+        """Run a command that goes on until Ctrl-C; send it Ctrl-C when it has written a line."""
         # Tests that are started in the background may ignore Ctrl-C, and so may what they start.
         words = ["env", "--default-signal=INT", *self.start, "-c", f"exec {text}"]
         process = subprocess.Popen(
@@ -72,7 +72,7 @@ class Shell:
 
 @contextlib.contextmanager
 def shell(folder: Path, environment: dict[str, str], netns: str | None = None) -> Iterator[Shell]:
-    """A bash in that folder, and network namespace; whatever it leaves running ends with it."""
+    """Run a bash in a folder and a network namespace; what it leaves running ends with it."""
     start = [*(["nsenter", f"--net=/run/netns/{netns}"] if netns else []), "bash"]
     codes, theirs = os.pipe()
     process = subprocess.Popen(

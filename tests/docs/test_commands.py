@@ -75,7 +75,10 @@ def replaced(text: str, stands_for: dict[str, str]) -> str:
 
 
 def check_output(block: Block, shown: str) -> None:
-    """Each line of the block is in it; `...` is anything, and so is the width of columns."""
+    """Check that the output shows each line of the block.
+
+    `...` in the block stands for anything, and columns may be of any width.
+    """
     for number, line in enumerate(block.text.splitlines(), block.line):
         words = r"\s+".join(re.escape(word) for word in line.split())
         wanted = words.replace(re.escape("..."), r".*")

@@ -18,7 +18,10 @@ __all__ = ["c1", "c2", "c3", "fleet", "source"]
 
 @pytest.fixture(scope="session")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    """Three clusters, connected in namespace default; or those in $VNODE_TEST_FLEET, which stay."""
+    """Yield three clusters, connected in namespace default.
+
+    If $VNODE_TEST_FLEET names the folder of a fleet, yield that one instead, and let it run on.
+    """
     if folder := os.environ.get("VNODE_TEST_FLEET"):
         fleet = Fleet(Path(folder))
         fleet.opt_in("c1")
@@ -35,7 +38,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
 
 @pytest.fixture(autouse=True)
 async def _clean(fleet: Fleet) -> AsyncIterator[None]:
-    """Each test begins with nothing of the one before, on either side."""
+    """Clean the source and the targets after each test, so that the next finds nothing left."""
     yield
     async with fleet.client("c1") as source:
         for kind in (kinds.DEPLOYMENTS, kinds.JOBS, kinds.PODS):

@@ -33,7 +33,10 @@ async def serving(
 
 @asynccontextmanager
 async def relayed(fleet: Fleet, other: Fleet, name: str) -> AsyncIterator[str]:
-    """An address at which `fleet` reaches a cluster of another fleet, to which it has no route."""
+    """Run a relay; inside, `fleet` reaches a cluster of another fleet at the address yielded.
+
+    Without the relay, `fleet` has no route to that cluster.
+    """
     address = urlsplit(kubeconfigs.read(other.kubeconfig(name))[0].server)
 
     async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -25,13 +25,13 @@ def ready(target: Object) -> Object:
 
 
 def is_because(reason: str) -> Callable[[Object], bool]:
-    """Tells whether the Ready condition has that reason."""
+    """Return a predicate that tells whether the Ready condition has that reason."""
     return lambda target: ready(target).get("reason") == reason
 
 
 @pytest.fixture
 async def others_are_unaffected(source: Client) -> AsyncIterator[None]:
-    """The fleet's own Targets are ready before the test, and the very same after it."""
+    """Assert that the fleet's own Targets are ready before the test, and unchanged after it."""
 
     async def conditions() -> list[Object]:
         connected = is_because("Connected")
@@ -47,7 +47,7 @@ async def others_are_unaffected(source: Client) -> AsyncIterator[None]:
 
 @pytest.fixture
 async def home(source: Client) -> AsyncIterator[str]:
-    """A namespace in c1, whose Targets end with the test."""
+    """Yield a namespace in c1; when the test ends, delete it and its Targets."""
     name = await kit.new_namespace(source, f"bad-{uuid.uuid4().hex[:8]}")
     yield name
     for target in await source.list(kinds.TARGETS, name):
@@ -58,7 +58,7 @@ async def home(source: Client) -> AsyncIterator[str]:
 
 @pytest.fixture
 async def shared(source: Client, c2: Client, c3: Client, home: str) -> AsyncIterator[str]:
-    """A namespace that all three clusters have."""
+    """Yield the name of a namespace that all three clusters have."""
     for client in (c2, c3):
         await kit.new_namespace(client, home)
         await kit.until_one(client, kinds.SERVICE_ACCOUNTS, "default", home, bool)
@@ -74,20 +74,20 @@ def named(name: str = "kubeconfig", **more: object) -> Object:
 
 
 async def put_secret(source: Client, home: str, kubeconfig: bytes, key: str = "config") -> None:
-    """The Secret that `named` names."""
+    """Apply the Secret that `named` names, with that kubeconfig."""
     data = {key: base64.b64encode(kubeconfig).decode()}
     metadata = {"name": "kubeconfig", "namespace": home}
     await source.apply(kinds.SECRETS, {"metadata": metadata, "data": data}, manager="test")
 
 
 async def put_target(source: Client, home: str, spec: Object) -> None:
-    """The Target `bad`, as given: fields that were there before and are not any more go."""
+    """Apply the Target `bad` with exactly that spec: fields that it no longer has are removed."""
     metadata = {"name": "bad", "namespace": home}
     await source.apply(kinds.TARGETS, {"metadata": metadata, "spec": spec}, manager="test")
 
 
 def connect(fleet: Fleet, home: str, target: str, *words: str) -> Result:
-    """`vnode connect` c1 to a target, as the Target `bad` unless the words say otherwise."""
+    """Run `vnode connect` for c1 and a target, as the Target `bad` unless `words` name another."""
     return vnode(
         "connect",
         "--source",
@@ -103,7 +103,7 @@ def connect(fleet: Fleet, home: str, target: str, *words: str) -> Result:
 
 
 async def assert_connects(source: Client, home: str, seconds: float = 30) -> None:
-    """The Target `bad` works within that time."""
+    """Assert that the Target `bad` connects within that time."""
     await kit.until_one(
         source, kinds.TARGETS, "bad", home, is_because("Connected"), seconds=seconds
     )

@@ -26,7 +26,7 @@ Rooms = Callable[[int, int], Awaitable[None]]
 
 @pytest.fixture
 async def policy(source: Client) -> AsyncIterator[Policy]:
-    """Creates the PlacementPolicy `web`, and waits until it is in force."""
+    """Yield a function that creates the PlacementPolicy `web`, and waits until it is in force."""
 
     async def create(*targets: Object, **spec: Any) -> None:
         await placement_policies.create(source, "web", targets=targets, **spec)
@@ -55,7 +55,7 @@ async def offer_places(target: Client, node: str, count: int | None) -> None:
 
 @pytest.fixture
 async def rooms(source: Client, c2: Client, c3: Client) -> AsyncIterator[Rooms]:
-    """Has c2 and c3 offer so many places, and waits until their source knows."""
+    """Yield a function that sets the places of c2 and c3, and waits until the source knows them."""
 
     async def offer(target: Client, virtual: str, count: int | None) -> None:
         node = min(objects.name(node) for node in await target.list(kinds.NODES))

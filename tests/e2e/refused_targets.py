@@ -10,7 +10,10 @@ from vnode.runtime.leader import AGENT_LEASE
 
 
 async def assert_says(source: Client, home: str, reason: str, *words: str) -> None:
-    """The condition of the Target and an Event on it say so, and its node is not there or ready."""
+    """Assert that the Target `bad` is not ready for that reason, and its message has the words.
+
+    A warning Event on the Target has the same reason and message.
+    """
     target = await kit.until_one(source, kinds.TARGETS, "bad", home, own.is_because(reason))
     condition = own.ready(target)
     assert condition["status"] == "False"
@@ -31,7 +34,7 @@ async def assert_says(source: Client, home: str, reason: str, *words: str) -> No
 
 
 def kubeconfig_of(cluster: str) -> bytes:
-    """Return one with these fields of its cluster."""
+    """Return a kubeconfig with these fields of its cluster."""
     return (
         "{current-context: it, contexts: [{name: it, context: {cluster: it, user: it}}],"
         f"clusters: [{{name: it, cluster: {{{cluster}}}}}],"

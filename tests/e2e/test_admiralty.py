@@ -110,7 +110,7 @@ async def test_a_pod_whose_delegate_is_deleted_in_a_target_with_admiralty_is_del
 
 @pytest.fixture
 async def sender(source: Client) -> AsyncIterator[Client]:
-    """A source that runs Admiralty, with the credentials that c1 has in c2."""
+    """Yield a client of c2 for a source that runs Admiralty, with c1's credentials there."""
     target = await source.get(kinds.TARGETS, "c2", "default")
     async with connected(source, target) as client:
         yield client

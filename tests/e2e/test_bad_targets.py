@@ -126,7 +126,7 @@ async def test_a_namespace_that_the_target_lacks_until_it_is_there(
 
 @pytest.fixture
 def bare(tmp_path: Path) -> Iterator[Fleet]:
-    """A cluster where vnode was never installed."""
+    """Yield a cluster where vnode was never installed."""
     fleet = Fleet(tmp_path / "bare")
     fleet.run("up", "bare", "--nodes", "0")
     yield fleet

@@ -113,7 +113,7 @@ async def test_a_new_image_reaches_the_delegate(source: Client, c2: Client, flee
 
 
 async def report_resources(c2: Client, delegate: Object, cpu: str, *conditions: Object) -> None:
-    """What a kubelet says of the resources of a container; kwok does not."""
+    """Report the resources of a container, as a kubelet does and kwok does not."""
     live = await c2.get(kinds.PODS, objects.name(delegate), "default")
     (status,) = objects.status(live)["containerStatuses"]
     given = {"cpu": cpu, "memory": "16Mi"}

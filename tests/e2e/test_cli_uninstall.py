@@ -18,12 +18,12 @@ from vnode.kube.client import Client
 
 @pytest.fixture(autouse=True)
 def _clean() -> None:
-    """In the place of the one that cleans the shared fleet, which these tests do not use."""
+    """Replace the fixture that cleans the shared fleet, which these tests do not use."""
 
 
 @pytest.fixture
 def own_fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    """Two clusters for one test, which takes vnode out of them."""
+    """Yield two clusters for one test, which takes vnode out of them."""
     fleet = Fleet(tmp_path_factory.mktemp("fleet"))
     try:
         fleet.run("up", "c1", "c2", "--nodes", "1", "--agents", "--connect", "c1:c2")

@@ -19,7 +19,7 @@ EVICTED = "DisruptionTarget"
 
 
 def set_condition(fleet: Fleet, cluster: str, name: str, **condition: str) -> None:
-    """As a controller or a user does it: the list is merged by type."""
+    """Patch a condition of a pod as a controller or a user does: the list is merged by type."""
     patch = json.dumps({"status": {"conditions": [condition]}})
     fleet.kubectl(cluster, "patch", "pod", name, "--subresource=status", "--patch", patch)
 
@@ -186,7 +186,7 @@ async def test_generations_that_are_observed_are_the_proxys(
 
 
 def observe(fleet: Fleet, pod: Object, generation: int) -> None:
-    """What a kubelet says; kwok does not."""
+    """Report that a generation of a pod was observed, as a kubelet does and kwok does not."""
     ready = {"type": "Ready", "status": "True", "observedGeneration": generation}
     patch = json.dumps({"status": {"observedGeneration": generation, "conditions": [ready]}})
     fleet.kubectl("c2", "patch", "pod", objects.name(pod), "--subresource=status", "-p", patch)

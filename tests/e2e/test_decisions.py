@@ -27,7 +27,7 @@ ROLE = "vnode-decisions"
 
 @pytest.fixture
 async def decided(source: Client) -> AsyncIterator[None]:
-    """The kind of decisions, and the agent's right to read them."""
+    """Install the CRD of decisions, and let the agent read decisions, until the test ends."""
     await rights.bind(source, ROLE, ROLE)
     await decisions.install(source, OCM)
     try:

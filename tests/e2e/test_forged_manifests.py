@@ -37,7 +37,7 @@ def forged(name: str) -> dict[str, str]:
 
 @pytest.fixture
 async def restricted(fleet: Fleet, source: Client, shared: str) -> str:
-    """A namespace with a Target, whose pods the source allows nothing of a host."""
+    """Return a namespace with a Target; the source lets no pod of the namespace use its host."""
     labels = {"pod-security.kubernetes.io/enforce": "baseline"}
     await source.patch(kinds.NAMESPACES, shared, {"metadata": {"labels": labels}})
     done = own.connect(fleet, shared, "c2", "--cluster-name", "c1")

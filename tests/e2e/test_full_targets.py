@@ -23,7 +23,10 @@ Offer = Callable[[Client, str, int], Awaitable[None]]
 
 @pytest.fixture
 async def offer(source: Client, c2: Client, c3: Client) -> AsyncIterator[Offer]:
-    """Has a target's first node offer so many units, and waits until its source knows."""
+    """Yield a function that sets how many units a target offers, and waits until the source knows.
+
+    The target's first node offers them.
+    """
 
     async def put(target: Client, name: str, amount: int | None) -> None:
         node = min(objects.name(node) for node in await target.list(kinds.NODES))

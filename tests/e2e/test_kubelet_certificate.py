@@ -22,7 +22,10 @@ kubeletCertificate: {signer: kubernetes.io/kubelet-serving}
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    """Two clusters whose API servers trust their own CA, as the signer's, and nothing else."""
+    """Yield two clusters whose API servers check the certificates of kubelets.
+
+    An API server trusts its own CA, with which the signer signs, and nothing else.
+    """
     folder: Path = tmp_path_factory.mktemp("checked")
     config = folder / "agent.yaml"
     config.write_text(CONFIG)
@@ -41,7 +44,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
 
 @pytest.fixture(autouse=True)
 async def _clean() -> None:
-    """Nothing: this fleet is gone after its only test."""
+    """Do nothing: this fleet is gone after its only test."""
 
 
 def certificate(node: dict[str, object]) -> dict[str, str]:

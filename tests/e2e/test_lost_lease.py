@@ -77,7 +77,7 @@ class Stream:
 
 
 async def take_lease(source: Client) -> None:
-    """As another agent would that thinks this one is gone."""
+    """Take the agent's Lease, as another agent does that thinks this one is gone."""
     lease = await source.get(kinds.LEASES, AGENT_LEASE, "vnode")
     body = leases.takeover(lease, STRANGER, 9, SystemClock().now())
     await source.patch(kinds.LEASES, AGENT_LEASE, body, "vnode")
@@ -106,7 +106,7 @@ async def until_deposed(fleet: Fleet) -> None:
 
 
 def written_at(target: Object) -> datetime:
-    """When its status was last written, to the second."""
+    """Return when the status of a Target was last written, to the second."""
     fields = objects.metadata(target)["managedFields"]
     entry = next(entry for entry in fields if entry.get("subresource") == "status")
     return datetime.fromisoformat(entry["time"])

@@ -33,7 +33,7 @@ BUDGETS = Kind("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
 
 @pytest.fixture
 async def budget(source: Client) -> AsyncIterator[None]:
-    """Allows one pod of the workload to be disrupted."""
+    """Allow one pod of the workload to be disrupted, by a budget that ends with the test."""
     body = {
         "apiVersion": BUDGETS.api_version,
         "kind": BUDGETS.kind,
@@ -47,7 +47,7 @@ async def budget(source: Client) -> AsyncIterator[None]:
 
 @pytest.fixture
 async def quotas(c3: Client) -> AsyncIterator[None]:
-    """Ends the quotas of c3 with the test."""
+    """Delete the quotas of c3 when the test ends."""
     yield
     for quota in await c3.list(kinds.RESOURCE_QUOTAS, "default"):
         await c3.discard(kinds.RESOURCE_QUOTAS, quota)

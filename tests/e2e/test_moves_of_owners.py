@@ -67,7 +67,7 @@ class Owners:
 
 @pytest.fixture
 async def owners(source: Client) -> AsyncIterator[Owners]:
-    """Makes owners of pods, which end with the test."""
+    """Yield a maker of owners of pods; the owners end with the test."""
     yield Owners(source)
     query = {"propagationPolicy": "Background"}
     await source.request("DELETE", STATEFUL_SETS.path("default"), query=query)

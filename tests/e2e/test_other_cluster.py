@@ -54,7 +54,7 @@ def stateful(name: str) -> Object:
 async def running(
     source: Client, c2: Client, c3: Client, shared: str, fleet: Fleet
 ) -> AsyncIterator[dict[str, str]]:
-    """The UIDs of the pods of a StatefulSet, by key, which run in c2."""
+    """Yield the UIDs, by key, of the pods of a StatefulSet, which run in c2."""
     await own.put_secret(source, shared, own.admin(fleet, "c2"))
     await own.put_target(source, shared, own.named())
     await own.assert_connects(source, shared)
@@ -102,7 +102,7 @@ async def until_it_is_another_cluster(source: Client, namespace: str) -> Object:
 async def assert_untouched(
     source: Client, c3: Client, namespace: str, running: dict[str, str]
 ) -> None:
-    """A pod that came later was told why it waits; those before run on, and nothing is in c3."""
+    """Assert that a new pod is told why it waits, the old ones run on, and c3 has nothing."""
     late = kit.pod("late", annotations={keys.ELECT: "", keys.NO_RESERVATION: ""})
     await source.create(kinds.PODS, late, namespace)
     await kit.until_one(

@@ -33,7 +33,7 @@ Grow = Callable[[int], Awaitable[None]]
 
 @pytest.fixture
 async def grow(c2: Client) -> AsyncIterator[Grow]:
-    """Has another node of c2 offer so many places, as an autoscaler's does."""
+    """Yield a function that has another node of c2 offer places, as an autoscaler's node does."""
 
     async def offer(count: int | None) -> None:
         node = max(objects.name(node) for node in await c2.list(kinds.NODES))
@@ -158,7 +158,7 @@ def _is_unschedulable(pod: Object) -> bool:
 
 @pytest.fixture
 async def pool(fleet: Fleet, source: Client, c2: Client) -> AsyncIterator[NodePool]:
-    """A pool that has no nodes yet; they go with the test, after its pods."""
+    """Yield a pool without nodes; when the test ends, delete its pods, and then its nodes."""
     found = NodePool(fleet, c2)
     yield found
     for deployment in await source.list(kinds.DEPLOYMENTS, "default"):

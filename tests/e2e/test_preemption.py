@@ -24,7 +24,7 @@ C2, C3 = (names.virtual_node("default", name) for name in ("c2", "c3"))
 
 @pytest.fixture
 async def classes(source: Client, c2: Client, c3: Client) -> AsyncIterator[None]:
-    """All clusters have the same classes."""
+    """Create the same priority classes in all clusters; delete them when the test ends."""
     for cluster in (source, c2, c3):
         for name, fields in CLASSES.items():
             body = {"metadata": {"name": name}, **fields}
@@ -44,7 +44,7 @@ async def full(
     offer: Offer,  # noqa: F811
     classes: None,
 ) -> AsyncIterator[None]:
-    """Two pods of `cheap` fill c2, protected in the source, and two of `middle` fill c3."""
+    """Fill c2 with two `cheap` pods, which the source protects, and c3 with two `middle` pods."""
     spec = {"minAvailable": 2, "selector": {"matchLabels": {"app": "c2"}}}
     budget = {"metadata": {"name": "c2"}, "spec": spec}
     await source.create(kinds.POD_DISRUPTION_BUDGETS, budget, "default")

@@ -26,7 +26,7 @@ THEIRS: dict[str, Object] = {"rank-low": {"value": 10}, "rank-high": {"value": 5
 
 @pytest.fixture
 async def classes(source: Client, c2: Client) -> AsyncIterator[None]:
-    """The source has its classes; whatever c2 gets of its own goes again."""
+    """Create the source's priority classes; after the test, delete them and those of c2."""
     for name, fields in OURS.items():
         await source.create(kinds.PRIORITY_CLASSES, {"metadata": {"name": name}, **fields})
 

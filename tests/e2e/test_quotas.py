@@ -94,7 +94,7 @@ async def test_what_we_say_of_scopes_and_limits_is_what_the_api_server_says(
     await set_quota(c3, "none", {"pods": "0"}, scopes=["NotTerminating"])
 
     async def is_told(name: str, by: Client = c2) -> None:
-        """The proxy has the words by which the target refuses such a pod."""
+        """Assert that the target refuses a pod, and that the proxy says so in the same words."""
         path, body = kinds.PODS.path("default"), kit.pod(f"{name}-dry", annotations={})
         with pytest.raises(Denied) as refused:
             await by.request("POST", path, body=body, query={"dryRun": "All"})

@@ -70,7 +70,7 @@ class OpenStreams:
     echo: Process
 
     async def go_on(self) -> None:
-        """What is written to the one comes back, and the other has not ended."""
+        """Assert that `echo` returns what is written to it, and that `logs` has not ended."""
         assert self.echo.stdin is not None
         assert self.echo.stdout is not None
         self.echo.stdin.write(b"still here\n")
@@ -84,7 +84,10 @@ class OpenStreams:
 
 @pytest.fixture
 async def streams(source: Client, fleet: Fleet, shared: str) -> AsyncIterator[OpenStreams]:
-    """Of a pod that runs by way of the Target `bad`, a connection with a token of a day."""
+    """Yield open streams of a pod that runs by way of the Target `bad`.
+
+    The connection of the Target has a token that lasts a day.
+    """
     done = own.connect(fleet, shared, "c2", "--token-lifetime", "24h")
     assert not done.code, done.err
     await own.assert_connects(source, shared)

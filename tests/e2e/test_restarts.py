@@ -24,7 +24,7 @@ async def start(source: Client, name: str) -> None:
 
 
 async def until_some_are_bound(source: Client, name: str) -> None:
-    """The burst is under way, and not over."""
+    """Wait until at least three pods are bound: the burst is under way, and should not be over."""
     await kit.until_pods(
         source,
         name,
@@ -91,7 +91,7 @@ async def test_an_agent_that_starts_before_its_api_server_waits_for_it(
 
 
 async def not_ready(address: str) -> str:
-    """What an agent that has just been started says of itself, as soon as it says anything."""
+    """Return the first readiness answer of an agent that has just been started."""
     url = f"http://{address}:{addresses.AGENT_HEALTH}/readyz"
     async with asyncio.timeout(30), aiohttp.ClientSession() as session:
         while True:

@@ -27,7 +27,7 @@ NODE_C2 = names.virtual_node("default", "c2")
 
 @pytest.fixture
 def lawless(fleet: Fleet) -> Iterator[None]:
-    """No honest agent in c2 puts right what the test writes there."""
+    """Stop the agent of c2 during the test, so that it does not undo what the test writes there."""
     fleet.run("stop", "c2", "agent")
     yield
     fleet.run("start", "c2", "agent")
@@ -35,7 +35,7 @@ def lawless(fleet: Fleet) -> Iterator[None]:
 
 @pytest.fixture
 async def as_source(source: Client) -> AsyncIterator[Client]:
-    """What c1 may do in c2: a client with the credentials of its Target."""
+    """Yield a client with the credentials of c1's Target: it may do in c2 what c1 may do."""
     secret = await source.get(kinds.SECRETS, "vnode-target-c2", "default")
     kubeconfig = base64.b64decode(secret["data"]["config"])
     async with Client(endpoint.from_kubeconfig(kubeconfig), name="c1 in c2") as client:
@@ -99,7 +99,10 @@ async def test_a_source_can_do_in_a_target_only_what_its_source_object_grants(
 
 
 def forged(pod: Object, namespace: str = "default", **annotations: str) -> Object:
-    """What a hostile target would show as a candidate of a pod: its name is one of Admiralty's."""
+    """Return a PodChaperon that a hostile target would show as a candidate of a pod.
+
+    Its name is formed as Admiralty forms names.
+    """
     return {
         "metadata": {
             "name": f"{objects.name(pod)}-abcde",

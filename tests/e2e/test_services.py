@@ -154,7 +154,10 @@ async def test_what_a_service_and_its_ingress_lose_goes_from_their_copies(
 
 @pytest.fixture
 async def class_of_c2(c2: Client) -> AsyncIterator[str]:
-    """What c2's API server fills in as an Ingress is made there, and only then."""
+    """Yield the name of the IngressClass that is the default in c2.
+
+    The API server of c2 fills it in when an Ingress is created there, and only then.
+    """
     path = "/apis/networking.k8s.io/v1/ingressclasses"
     annotations = {"ingressclass.kubernetes.io/is-default-class": "true"}
     body = {"metadata": {"name": "theirs", "annotations": annotations}}

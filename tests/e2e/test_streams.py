@@ -17,7 +17,7 @@ NAME = "streams"
 
 @pytest.fixture
 async def running(source: Client):
-    """A proxy pod whose delegate runs."""
+    """Yield a proxy pod whose delegate runs."""
     await source.create(kinds.PODS, pod(NAME), "default")
     yield await until_one(source, kinds.PODS, NAME, "default", lambda o: phase(o) == "Running")
     await source.delete(kinds.PODS, NAME, "default", grace=0)

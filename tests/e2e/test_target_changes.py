@@ -27,7 +27,7 @@ _AT_ONCE: Final = 8.0  # seconds on a busy machine; probes alone would see it af
 
 @pytest.fixture
 async def followed(source: Client, fleet: Fleet) -> AsyncIterator[Process]:
-    """`kubectl logs -f` of a pod in the fleet's own c2."""
+    """Yield the process of `kubectl logs -f` of a pod in the fleet's own c2."""
     name = f"follow-{uuid.uuid4().hex[:6]}"
     constraints = f"nodeSelector: {{{keys.TARGET_NAME}: c2}}"
     await own.run_pod(source, "default", name, **{keys.PROXY_CONSTRAINTS: constraints})

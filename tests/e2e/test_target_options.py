@@ -44,7 +44,7 @@ async def run_claimant(source: Client, name: str, namespace: str) -> None:
 
 @pytest.fixture
 async def volume(c2: Client) -> AsyncIterator[str]:
-    """A volume in c2, of a storage class of its own, whose name it is."""
+    """Yield the name of a volume in c2, which is also the name of its own storage class."""
     name = f"disk-{uuid.uuid4().hex[:6]}"
     spec = {
         "storageClassName": name,
@@ -177,7 +177,7 @@ async def test_a_service_account_is_made_where_that_is_allowed(
 
 @pytest.fixture
 async def everywhere(fleet: Fleet, source: Client, c3: Client) -> AsyncIterator[None]:
-    """A ClusterTarget that leads to c3, and creates namespaces there."""
+    """Connect c3 by a ClusterTarget that creates namespaces there; delete it after the test."""
     done = vnode(
         *("connect", "--source", fleet.kubeconfig("c1"), "--target", fleet.kubeconfig("c3")),
         *("--cluster-wide", "--name", "everywhere"),

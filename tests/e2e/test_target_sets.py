@@ -32,13 +32,13 @@ print(json.dumps({"apiVersion": version, "kind": "ExecCredential", "status": {"t
 
 @pytest.fixture(scope="module")
 def tokens(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder in which the plugin finds tokens."""
+    """Return the folder in which the plugin finds tokens."""
     return tmp_path_factory.mktemp("tokens")
 
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory, tokens: Path) -> Iterator[Fleet]:
-    """Three clusters that are not connected, whose agents believe profiles."""
+    """Yield three clusters that are not connected, and whose agents believe profiles."""
     folder = tmp_path_factory.mktemp("inventoried")
     plugin, config = folder / "plugin.py", folder / "agent.yaml"
     plugin.write_text(PLUGIN)
@@ -61,14 +61,14 @@ def fleet(tmp_path_factory: pytest.TempPathFactory, tokens: Path) -> Iterator[Fl
 
 @pytest.fixture(autouse=True)
 async def _clean() -> None:
-    """Nothing: this fleet is gone after its only test."""
+    """Do nothing: this fleet is gone after its only test."""
 
 
 @pytest.fixture
 async def profiles(
     fleet: Fleet, tokens: Path, source: Client, c2: Client, c3: Client
 ) -> AsyncIterator[None]:
-    """Profiles of c2 and c3, with tokens of accounts that are Sources there."""
+    """Create profiles of c2 and c3, with tokens of accounts that are Sources there."""
     await inventory.installed(source)
     for (name, cluster), target in zip(PLACES.items(), (c2, c3), strict=True):
         account = {"namespace": "default", "name": "fleet"}

@@ -40,7 +40,10 @@ def held(secret: Object, name: str) -> str:
 
 
 async def asks(fleet: Fleet, source: Client, namespace: str) -> SplitResult:
-    """A Target that asks for tokens from its first connection; where the source's API server is."""
+    """Connect c2 by a Target that asks for tokens from its first connection.
+
+    Return the address of the source's API server.
+    """
     reach, _name = kubeconfigs.read(fleet.kubeconfig("c1"))
     address = urlsplit(reach.server)
     annotations = {keys.TOKENS: f"source={address.hostname}:{address.port}"}
@@ -59,7 +62,7 @@ async def ask(source: Client, namespace: str, text: str | None) -> None:
 
 
 def grant(fleet: Fleet, namespace: str) -> None:
-    """Only in this namespace: a right to make tokens is a strong one."""
+    """Let the agent make tokens, but only in this namespace: that right is a strong one."""
     words = ("create", "rolebinding", MINTER, f"--clusterrole={MINTER}")
     fleet.kubectl("c1", "-n", namespace, *words, "--serviceaccount=vnode:vnode")
 
@@ -179,7 +182,7 @@ async def delegate_of(source: Client, target: Client, namespace: str, name: str)
 
 
 async def has_token(source: Client, namespace: str, account: str) -> None:
-    """An account, and a Secret of its name that the token controller fills in."""
+    """Create an account, and a Secret of its name; wait until the token controller fills it in."""
     await source.create(kinds.SERVICE_ACCOUNTS, {"metadata": {"name": account}}, namespace)
     annotations = {"kubernetes.io/service-account.name": account}
     secret = {"metadata": {"name": account, "annotations": annotations}, "type": TOKEN_TYPE}

@@ -134,7 +134,7 @@ def _counts(counted: dict[str, int]) -> str:
 
 
 def say(text: str) -> None:
-    """A line on stdout."""
+    """Print a line on stdout, and flush it."""
     print(text, flush=True)
 
 

@@ -167,7 +167,7 @@ class Actor:
         self.violations += await evict_within_budget(self._harness.source, action.workload, pod)
 
     async def _evict_all(self, action: Action) -> None:
-        """Each of the pods there are now, one after the other as their budget lets them."""
+        """Evict each of the pods there are now, one after the other, as their budget allows."""
         for pod in self._pods(action):
             await self._persist(action, lambda action, pod=pod: self._evict_if_there(action, pod))
 

@@ -17,7 +17,10 @@ __all__ = ["c1", "c2", "c3", "c4", "source", "started", "target"]
 def started(
     folders: pytest.TempPathFactory, *words: str, sources: Iterable[str] = ("c1",)
 ) -> Iterator[Fleet]:
-    """`hack/fleet up`, taken down at the end; the webhook looks at namespace default of sources."""
+    """Run a fleet; inside, the webhook looks at namespace default of each of the `sources`.
+
+    `hack/fleet up` starts the fleet, and `hack/fleet down` ends it.
+    """
     there = Fleet(folders.mktemp("fleet"))
     there.run("up", *words)
     try:

@@ -51,7 +51,10 @@ API_SERVERS = tuple(f"{cluster}/kube-apiserver" for cluster in (SOURCE, *TARGETS
 
 
 def processes(agents: Sequence[str]) -> tuple[str, ...]:
-    """What may be killed, where each cluster has these agents; the source's are twice as often."""
+    """Return the processes that may be killed where each cluster has these agents.
+
+    Those of the source are there twice, so that they are drawn twice as often.
+    """
     return (
         *(f"{cluster}/{agent}" for cluster in (SOURCE, SOURCE, *TARGETS) for agent in agents),
         *(f"{target}/candidate-scheduler" for target in TARGETS),
@@ -180,7 +183,10 @@ def _new(dice: random.Random, wish: Wish) -> tuple[Workload, Wish]:
 
 
 def _terms(dice: random.Random) -> JobTerms:
-    """Kubernetes lets no Job with a podFailurePolicy replace pods before they have ended."""
+    """Draw the terms of a Job.
+
+    Kubernetes lets no Job with a podFailurePolicy replace pods before they have ended.
+    """
     ignores = dice.random() < 0.5
     return JobTerms(
         seconds=dice.choice((2, 5, 12)),

@@ -17,7 +17,7 @@ EVICTIONS = Resource("policy", "v1", "evictions", "Eviction")
 
 
 async def evict(client: Client, pod: Object) -> None:
-    """TooManyRequests if a budget is against it."""
+    """Evict a pod; raise TooManyRequests if a budget forbids it."""
     eviction = {
         "apiVersion": EVICTIONS.api_version,
         "kind": EVICTIONS.kind,
@@ -30,7 +30,7 @@ async def evict(client: Client, pod: Object) -> None:
 
 
 async def evict_within_budget(source: Client, workload: Workload, pod: Object) -> list[Violation]:
-    """Evict a proxy pod; the violation if its workload's budget had to be against it.
+    """Evict a proxy pod; return the violation if its workload's budget had to be against it.
 
     Pods are counted before and after: one that became available, or ceased to be, at the same
     moment is in one of the counts only.
@@ -71,7 +71,7 @@ def overdrawn(
 
 
 def is_available(pod: Object) -> bool:
-    """Ready, and not about to end."""
+    """Tell whether a pod runs, is Ready, and is not about to end."""
     ready = objects.condition(pod, "Ready") or {}
     return (
         phase(pod) == "Running"

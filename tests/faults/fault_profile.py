@@ -80,9 +80,10 @@ CLEAR = FaultProfile()
 
 
 def could_answer(request: Request, status: int) -> bool:
-    """An API server could answer so: 409 to a change, 410 to whoever reads from an old version.
+    """Tell whether an API server could answer a request with this status.
 
-    A 409 to the creation of an object is left out: its reason would be that the object exists.
+    It answers a change with 409, and whoever reads from an old version with 410. A 409 to the
+    creation of an object is left out: its reason would be that the object exists.
     """
     if status == 409:
         return request.is_write and (
@@ -117,7 +118,10 @@ def answer(status: int) -> bytes:
 
 
 def parse(head: bytes) -> tuple[Request, dict[str, str]]:
-    """The request of an HTTP/1.1 head, and its headers, lower-cased; ValueError if it is none."""
+    """Return the request of an HTTP/1.1 head, and its headers by their lower-case names.
+
+    Raise ValueError if the head is not one of a request.
+    """
     first, *lines = head.decode("latin-1").split("\r\n")
     method, target, _version = first.split(" ", 2)
     pairs = (line.partition(":") for line in lines if line)

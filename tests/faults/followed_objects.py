@@ -26,12 +26,12 @@ RESOURCES = {
 
 
 def name_of(thing: Thing) -> str:
-    """The name of its object; that of a Service may not clash with Kubernetes' own."""
+    """Return the name of a thing's object; that of a Service may not clash with Kubernetes' own."""
     return f"to-{thing.name}" if thing.kind is ThingKind.SERVICE else thing.name
 
 
 def build(thing: Thing) -> Object:
-    """The object that a user applies."""
+    """Return the object that a user applies for a thing."""
     labels = {MARK: "yes", LABEL: str(thing.label)}
     body: Object = {"metadata": {"name": name_of(thing), "labels": labels}}
     version = str(thing.version)
@@ -46,7 +46,7 @@ def build(thing: Thing) -> Object:
 
 
 def volumes(uses: Sequence[str]) -> list[Object]:
-    """Volumes of a pod that uses ConfigMaps and Secrets, by their keys."""
+    """Return the volumes of a pod that uses these ConfigMaps and Secrets, given by their keys."""
     found: list[Object] = []
     for key in uses:
         kind, _slash, name = key.partition("/")
@@ -57,7 +57,7 @@ def volumes(uses: Sequence[str]) -> list[Object]:
 
 
 def followed_objects_have_users(snapshot: Snapshot) -> Iterator[str]:
-    """What followed is used there, by a pod that is bound to that cluster or has a candidate."""
+    """Check that what followed is used by a pod that is bound there or has a candidate there."""
     for cluster, found in snapshot.followed.items():
         candidates = {
             objects.labels(chaperon).get(keys.PARENT_UID)
@@ -77,7 +77,7 @@ def followed_objects_have_users(snapshot: Snapshot) -> Iterator[str]:
 
 
 def used_objects_are_as_in_the_source(snapshot: Snapshot) -> Iterator[str]:
-    """What pods use where they are bound is there, and says what its original says."""
+    """Check that what bound pods use is in their cluster, and says what its original says."""
     for cluster in snapshot.delegates:
         used = {ref for pod in _bound(snapshot, cluster) for ref in references.of(pod)}
         for ref in sorted(used | _services(snapshot, cluster), key=str):
@@ -107,7 +107,7 @@ def _bound(snapshot: Snapshot, cluster: str) -> list[Object]:
 
 
 def _services(snapshot: Snapshot, cluster: str) -> set[Ref]:
-    """Those that select a proxy pod, if any pod is in that cluster."""
+    """Return the Services that select a proxy pod, if any pod is bound to that cluster."""
     alive = _alive(snapshot) if _bound(snapshot, cluster) else []
     return {
         ref

@@ -46,7 +46,10 @@ def gather(dice: random.Random, wish: Wish) -> tuple[list[Action], Wish]:
 
 
 def freeze(dice: random.Random, wish: Wish, many: Workload, longest: float) -> tuple[Step, Wish]:
-    """The crowd is to end while nothing answers for its target; the other one shows its times."""
+    """Draw a step in which the crowd is to end while nothing answers for its target.
+
+    Meanwhile pods of the other target show how long changes and starts take there.
+    """
     bystanders = _bystanders(wish, many)
     seconds = min(longest, _LONGEST)
     actions = [Action(Verb.REMOVE, 1.0, many)]

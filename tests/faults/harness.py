@@ -77,7 +77,7 @@ class Harness:
                     await asyncio.to_thread(self.fleet.stop, cluster, name)
 
     def give_back(self, cluster: str, names: Iterable[str]) -> None:
-        """They run again, and are kept running."""
+        """Let processes that were taken away be started again, and kept running."""
         self._absent.difference_update(f"{cluster}/{name}" for name in names)
 
     async def freeze(self, where: str) -> None:
@@ -133,7 +133,10 @@ class Harness:
 
 @asynccontextmanager
 async def running(fleet: Fleet, dice: random.Random) -> AsyncIterator[Harness]:
-    """Lanes in front of a fleet of c1, c2 and c3 with agents; connects c1 to the others."""
+    """Run fault proxies in front of a fleet; inside, c1 is connected to the other clusters.
+
+    The fleet has clusters c1, c2 and c3 with agents.
+    """
     fault_proxies: dict[str, FaultProxy] = {}
     urls: dict[str, str] = {}
     for name in FAULT_PROXIES:

@@ -53,17 +53,20 @@ class History:
     delegates: int = 0  # that ever ran
 
     def on_proxy(self, new: Object | None) -> None:
-        """A proxy was changed, or is gone."""
+        """Take note that a proxy was changed, or is gone."""
         condition = objects.condition(new or {}, "DisruptionTarget") or {}
         if new is not None and condition.get("reason") == _TAINTED:
             self.excused[objects.uid(new)] = objects.key(new)
 
     def on_target_gone(self, pod: Object) -> None:
-        """The Target of the node that this proxy is bound to was removed, or will be."""
+        """Take note that the Target of the node that this proxy is on was removed, or will be."""
         self.excused[objects.uid(pod)] = objects.key(pod)
 
     def on_chaperon(self, cluster: str, old: Object | None, new: Object | None) -> None:
-        """A chaperon was made or changed; its Target has the name of its cluster."""
+        """Take note that a chaperon was made or changed.
+
+        A new one must be in the cluster that its Target is named after, or in its replacement.
+        """
         target = objects.annotations(new or {}).get(keys.TARGET, "")
         name = objects.split_key(target)[1] if target else cluster
         is_new = old is None and new is not None
@@ -103,7 +106,7 @@ class History:
                 yield Suspicion(earlier, later)
 
     def confirm(self, suspicion: Suspicion) -> None:
-        """The cluster says that the earlier one is there."""
+        """Record that a suspicion is true: the cluster says that the earlier delegate is there."""
         earlier, later = suspicion.earlier, suspicion.later
         text = f"{later.parent_key} runs in {later.cluster}, its predecessor in {earlier.cluster}"
         self._violated("no pod starts before its predecessor has stopped", text)

@@ -65,7 +65,7 @@ class Hostility:
             self._known[cluster] = objects.resource_version(stored)
 
     async def run(self) -> None:
-        """Act until cancelled; what is broken just now is left."""
+        """Do hostile acts until cancelled; leave an act that fails because something is broken."""
         acts = {
             "Targets": self._make_target,
             "pods": self._make_pod,
@@ -166,7 +166,7 @@ class Hostility:
         await self._plant(made)
 
     async def _plant_forgery(self) -> None:
-        """Plant the chaperon of a pod that is there, which says that it has a place."""
+        """Create a forged chaperon of a pod that is there; it says that the pod has a place."""
         proxies = self._proxies()
         if not proxies:
             return

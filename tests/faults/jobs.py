@@ -42,7 +42,7 @@ class Indexes:
     _first: dict[Place, str] = field(default_factory=dict)  # the UID of the proxy that completed it
 
     def on_proxy(self, pod: Object) -> None:
-        """A proxy is there, or was changed."""
+        """Take note of a proxy that is there, or was changed."""
         annotations, uid = objects.annotations(pod), objects.uid(pod)
         if INDEX in annotations and uid not in self._places:
             job, once = objects.labels(pod).get(JOB, ""), REPLACES_FAILED in annotations
@@ -52,7 +52,10 @@ class Indexes:
             self._complete(uid)
 
     def on_delegate(self, pod: Object, *, forced: bool = False) -> None:
-        """A delegate is there, or was changed; `forced`: its replacement does not wait for it."""
+        """Take note of a delegate that is there, or was changed.
+
+        It is `forced` if its replacement does not wait for it.
+        """
         uid = objects.labels(pod).get(keys.PARENT_UID, "")
         if node_of(pod) and uid not in self._known and _reads_index(pod):
             self._known[uid] = index(pod)
@@ -85,7 +88,7 @@ def _reads_index(pod: Object) -> bool:
 
 
 def index(pod: Object) -> str | None:
-    """What the containers of a pod read as their index; None if they disagree, or read nothing."""
+    """Return the index that a pod's containers read; None if they disagree, or read nothing."""
     found = {_resolved(pod, variable) for variable in _variables(pod)}
     return found.pop() if len(found) == 1 else None
 
@@ -100,7 +103,7 @@ def _variables(pod: Object) -> list[Object]:
 
 
 def _resolved(pod: Object, variable: Object) -> str | None:
-    """The value that a kubelet gives a variable: of a key that is not there, the empty string."""
+    """Return the value that a kubelet gives a variable: the empty string if a key is missing."""
     reference = (variable.get("valueFrom") or {}).get("fieldRef")
     if reference is None:
         value: str | None = variable.get("value")
@@ -118,7 +121,7 @@ def _resolved(pod: Object, variable: Object) -> str | None:
 
 
 def jobs_complete(snapshot: Snapshot) -> Iterator[str]:
-    """Every Job completes, and each index of it, once what disturbed it is over."""
+    """Check that every Job and each of its indexes completes once what disturbed it is over."""
     for workload in snapshot.wish.workloads.values():
         job = snapshot.jobs.get(objects.join_key("default", workload.name), {})
         status = objects.status(job)
@@ -136,7 +139,7 @@ def jobs_complete(snapshot: Snapshot) -> Iterator[str]:
 
 
 def disruptions_fail_no_job(snapshot: Snapshot) -> Iterator[str]:
-    """A Job that ignores disruptions has not failed: its pods only ever ended by such."""
+    """Check that no Job that ignores disruptions failed: only disruptions ever ended its pods."""
     for workload in snapshot.wish.workloads.values():
         job = snapshot.jobs.get(objects.join_key("default", workload.name), {})
         if workload.job.ignores_disruptions and failed(job):
@@ -144,11 +147,11 @@ def disruptions_fail_no_job(snapshot: Snapshot) -> Iterator[str]:
 
 
 def failed(job: Object) -> bool:
-    """The Job has ended, and not well."""
+    """Tell whether a Job has ended in failure."""
     return (objects.condition(job, "Failed") or {}).get("status") == "True"
 
 
 def _all(workload: Workload) -> str:
-    """All indexes, as the status of a Job writes them: `0-3`, `0,1`, or `0`."""
+    """Return all indexes of a Job as its status writes them: `0-3`, `0,1`, or `0`."""
     last = workload.replicas - 1
     return "0" if last == 0 else ("0,1" if last == 1 else f"0-{last}")

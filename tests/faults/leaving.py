@@ -54,7 +54,7 @@ class Leaver:
             await self._look_for_rest(action.target)
 
     async def install_again(self) -> None:
-        """What was uninstalled is there again, and connected."""
+        """Install vnode again where it was uninstalled, and connect these targets."""
         for target in sorted(self.uninstalled):
             await self._persist(lambda target=target: self._install(target))
             await self._persist(lambda target=target: self._start(target))
@@ -63,7 +63,7 @@ class Leaver:
             self.uninstalled.discard(target)
 
     async def connect_again(self) -> None:
-        """What was disconnected is connected."""
+        """Connect the targets that were disconnected."""
         for target in sorted(self.disconnected):
             await self._persist(lambda target=target: self._connect(target))
             self.disconnected.discard(target)
@@ -100,7 +100,7 @@ class Leaver:
         return _NOT_YET not in output
 
     async def _look_for_rest(self, target: str) -> None:
-        """Nothing of any source is left where vnode was uninstalled with its delegates.
+        """Check that nothing of any source is left where vnode was uninstalled with its delegates.
 
         The hostile source does not count: it goes on planting, with an administrator's rights.
         """
@@ -128,7 +128,7 @@ class Leaver:
         return True
 
     def _start(self, target: str) -> bool:
-        """The agents, with the token of their new account, and the scheduler, with the new CA."""
+        """Start the agents with the token of their new account, the scheduler with the new CA."""
         fleet, place = self._harness.fleet, self._harness.fleet.site(target)
         state, names = fleet.state(), harnesses.agents_of(fleet, target)
         scheduler = state.process(target, agents.CANDIDATE_SCHEDULER)

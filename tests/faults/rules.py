@@ -26,7 +26,7 @@ from vnode.nodes import virtual
 
 
 def delegates_have_chaperons(snapshot: Snapshot) -> Iterator[str]:
-    """A delegate belongs to a chaperon that is there."""
+    """Check that each delegate belongs to a chaperon that is there."""
     for cluster, found in snapshot.delegates.items():
         uids = {objects.uid(chaperon) for chaperon in snapshot.chaperons.get(cluster, {}).values()}
         for key, pod in found.items():
@@ -35,9 +35,9 @@ def delegates_have_chaperons(snapshot: Snapshot) -> Iterator[str]:
 
 
 def chaperons_have_proxies(snapshot: Snapshot) -> Iterator[str]:
-    """A chaperon's proxy is there; if it is bound, then to the chaperon's own cluster.
+    """Check that each chaperon's proxy is there, and is not bound to another cluster.
 
-    But for placeholders, which are never allowed.
+    The proxy of a placeholder may be bound to another one; a placeholder is never allowed.
     """
     proxies = {objects.uid(pod): pod for pod in snapshot.proxies.values()}
     for cluster, found in snapshot.chaperons.items():
@@ -58,7 +58,7 @@ def is_placeholder(proxy: Object, cluster: str) -> bool:
 
 
 def bound_proxies_have_one_chaperon(snapshot: Snapshot) -> Iterator[str]:
-    """A bound proxy that has not finished has its chaperon, which is allowed."""
+    """Check that each bound proxy that has not finished has exactly one allowed chaperon."""
     for key, pod in snapshot.proxies.items():
         if not node_of(pod) or phase(pod) not in ALIVE:
             continue
@@ -70,7 +70,10 @@ def bound_proxies_have_one_chaperon(snapshot: Snapshot) -> Iterator[str]:
 
 
 def allowed_chaperons_have_delegates(snapshot: Snapshot) -> Iterator[str]:
-    """A proxy's status comes from a delegate: one that was ended has its consequences to come."""
+    """Check that each allowed chaperon of a proxy that has not finished has a delegate.
+
+    A proxy's status comes from its delegate: where that was ended, the proxy has yet to follow.
+    """
     alive = {objects.uid(pod) for pod in snapshot.proxies.values() if phase(pod) in ALIVE}
     for cluster, found in snapshot.chaperons.items():
         owners = {
@@ -84,7 +87,7 @@ def allowed_chaperons_have_delegates(snapshot: Snapshot) -> Iterator[str]:
 
 
 def nothing_stays_half_deleted(snapshot: Snapshot) -> Iterator[str]:
-    """What was asked to end has ended: no finalizer waits for what will not come."""
+    """Check that what was asked to end has ended: no finalizer waits for what will not come."""
     for key, pod in snapshot.proxies.items():
         if objects.is_terminating(pod):
             yield f"pod {key} does not end: {objects.finalizers(pod)}"
@@ -97,7 +100,10 @@ def nothing_stays_half_deleted(snapshot: Snapshot) -> Iterator[str]:
 
 
 def finalizers_are_those_of_targets(snapshot: Snapshot) -> Iterator[str]:
-    """No pod has one of a target that is gone, also if it came before all had heard of that."""
+    """Check that no pod has a finalizer of a target that is gone.
+
+    That includes a pod that was made before everyone had heard that the target is gone.
+    """
     there = {
         names.finalizer("default", objects.name(target)) for target in snapshot.targets.values()
     }
@@ -108,7 +114,7 @@ def finalizers_are_those_of_targets(snapshot: Snapshot) -> Iterator[str]:
 
 
 def nothing_is_left_where_a_target_was(snapshot: Snapshot) -> Iterator[str]:
-    """A cluster that no Target leads to any more has nothing of its source."""
+    """Check that a cluster that no Target leads to any more has nothing of its source."""
     there = {objects.name(target) for target in snapshot.targets.values()}
     for cluster in set(snapshot.delegates) - there:
         found = [*snapshot.chaperons.get(cluster, ()), *snapshot.delegates.get(cluster, ())]
@@ -118,7 +124,7 @@ def nothing_is_left_where_a_target_was(snapshot: Snapshot) -> Iterator[str]:
 
 
 def nodes_are_those_of_targets(snapshot: Snapshot) -> Iterator[str]:
-    """Each virtual node has its Target, each Target its node, and that is Ready."""
+    """Check that each virtual node has its Target, and each Target its node, which is Ready."""
     wanted = {virtual_node(objects.name(target)) for target in snapshot.targets.values()}
     found = {name: virtual.target_of(node) for name, node in snapshot.nodes.items()}
     ours = {name for name, target in found.items() if target and target.namespace == "default"}
@@ -132,9 +138,9 @@ def nodes_are_those_of_targets(snapshot: Snapshot) -> Iterator[str]:
 
 
 def what_is_wanted_runs(snapshot: Snapshot) -> Iterator[str]:
-    """Every pod that can run runs, as many and as new as was asked for; no others are there.
+    """Check that all pods that can run do, as many and as new as was asked for, and no others.
 
-    One that is about to be replaced would be missed in the next step, as if nobody had ended it.
+    A pod that is about to be replaced would be missed in the next step, as if nobody had ended it.
     """
     for workload in snapshot.wish.workloads.values():
         pods = snapshot.of(workload)
@@ -160,7 +166,7 @@ def _can_run(snapshot: Snapshot, workload: Workload) -> bool:
 
 
 def rejected_pods_say_why(snapshot: Snapshot) -> Iterator[str]:
-    """A pod that fits nowhere says so of every target."""
+    """Check that a pod that fits nowhere says so of every target."""
     for workload in snapshot.wish.workloads.values():
         for pod in snapshot.of(workload) if workload.hopeless else ():
             condition = objects.condition(pod, "PodScheduled") or {}
@@ -172,7 +178,7 @@ def rejected_pods_say_why(snapshot: Snapshot) -> Iterator[str]:
 
 
 def statuses_agree(snapshot: Snapshot) -> Iterator[str]:
-    """A proxy shows the phase of its delegate, and its address."""
+    """Check that a proxy shows the phase and the address of its delegate."""
     proxies = {objects.uid(pod): (key, pod) for key, pod in snapshot.proxies.items()}
     for cluster, found in snapshot.delegates.items():
         for pod in found.values():
@@ -187,7 +193,10 @@ def statuses_agree(snapshot: Snapshot) -> Iterator[str]:
 
 
 def nothing_was_ended_without_reason(snapshot: Snapshot) -> Iterator[str]:
-    """A pod that nobody touched is the very same: a list that failed is not an empty one."""
+    """Check that each pod that nobody touched is still the very same.
+
+    An agent that took a list that failed for an empty one would end it.
+    """
     present = {objects.uid(pod) for pod in snapshot.proxies.values()}
     for uid, key in snapshot.survivors.items():
         if uid not in present and uid not in snapshot.excused:
@@ -215,7 +224,7 @@ RULES: tuple[Callable[[Snapshot], Iterator[str]], ...] = (
 
 
 def violations(snapshot: Snapshot) -> list[Violation]:
-    """All that is wrong."""
+    """Return all violations of the rules in a snapshot."""
     return [
         Violation(rule.__name__.replace("_", " "), what)
         for rule in RULES

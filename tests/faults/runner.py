@@ -68,7 +68,7 @@ class Runner:
         self.replacer = Replacer(harness, replacing, watcher.remove)
 
     async def run(self, seconds: float, longest: float) -> list[Violation]:
-        """Steps for that time, and the violations, of which there should be none."""
+        """Take steps for that many seconds; return the violations; there should be none."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             self.tally.steps += 1
@@ -79,7 +79,7 @@ class Runner:
         return []
 
     async def begin(self) -> list[Violation]:
-        """Return what an earlier run left in this fleet goes, without a trace."""
+        """Remove what an earlier run left in this fleet; return what is wrong afterwards."""
         await remove_all(self._harness.source)
         await self.placements.begin()
         await self.hostility.begin()
@@ -209,7 +209,7 @@ class Runner:
         return [*self._watcher.violations, *actor.leaver.violations, *actor.violations, *slow]
 
     async def _tell_events(self, found: list[Violation]) -> None:
-        """What the source says of the objects that are about it: why they were ended, perhaps."""
+        """Tell the source's events about objects of the violations: perhaps why they were ended."""
         text = " ".join(map(str, found))
         try:
             events = await self._harness.source.list(kinds.EVENTS, NAMESPACE)
@@ -252,7 +252,7 @@ def untouched(
 
 
 def without_lost(wish: Wish, now: Snapshot) -> Wish:
-    """Nobody replaces a bare pod: one that ended for a reason is not wanted any more."""
+    """Return the wish without bare pods that ended for a reason, because nobody replaces them."""
     for name, workload in list(wish.workloads.items()):
         ended = f"default/{name}" in now.excused.values()
         if workload.kind is Kind.POD and not now.of(workload) and ended:

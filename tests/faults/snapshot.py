@@ -55,7 +55,7 @@ class Snapshot:
         return sorted(found, key=objects.name)
 
     def chaperons_of(self, uid: str) -> list[tuple[str, Object]]:
-        """(cluster, chaperon) for each chaperon of a proxy."""
+        """Return (cluster, chaperon) for each chaperon of the proxy with this UID."""
         return [
             (cluster, chaperon)
             for cluster, found in self.chaperons.items()
@@ -65,12 +65,12 @@ class Snapshot:
 
 
 def phase(pod: Object) -> str:
-    """`status.phase`."""
+    """Return `status.phase` of a pod, or the empty string."""
     return str(objects.status(pod).get("phase") or "")
 
 
 def node_of(pod: Object) -> str:
-    """`spec.nodeName`."""
+    """Return `spec.nodeName` of a pod, or the empty string."""
     return str(objects.spec(pod).get("nodeName") or "")
 
 

@@ -27,7 +27,7 @@ class Targets:
         await self._harness.source.patch(kinds.TARGETS, action.target, {"spec": spec}, NAMESPACE)
 
     async def rotate_token(self, action: Action) -> None:
-        """As `vnode connect` does when the old one ends."""
+        """Give a Target a new token, as `vnode connect` does when the old one ends."""
         client = self._harness.clients[action.target]
         request = {
             "apiVersion": "authentication.k8s.io/v1",

@@ -23,7 +23,7 @@ LEAF_NODE = names.virtual_node("default", "c3")  # in c2
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    """c1 -> c2 -> c3, and c2 -> c1."""
+    """Yield a fleet that is connected c1 -> c2 -> c3, and c2 -> c1."""
     words = ["c1", "c2", "c3", "--nodes", "1", "--agents"]
     for pair in ("c1:c2", "c2:c3", "c2:c1"):
         words += ["--connect", pair]
@@ -34,7 +34,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
 
 @pytest.fixture(autouse=True)
 async def _clean(c1: Client, c2: Client, c3: Client) -> AsyncIterator[None]:
-    """Each test ends with nothing in any of the three."""
+    """Delete the pods of c1 after each test, and wait until nothing is left in any cluster."""
     yield
     query = {"propagationPolicy": "Background"}
     await c1.request("DELETE", kinds.PODS.path("default"), query=query)
@@ -71,7 +71,7 @@ async def child(client: Client, parent: Object, kind: Kind = kinds.PODS) -> Obje
 
 
 def unscheduled(*words: str) -> Callable[[Object], bool]:
-    """Pending, for reasons in which all these words are."""
+    """Return a predicate: whether a pod is pending for reasons in which all these words are."""
 
     def holds(pod: Object) -> bool:
         message = (objects.condition(pod, "PodScheduled") or {}).get("message", "")

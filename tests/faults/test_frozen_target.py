@@ -41,7 +41,7 @@ STAGES = ("candidate", "reservation", "permission", "start")
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    """A source with three targets, each with room for all pods."""
+    """Yield a source with three targets, each with room for all pods."""
     targets = (FROZEN, *OTHERS)
     connections = [word for target in targets for word in ("--connect", f"c1:{target}")]
     with started(
@@ -67,14 +67,14 @@ class Seen:
     )
 
     def on_pod(self, _old: Object | None, new: Object | None) -> None:
-        """A proxy in the source."""
+        """Take note of what a proxy in the source shows."""
         if new is not None:
             name, value = objects.name(new), objects.annotations(new).get(VALUE, "")
             self._note(name, value, bool(value))
             self._note(name, "start", kit.phase(new) == "Running")
 
     def on_chaperon(self, _old: Object | None, new: Object | None) -> None:
-        """A chaperon in one of the targets."""
+        """Take note of what a chaperon in one of the targets shows."""
         if new is not None:
             annotations = objects.annotations(new)
             name = annotations.get(keys.PARENT_NAME, "")
@@ -126,7 +126,7 @@ Figures = dict[str, list[float]]
 
 
 async def measured(fleet: Fleet, source: Client, seen: Seen, when: str) -> Figures:
-    """Starts and changes, in all targets that do not freeze, at the same time.
+    """Measure starts and changes, in all targets that do not freeze, at the same time.
 
     Meanwhile other pods are to start in the one that freezes, and do so if they can.
     """
@@ -177,14 +177,14 @@ def bystander(target: str) -> str:
 
 
 async def crowd(source: Client) -> None:
-    """Many pods run in the target that is to freeze."""
+    """Run many pods in the target that is to freeze; return once all run."""
     many = kit.deployment("crowd", MANY, pinned("crowd", FROZEN))
     await source.create(kinds.DEPLOYMENTS, many, "default")
     await kit.until_pods(source, "crowd", lambda all_: kit.running(all_, MANY), seconds=120)
 
 
 async def asked_to_end(source: Client) -> None:
-    """The crowd is to end."""
+    """Delete the crowd's Deployment, and wait until all its pods are terminating."""
     await source.delete(kinds.DEPLOYMENTS, "crowd", "default", propagation="Background")
     await kit.until_pods(
         source, "crowd", lambda all_: all(map(objects.is_terminating, all_.values())), seconds=60
@@ -202,7 +202,7 @@ def figures_of(stage: str, before: list[float], during: list[float]) -> str:
 
 
 def is_usual(before: list[float], during: list[float]) -> bool:
-    """Within the ratio, in the middle and at the worst."""
+    """Tell whether seconds are within the ratio to those before, in the middle and at the worst."""
     middle = statistics.median(during) <= RATIO * statistics.median(before) + MEDIAN_SLACK
     return middle and max(during) <= RATIO * max(before) + MOST_SLACK
 

@@ -30,7 +30,7 @@ NODE = names.virtual_node("default", "c2")
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    """A source and a target, with two agents each."""
+    """Yield a source and a target, with two agents each."""
     words = ("c1", "c2", "--nodes", "3", "--agents", "--replicas", "2", "--connect", "c1:c2")
     with started(tmp_path_factory, *words) as there:
         yield there
@@ -38,7 +38,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
 
 @pytest.fixture(params=AGENTS)
 async def survivor(fleet: Fleet, request: pytest.FixtureRequest) -> AsyncIterator[str]:
-    """The only agent of c1 and of c2 that is left."""
+    """Yield the name of the only agent that is left in c1 and in c2 until the test ends."""
     gone = next(agent for agent in AGENTS if agent != request.param)
     for cluster in ("c1", "c2"):
         await asyncio.to_thread(fleet.run, "stop", cluster, gone, "--kill")
@@ -69,7 +69,7 @@ def bound(pods: dict[str, objects.Object]) -> int:
 
 
 async def create(source: Client, name: str) -> None:
-    """As a user who tries again: the agent may have been killed in this very second."""
+    """Create a pod as a user who tries again: the agent may have been killed this very second."""
     async with asyncio.timeout(10):
         while True:
             with suppress(ServerError):
@@ -120,7 +120,7 @@ async def pods_of_kubelet(fleet: Fleet, address: str, port: int) -> int:
 
 @pytest.fixture
 async def claims_follow(source: Client) -> AsyncIterator[None]:
-    """The Target asks for claims of volumes."""
+    """Have the Target ask for claims of volumes until the test ends."""
     for classes in ("=", None):
         annotations = {"annotations": {keys.STORAGE_CLASSES: classes}}
         await source.patch(kinds.TARGETS, "c2", {"metadata": annotations}, "default")
@@ -179,7 +179,7 @@ async def test_a_leader_that_hangs_amid_300_pods_and_wakes_again_doubles_none(
 
 
 async def amid_many(source: Client) -> int:
-    """MANY pods have been made; how many of them are bound, which is not all."""
+    """Create MANY pods; return how many are bound once 40 or more are, which must not be all."""
     await source.create(kinds.DEPLOYMENTS, kit.deployment("many", MANY, kit.pod("many")), "default")
     seen = await kit.until(
         source,
@@ -193,7 +193,7 @@ async def amid_many(source: Client) -> int:
 
 
 async def goes_on(source: Client, known: int) -> None:
-    """The next pod is bound soon, after what was bound while the leader ended."""
+    """Check that the next pod is bound soon, after those that were bound while the leader ended."""
     ended = time.monotonic()
     before = bound(await kit.until(source, kinds.PODS, bool, namespace="default"))
     await kit.until(source, kinds.PODS, lambda all_: bound(all_) > before, namespace="default")
@@ -203,7 +203,7 @@ async def goes_on(source: Client, known: int) -> None:
 
 
 async def ends_well(source: Client, target: Client) -> None:
-    """All run, each once; then they go."""
+    """Check that all pods run, each once; then delete them, and wait until they are gone."""
     pods = await kit.until(
         source,
         kinds.PODS,

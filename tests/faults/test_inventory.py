@@ -41,7 +41,7 @@ SECONDS = 10  # for which pods are made, ten a second
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    """A source with three targets, of which it knows by ClusterProfiles."""
+    """Yield a source with three targets, which it knows by ClusterProfiles."""
     words = ["c1", "c2", "c3", "c4", "--nodes", "3", "--agents", "--inventory"]
     for name in ("c2", "c3", "c4"):
         words += ["--connect", f"c1:{name}"]

@@ -27,7 +27,7 @@ from vnode.kube.client import Client
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    """A source with one target, of which it knows by a ClusterProfile."""
+    """Yield a source with one target, which it knows by a ClusterProfile."""
     words = ("c1", "c2", "--nodes", "1", "--agents", "--inventory", "--connect", "c1:c2")
     with started(tmp_path_factory, *words) as there:
         yield there

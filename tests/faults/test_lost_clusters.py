@@ -29,7 +29,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
 
 @pytest.fixture
 async def only_c2(fleet: Fleet, source: Client) -> AsyncIterator[None]:
-    """No pod goes to c3 until the test uncordons it."""
+    """Cordon the node of c3: no pod goes there until the test uncordons it, or ends."""
     await asyncio.to_thread(fleet.kubectl, "c1", "cordon", C3)
     yield
     await asyncio.to_thread(fleet.kubectl, "c1", "uncordon", C3)
@@ -62,7 +62,7 @@ async def remove(source: Client, *deployments: str) -> None:
 
 
 async def delegates(client: Client, app: str) -> dict[str, Object]:
-    """Of the pods of a Deployment, by their UIDs."""
+    """Return the delegates of a Deployment's pods, by the UIDs of the delegates."""
     found = await client.list(
         kinds.PODS, "default", label_selector=f"{keys.PREFIX}app={app},{keys.PARENT_UID}"
     )

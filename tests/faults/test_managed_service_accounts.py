@@ -32,7 +32,7 @@ LAST = conditions.CREDENTIALS_LAST
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    """A hub with one member, which the hub's agent of vnode does not know yet."""
+    """Yield a hub with one member, which the hub's agent of vnode does not know yet."""
     get_programs()
     words = ("c1", "c2", "--nodes", "1", "--agents", "--bare", "c1")
     with started(tmp_path_factory, *words) as there:

@@ -37,7 +37,7 @@ GPU = labelled(accelerator="t4")
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    """A hub whose agent follows decisions, and has taints of ManagedClusters."""
+    """Yield a hub whose agent follows decisions, and takes over taints of ManagedClusters."""
     ocm_placements.get_program()
     words = ("c1", "c2", "c3", "--nodes", "1", "--agents", "--inventory")
     with started(tmp_path_factory, *words, "--connect", "c1:c2", "--connect", "c1:c3") as there:
@@ -71,7 +71,10 @@ def configure(fleet: Fleet) -> None:
 
 @pytest.fixture(autouse=True)
 async def _clean(source: Client) -> AsyncIterator[None]:
-    """ManagedClusters have nothing of the test before; all else has another name in each test."""
+    """Delete policies and Deployments after each test, and clear what it put on ManagedClusters.
+
+    All else has another name in each test.
+    """
     yield
     for kind in (kinds.PLACEMENT_POLICIES, kinds.DEPLOYMENTS):
         query = {"propagationPolicy": "Background"}

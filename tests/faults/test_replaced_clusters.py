@@ -55,7 +55,10 @@ def shop() -> Object:
 
 @pytest.fixture
 async def pods(fleet: Fleet, source: Client) -> AsyncIterator[dict[str, Object]]:
-    """Pods of a Deployment, all in the Target c2; others may go to the source itself as well."""
+    """Yield the pods of a Deployment, all in the Target c2.
+
+    Others may go to the source itself as well, once the test has uncordoned its node.
+    """
     await asyncio.to_thread(fleet.kubectl, "c1", "cordon", OWN_NODE)
     for kind in (kinds.CONFIG_MAPS, kinds.SECRETS):
         await source.apply(
@@ -88,7 +91,7 @@ async def until_run(source: Client, node: str = "", replicas: int = REPLICAS) ->
 
 
 def replace_target(fleet: Fleet, new: str, *words: str | Path, target: str = "c2") -> Result:
-    """`vnode replace-target` by that cluster."""
+    """Run `vnode replace-target` to exchange a Target's cluster for the `new` one."""
     files = ("--source", fleet.kubeconfig("c1"), "--target", fleet.kubeconfig(new))
     return vnode("replace-target", target, *files, "-n", "default", *words)
 
@@ -111,7 +114,7 @@ async def least_ready(source: Client) -> AsyncIterator[list[int]]:
 
 
 async def runs_once(source: Client, *clusters: Client) -> None:
-    """Each pod of the source has one delegate in all of these clusters, and none has two."""
+    """Check that each pod has exactly one delegate in the source and these clusters together."""
     found = await source.list(kinds.PODS, "default", label_selector=APP)
     wanted = sorted(objects.uid(pod) for pod in found)
     delegates = [
@@ -125,7 +128,7 @@ async def runs_once(source: Client, *clusters: Client) -> None:
 
 
 async def nothing_stays(former: Client) -> None:
-    """No chaperon, delegate or copy is left in that cluster."""
+    """Check that no chaperon, delegate or copy is left in that cluster."""
     for kind in (kinds.POD_CHAPERONS, kinds.PODS, *kinds.FOLLOWING):
         if kind not in kinds.FOLLOWING_BY_EXTRA_ROLE:
             left = await former.list(kind, "default", label_selector=keys.PARENT_CLUSTER_NAME)
@@ -133,7 +136,7 @@ async def nothing_stays(former: Client) -> None:
 
 
 async def followers_came_first(new: Client) -> None:
-    """What delegates use was made before them; as old as they is what came in the same second."""
+    """Check that what delegates use was made before them, or in the same second."""
     delegates = await new.list(kinds.PODS, "default", label_selector=OF_APP)
     assert delegates
     oldest = min(str(objects.metadata(pod)["creationTimestamp"]) for pod in delegates)

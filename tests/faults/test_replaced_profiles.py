@@ -36,7 +36,7 @@ Step = Callable[[Client, str, str], Awaitable[object]]  # of the source, the for
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    """A source with profiles of two clusters."""
+    """Yield a source with profiles of two clusters."""
     words = ("c1", "c2", "c3", "--nodes", "3", "--agents", "--inventory")
     with started(tmp_path_factory, *words, "--connect", "c1:c2", "--connect", "c1:c3") as there:
         yield there
@@ -55,7 +55,7 @@ async def add(source: Client, name: str) -> None:
 
 @pytest.fixture
 async def app(source: Client) -> None:
-    """The application, in the cluster of the profile `east`, which alone is there."""
+    """Run the application in the cluster of the profile `east`, the only one that is there."""
     for name in PLACES.values():
         await source.delete(kinds.CLUSTER_TARGETS, name)
 
@@ -175,7 +175,7 @@ async def test_an_application_moves_within_its_budget_whatever_becomes_of_the_ag
 
 
 async def another_cluster_behind(fleet: Fleet, source: Client, c3: Client) -> None:
-    """The cluster of a profile dies, and the profile comes to lead to another one."""
+    """Let the cluster of a profile die, and the profile come to lead to another one."""
     before = await moving_app.until_run(source, node("east"), PATIENCE)
     await asyncio.to_thread(fleet.run, "partition", "c2")
     moved = {"accessProviders": [await provider_of(source, "c3")]}

@@ -33,7 +33,7 @@ SECRET, NODE = "vnode-target-c2", "admiralty-default-c2"
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    """A source and a target with room for all pods."""
+    """Yield a source and a target with room for all pods."""
     words = ("c1", "c2", "--nodes", "7", "--agents", "--connect", "c1:c2")
     with started(tmp_path_factory, *words) as there:
         yield there

@@ -18,7 +18,7 @@ from vnode.kube.client import Client
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    """A ring of two."""
+    """Yield a ring of two clusters: each is the other's target."""
     words = ("c1", "c2", "--nodes", "1", "--agents", "--connect", "c1:c2", "--connect", "c2:c1")
     with started(tmp_path_factory, *words, sources=("c1", "c2")) as there:
         yield there

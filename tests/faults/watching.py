@@ -153,7 +153,7 @@ class Watcher:
         return objects.uid(pod) == earlier.uid
 
     def remove(self, target: str) -> None:
-        """From now on, pods on that target may end with it."""
+        """Allow pods on that target to end with it, from now on."""
         node = virtual_node(target)
         self.removed.add(node)
         for pod in self._informers["pods"].store.values():

@@ -85,7 +85,7 @@ def _template(workload: Workload) -> Object:
 
 
 def _constraints(workload: Workload) -> list[str]:
-    """Lines of YAML: where the proxy may be, and how long it stays at a node that is lost."""
+    """Return lines of YAML: where the proxy may be, and how long it stays at a lost node."""
     found: list[str] = []
     if workload.hopeless:
         found.append("nodeSelector: {example.com/no: where}")

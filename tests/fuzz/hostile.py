@@ -48,7 +48,7 @@ class Spoiler:
     last: list[bytes] = field(default_factory=list)  # of the present round, the newest last
 
     def answer(self, request: web.Request, answer: Answer) -> Answer:
-        """Spoil one answer of four, so that connections come to something."""
+        """Spoil about one answer in four, so that connections can still be made."""
         if not self._concerns(request) or self.dice.random() < 0.75:
             return answer
 
@@ -72,7 +72,7 @@ class Spoiler:
         return spoiled
 
     def line(self, request: web.Request, line: bytes) -> bytes:
-        """Spoil every other line of a watch."""
+        """Spoil about every other line of a watch."""
         if not self._concerns(request) or self.dice.random() < 0.5:
             return line
 
@@ -158,7 +158,7 @@ def pretend(world: World, namespace: str, dice: random.Random) -> None:
 
 
 def limit(world: World, namespace: str, dice: random.Random) -> None:
-    """Say that the quota and the limits of a namespace, which leave room for all, have changed."""
+    """Change the quota and the limits of a namespace, which leave room for everything."""
     much = {name: str(10**9 + dice.randrange(9)) for name in ("pods", "requests.cpu", "count/pods")}
     expression = {"scopeName": "PriorityClass", "operator": "NotIn", "values": ["a"]}
     spec = {

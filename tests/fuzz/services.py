@@ -121,7 +121,7 @@ async def _feed(world: World, dice: random.Random, name: str) -> object:
 
 
 def _balance(world: World) -> None:
-    """Play the target's load balancer."""
+    """Give Services and Ingresses their addresses, as the target's load balancer does."""
     for kind in (kinds.SERVICES, kinds.INGRESSES):
         for obj in world.honest.store.all(kind):
             if not objects.status(obj).get("loadBalancer"):

@@ -25,7 +25,10 @@ _WORDS = [SOURCE, TARGET, "--nodes", "0", "--real-node", f"{SOURCE},{TARGET}", "
 
 @pytest.fixture(scope="session")
 def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    """Both clusters without vnode; or those in $VNODE_TEST_FLEET, which stay as they are."""
+    """Yield both clusters, without vnode.
+
+    If $VNODE_TEST_FLEET names the folder of a fleet, yield that one instead, and leave it as it is.
+    """
     if folder := os.environ.get("VNODE_TEST_FLEET"):
         yield Fleet(Path(folder))
         return
@@ -42,7 +45,7 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
 
 @pytest.fixture(scope="session")
 def fleet(bare: Fleet) -> Fleet:
-    """Both clusters with a release each, connected in namespace default."""
+    """Return both clusters, with a release each, connected in namespace default."""
     operating.install(bare)
     releases.connect(bare, SOURCE, TARGET)
     node = f"node/{names.virtual_node('default', TARGET)}"
@@ -53,11 +56,11 @@ def fleet(bare: Fleet) -> Fleet:
 
 @pytest.fixture(scope="session")
 def source(fleet: Fleet) -> Cluster:
-    """The cluster that users talk to."""
+    """Return the cluster that users talk to."""
     return Cluster(fleet, SOURCE)
 
 
 @pytest.fixture(scope="session")
 def target(fleet: Fleet) -> Cluster:
-    """The cluster in which pods run."""
+    """Return the cluster in which pods run."""
     return Cluster(fleet, TARGET)

@@ -17,15 +17,15 @@ _PATIENCE: Final = "--timeout=3m"
 
 
 def release(fleet: Fleet, cluster: str, *words: str | Path) -> str:
-    """`helm WORDS` in a cluster."""
+    """Run `helm WORDS` in a cluster, and return what it prints."""
     where = ("--kubeconfig", fleet.kubeconfig(cluster), "--namespace", NAMESPACE)
     return helm(*words, *where)
 
 
 def install(fleet: Fleet, *values: str) -> None:
-    """A release in each cluster, with the chart's defaults and `values` (NAME=VALUE).
+    """Install a release in each cluster, with the chart's defaults and `values` (NAME=VALUE).
 
-    Returns when all of its pods are ready.
+    Upgrade it where it is installed. Return when all of its pods are ready.
     """
     with ThreadPoolExecutor() as both:
         list(both.map(lambda name: _install(fleet, name, values), (SOURCE, TARGET)))

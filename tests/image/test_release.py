@@ -80,7 +80,10 @@ def _parts() -> list[tuple[str, str]]:
 
 @contextmanager
 def user(cluster: Cluster) -> Iterator[list[str]]:
-    """Somebody who runs one pod after the other; their names. A failure is one of the test."""
+    """Run one pod after the other, as a user does; inside, a list of their names grows.
+
+    Raise the failure of a pod when the block ends: it is a failure of the test.
+    """
     served: list[str] = []
     enough = threading.Event()
 

@@ -18,7 +18,7 @@ HOLD: Final = "example.com/still-running"
 
 
 def make_link(client: Client, target: TargetKey) -> Link:
-    """Of the chaperons there, it knows what a test puts into its store."""
+    """Return a link that knows only the chaperons that a test puts into its store."""
     indexes: Any = {
         PARENT_UID_INDEX: lambda obj: (objects.labels(obj).get(keys.PARENT_UID, ""),),
         PARENT_KEY_INDEX: lambda _obj: (),
@@ -33,7 +33,7 @@ def make_link(client: Client, target: TargetKey) -> Link:
 
 
 async def chaperon(client: Client, namespace: str, name: str, parent_uid: str = "") -> Object:
-    """Return one that stays until its finalizer is taken off."""
+    """Create a chaperon that stays until its finalizer is taken off."""
     body: Object = {
         "metadata": {"name": name, "finalizers": [keys.DELEGATE_FINALIZER]},
         "spec": {"containers": [{"name": "main", "image": "busybox"}]},
@@ -51,7 +51,7 @@ async def free(client: Client, made: Object) -> None:
 
 
 async def delegate(client: Client, of: Object, parent_uid: str) -> Object:
-    """Return one that does not end as long as it is held."""
+    """Create the delegate of a chaperon; it does not end as long as it is held."""
     pod = kit.pod(objects.name(of), annotations={})
     owner = objects.reference(of, kinds.POD_CHAPERONS.kind, kinds.POD_CHAPERONS.api_version)
     owner = {k: owner[k] for k in ("apiVersion", "kind", "name", "uid")} | {"controller": True}

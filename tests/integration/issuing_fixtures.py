@@ -78,7 +78,10 @@ async def served(source: Client, agent: Client, namespace: str) -> AsyncIterator
 
 
 async def until_called(world: Issuing) -> None:
-    """The API server reads kinds, rights and webhooks with a delay: try until it refuses."""
+    """Try until the webhook refuses.
+
+    The API server reads kinds, rights and webhooks with a delay.
+    """
     async with asyncio.timeout(30):
         while True:
             try:
@@ -98,7 +101,10 @@ async def until_called(world: Issuing) -> None:
 
 @pytest.fixture
 async def unled(kubelet_fleet: Fleet) -> AsyncIterator[Issuing]:
-    """The webhook is served, and alice may create requests; nobody carries them out yet."""
+    """Yield a namespace in which the webhook is served, and alice may create requests.
+
+    Nobody carries the requests out yet.
+    """
     fleet, name = kubelet_fleet, f"issue-{uuid.uuid4().hex[:8]}"
     async with AsyncExitStack() as stack:
         source = await stack.enter_async_context(fleet.client(SOURCE))
@@ -142,6 +148,6 @@ async def unled(kubelet_fleet: Fleet) -> AsyncIterator[Issuing]:
 
 @pytest.fixture
 async def issuing(unled: Issuing) -> AsyncIterator[Issuing]:
-    """A leader carries requests out."""
+    """Yield a namespace in which a leader carries out requests."""
     async with unled.leading():
         yield unled

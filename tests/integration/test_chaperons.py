@@ -29,7 +29,7 @@ VALIDATING_WEBHOOKS = Kind(
 
 @asynccontextmanager
 async def controlled(client: Client) -> AsyncIterator[None]:
-    """Chaperons have delegates, as where an agent leads."""
+    """Run a chaperon controller; inside, chaperons have delegates, as where an agent leads."""
     known, delegates = chaperon_controller.informers(client)
     controller = ChaperonController(
         client, known, delegates, goes_on=lambda _chaperon: False, clock=SystemClock()

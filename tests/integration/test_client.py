@@ -53,7 +53,7 @@ async def test_an_object_is_created_read_patched_and_deleted(
 
 @pytest.fixture
 async def fault_proxy(fleet: Fleet) -> AsyncIterator[tuple[FaultProxy, str]]:
-    """A way to c1 that can fail, and its URL."""
+    """Yield a way to c1 that can fail, and its URL."""
     site = fleets.Fleet(fleet.folder).site("c1")
     upstream = Upstream(site.address, addresses.API_SERVER, site.folder / "pki")
     fault_proxy = FaultProxy("c1", upstream, random.Random(1))

@@ -135,7 +135,7 @@ def agent_configuration(inventoried: Inventoried) -> bytes:
 
 
 async def doctor_tells(inventoried: Inventoried, config: Path) -> None:
-    """With the agent's configuration, `vnode doctor` tries the provider of the profile, too."""
+    """Check that `vnode doctor` tries the provider, too, if it has the agent's configuration."""
     words = ("doctor", "--kubeconfig", inventoried.kubeconfig, "-o", "json")
     for more, level in ((("--config", config), "ok"), ((), "skip")):
         done = await asyncio.to_thread(vnode, *words, *more)

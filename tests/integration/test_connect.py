@@ -38,7 +38,7 @@ class Pair:
     namespace: str
 
     def connect(self, *words: str) -> Result:
-        """`vnode connect` for that namespace."""
+        """Run `vnode connect` for the namespace of the pair."""
         return connect(self.fleet, "--namespace", self.namespace, *words)
 
     async def kubeconfig(self) -> bytes:
@@ -48,21 +48,21 @@ class Pair:
 
 
 def connect(fleet: Fleet, *words: str) -> Result:
-    """`vnode connect --source c1 --target c2 WORDS`."""
+    """Run `vnode connect --source c1 --target c2 WORDS`."""
     files = ("--source", fleet.kubeconfig(SOURCE), "--target", fleet.kubeconfig(TARGET))
     return vnode("connect", *files, *words)
 
 
 @pytest.fixture(scope="module")
 def bare(fleet: Fleet) -> Bare:
-    """c2 before and while it is made ready."""
+    """Return what `vnode connect` says of c2 without vnode, and what `vnode install` says there."""
     before = connect(fleet)
     return Bare(before, vnode("install", "--kubeconfig", fleet.kubeconfig(TARGET)))
 
 
 @pytest.fixture
 async def pair(fleet: Fleet, bare: Bare) -> AsyncIterator[Pair]:
-    """Both clusters, ready."""
+    """Yield both clusters, made ready, with a fresh namespace."""
     assert bare.installing.code == 0, bare.installing.err
     async with fleet.client(SOURCE) as source, fleet.client(TARGET) as target:
         name = f"test-{uuid.uuid4().hex[:10]}"

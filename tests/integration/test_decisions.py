@@ -32,7 +32,7 @@ NODES = [
 
 @pytest.fixture
 async def targets(client: Client) -> AsyncIterator[None]:
-    """Two ClusterTargets, which name profiles of a namespace fleet."""
+    """Make two ClusterTargets, which name profiles of namespace fleet, until the test ends."""
     for name in "ab":
         profile = {"namespace": "fleet", "name": f"p-{name}"}
         target = {"metadata": {"name": f"decided-{name}"}, "spec": {"clusterProfile": profile}}
@@ -45,7 +45,7 @@ async def targets(client: Client) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def kinds_of_others(client: Client) -> AsyncIterator[None]:
-    """Ends the block without the kinds of either project."""
+    """Uninstall the kinds of both projects when the block ends."""
     try:
         yield
     finally:

@@ -32,7 +32,7 @@ class Pair:
     me: Identity
 
     async def make_target(self, name: str, *, everywhere: bool = False) -> None:
-        """A Target of the first namespace, or a ClusterTarget, that leads to c2."""
+        """Create a Target in the first namespace, or a ClusterTarget, that leads to c2."""
         reference = {"name": "kubeconfig"}
         kind, namespace = kinds.TARGETS, self.namespace
         if everywhere:
@@ -42,7 +42,10 @@ class Pair:
         await self.source.create(kind, body, namespace or None)
 
     async def send(self, name: str, target: str, namespace: str, *, held: bool = False) -> Object:
-        """The chaperon of a pod, which came by a Target, and a ConfigMap that followed the pod."""
+        """Create a ConfigMap that followed a pod, and the pod's chaperon; return the chaperon.
+
+        The pod came by a Target.
+        """
         annotations = {keys.PARENT_CLUSTER_UID: self.me.uid}
         labels = {keys.PARENT_CLUSTER_NAME: self.me.name}
         copy = {"metadata": {"name": name, "labels": labels, "annotations": annotations}}
@@ -71,7 +74,7 @@ class Pair:
         return done.out
 
     async def left(self, namespace: str) -> tuple[list[str], list[str]]:
-        """The names of pods with a chaperon, and of what followed, that stay in the target."""
+        """Return the names of pods whose chaperons stay in the target, and of copies that do."""
         chaperons = await self.target.list(kinds.POD_CHAPERONS, namespace)
         copies = await self.target.list(
             kinds.CONFIG_MAPS, namespace, label_selector=self.me.selector
@@ -82,7 +85,7 @@ class Pair:
 
 
 async def release(target: Client, chaperon: Object) -> None:
-    """What the target's agent does when the delegate has ended."""
+    """Take off a chaperon's finalizers, as the target's agent does when the delegate has ended."""
     name, namespace = objects.name(chaperon), objects.namespace(chaperon)
     free = {"metadata": {"finalizers": None}}
     await target.patch(kinds.POD_CHAPERONS, name, free, namespace)
@@ -90,7 +93,7 @@ async def release(target: Client, chaperon: Object) -> None:
 
 @pytest.fixture(scope="module")
 def installed(fleet: Fleet) -> Fleet:
-    """Both clusters have the kinds."""
+    """Return a fleet in which both clusters have the kinds."""
     done = vnode("install", "--kubeconfig", fleet.kubeconfig(TARGET))
     assert done.code == 0, done.err
     return fleet
@@ -98,7 +101,7 @@ def installed(fleet: Fleet) -> Fleet:
 
 @pytest.fixture
 async def pair(installed: Fleet) -> AsyncIterator[Pair]:
-    """Both clusters, and the Secret by which the source's Targets reach the other."""
+    """Yield both clusters, and the Secret by which the source's Targets reach the other."""
     kubeconfig = base64.b64encode(installed.kubeconfig(TARGET).read_bytes()).decode()
     async with installed.client(SOURCE) as source, installed.client(TARGET) as target:
         first, second = names = [f"test-{uuid.uuid4().hex[:10]}" for _ in range(2)]

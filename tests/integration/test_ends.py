@@ -95,7 +95,10 @@ async def test_a_chaperon_of_which_no_event_has_come_ends_before_its_pod(
 
 
 async def held_pod(client: Client, namespace: str, **spec: Any) -> Object:
-    """A bound pod that runs, was not deleted yet, and that others keep for a look at its end."""
+    """Return a bound pod that runs and was not deleted yet.
+
+    A finalizer of others keeps it, so that a test can look at its end.
+    """
     body = kit.pod("web", annotations={}, nodeName="n1", restartPolicy="Never", **spec)
     body["metadata"]["finalizers"] = [keys.PREFIX + "any", KEPT]
     await client.create(kinds.PODS, body, namespace)
@@ -250,7 +253,7 @@ async def test_what_comes_while_delegates_are_kept_is_kept_as_they_are(
     fleet: Fleet, client: Client, pod_namespace: str, detach: bool
 ) -> None:
     async def send(name: str) -> None:
-        """What a source does, and the target's agent."""
+        """Create a chaperon, as a source does, and its delegate, as the target's agent does."""
         made = await chaperon(client, pod_namespace, name)
         await delegate(client, made, f"uid-of-{name}")
 

@@ -87,8 +87,10 @@ class Attacked:
 
     @asynccontextmanager
     async def with_good_target(self) -> AsyncIterator[None]:
-        """The Target `good` is connected during the block, by one connection, and nothing of the
-        attacker runs."""
+        """Run an agent; inside, the Target `good` is connected, by one and the same connection.
+
+        Nothing of the attacker runs meanwhile.
+        """
         await inventory.installed(self.inventoried.source)
         await self.add("good", "closed")
         async with self.inventoried.agent():

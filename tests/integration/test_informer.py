@@ -88,7 +88,7 @@ class Unreliable(Client):
                 self._open.discard(answer)
 
     def end_cleanly(self) -> None:
-        """As a busy API server does: the answer ends, and it was a whole one."""
+        """End each answer as a busy API server does: as a whole one."""
         for answer in self._open:
             answer.end()
 

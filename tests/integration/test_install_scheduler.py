@@ -19,7 +19,7 @@ ACCOUNT = "vnode-candidate-scheduler"
 
 
 def credentials(folder: Path) -> Path:
-    """Client credentials, as `vnode agent --credentials-dir` writes them."""
+    """Write client credentials as `vnode agent --credentials-dir` does; return their folder."""
     authority = trustme.CA()
     certificate = authority.issue_cert("candidate-scheduler")
     certificate.private_key_pem.write_to_path(folder / "tls.key")

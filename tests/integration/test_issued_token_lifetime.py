@@ -37,7 +37,7 @@ def token(secret: Object) -> str:
 
 
 def moment(secret: Object, *, before_end: int = 0) -> str:
-    """When the token of a Secret ends, or so many seconds before, as a status says it."""
+    """Return when the token of a Secret ends, or so many seconds before, as a status says it."""
     end = expiry.claims(token(secret))["exp"] - before_end
     return objects.timestamp(datetime.fromtimestamp(end, UTC))
 
@@ -92,7 +92,7 @@ async def test_a_token_is_renewed_at_four_fifths_of_its_life_and_the_old_one_is_
 
 @asynccontextmanager
 async def cut_off(fleet: Fleet, cluster: str) -> AsyncIterator[None]:
-    """Nobody reaches a cluster during the block."""
+    """Cut a cluster off; inside, nobody reaches it."""
     await asyncio.to_thread(fleet.run, "partition", cluster)
     try:
         yield

@@ -29,13 +29,13 @@ wrong = issue("kube-apiserver", issue("wrong", ca=True), usages=[CLIENT])
 
 @pytest.fixture
 def fleet(kubelet_fleet: Fleet) -> Fleet:
-    """Two clusters with a kwok node each."""
+    """Return two clusters with a kwok node each."""
     return kubelet_fleet
 
 
 @pytest.fixture
 async def node(fleet: Fleet) -> AsyncIterator[Setting]:
-    """A virtual node without pods."""
+    """Yield a virtual node without pods."""
     async with kubelets.virtual_node(fleet, f"v{os.urandom(3).hex()}") as setting:
         yield setting
 

@@ -18,21 +18,24 @@ from vnode.api.objects import Object
 
 @pytest.fixture
 async def node(kubelet_fleet: Fleet) -> AsyncIterator[Setting]:
-    """A virtual node."""
+    """Yield a virtual node."""
     async with kubelets.virtual_node(kubelet_fleet, f"v{os.urandom(3).hex()}") as setting:
         yield setting
 
 
 @pytest.fixture
 async def pod(node: Setting) -> AsyncIterator[Object]:
-    """A proxy pod whose delegate runs."""
+    """Yield a proxy pod whose delegate runs."""
     name = f"p{os.urandom(3).hex()}"
     yield await node.pod(name)
     await node.remove(name)
 
 
 async def ask(node: Setting, method: str, path: str) -> tuple[int, str, str]:
-    """Status, content type and text, by way of the source's API server, as an administrator."""
+    """Ask a node, by way of the source's API server, as an administrator.
+
+    Return the status, content type and text of the answer.
+    """
     api = node.source.endpoint
     base = kinds.NODES.path(name=node.link.node_name, subresource="proxy")
     async with (

@@ -29,13 +29,13 @@ KIB = 1024
 
 @pytest.fixture
 def fleet(kubelet_fleet: Fleet) -> Fleet:
-    """Two clusters with a kwok node each."""
+    """Return two clusters with a kwok node each."""
     return kubelet_fleet
 
 
 @pytest.fixture
 async def node(fleet: Fleet) -> AsyncIterator[Setting]:
-    """A virtual node with the pod `web`."""
+    """Yield a virtual node with the pod `web`."""
     async with kubelets.virtual_node(fleet, f"v{os.urandom(3).hex()}") as setting:
         await setting.pod("web")
         try:
@@ -210,7 +210,7 @@ async def _forward_and_echo(node: Setting, *, spdy: bool) -> None:
 
 @pytest.fixture
 def protocols(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What the API server asked this kubelet to speak, session by session."""
+    """Return what the API server asks this kubelet to speak, session by session; the list grows."""
     asked: list[str] = []
     build = http_upgrade.request
 

@@ -20,7 +20,7 @@ FOREIGN = "example.com/kept"
 
 @pytest.fixture
 async def targets(client: Client, pod_namespace: str) -> AsyncIterator[TargetLister]:
-    """Targets `stays` and `goes`, and a releaser at work."""
+    """Yield the lister of Targets `stays` and `goes`, with a releaser at work."""
     for name in ("stays", "goes"):
         body = {"metadata": {"name": name, "namespace": pod_namespace}, "spec": {"self": True}}
         await client.create(kinds.TARGETS, body)

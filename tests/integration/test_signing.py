@@ -62,7 +62,7 @@ class Shifted(SystemClock):
 
 @pytest.fixture
 async def agent(fleet: Fleet, client: Client) -> AsyncIterator[Client]:
-    """The service account of the agent."""
+    """Yield a client that uses the service account of the agent."""
     review = await client.create(
         kinds.SERVICE_ACCOUNTS,
         {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}},
@@ -77,7 +77,7 @@ async def agent(fleet: Fleet, client: Client) -> AsyncIterator[Client]:
 
 @pytest.fixture
 async def approving(client: Client) -> AsyncIterator[None]:
-    """The agent may approve its own requests."""
+    """Let the agent approve its own requests until the test ends."""
     await client.apply(
         kinds.CLUSTER_ROLE_BINDINGS,
         {

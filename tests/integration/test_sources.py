@@ -45,7 +45,7 @@ async def running(fleet: Fleet, client: Client) -> AsyncIterator[None]:
 
 @pytest.fixture
 async def controller(fleet: Fleet, client: Client) -> AsyncIterator[None]:
-    """The controller at work."""
+    """Run the controller until the test ends."""
     async with running(fleet, client):
         yield
 
@@ -78,7 +78,7 @@ async def reason(client: Client, kind: Kind, name: str, namespace: str, wanted: 
 
 
 def subjects(binding: Object) -> list[str]:
-    """`Kind namespace/name` of each."""
+    """Return `Kind namespace/name` of each subject of a binding."""
     return [
         f"{subject['kind']} {objects.join_key(subject.get('namespace', ''), subject['name'])}"
         for subject in binding.get("subjects", ())

@@ -23,7 +23,7 @@ from vnode.nodes.summary import SummaryWriter
 
 @pytest.fixture(autouse=True)
 async def served(client: Client) -> None:
-    """New CRDs are not served at once."""
+    """Wait until ClusterSummaries are served: new CRDs are not served at once."""
     while True:
         try:
             await client.list(kinds.CLUSTER_SUMMARIES)

@@ -19,7 +19,7 @@ SECONDS = 20.0
 
 @pytest.fixture
 async def second(client: Client, namespace: str) -> AsyncIterator[str]:
-    """Another namespace of the inventory, of which there are no sets but those of the test."""
+    """Yield another namespace of the inventory; there are no sets but those of the test."""
     await remove_sets(client)
     yield await kit.new_namespace(client, f"{namespace}-second")
     await remove_sets(client)

@@ -52,7 +52,10 @@ async def identity(client: Client) -> Identity:
 
 @asynccontextmanager
 async def replica(client: Client, identity: Identity, home: str) -> AsyncIterator[Shared]:
-    """What all replicas do, but for their servers, of an agent whose own namespace is `home`."""
+    """Run what all replicas of an agent run, except for their servers.
+
+    The agent's own namespace is `home`.
+    """
     options = AgentOptions(home, "127.0.0.1", AgentConfig(), None, "test")
     shared = Shared(client, identity, options, ProcessHealth())
     async with supervise() as tasks:
@@ -114,7 +117,10 @@ def listeners(shared: Shared, link: Link) -> dict[str, int]:
 
 
 async def until_all_listen(shared: Shared, link: Link, before: dict[str, int]) -> None:
-    """Each of these has more listeners than before."""
+    """Wait until each of these has more listeners than before.
+
+    Raise AssertionError if one has not in time.
+    """
     quiet = list(before)
     try:
         async with asyncio.timeout(SECONDS):
@@ -130,7 +136,7 @@ async def until_all_listen(shared: Shared, link: Link, before: dict[str, int]) -
 
 
 async def until_collected(gone: Callable[[], object]) -> None:
-    """Nothing keeps it, but for requests that were cut short, which need a moment to end."""
+    """Wait until nothing keeps an object: requests that were cut short need a moment to end."""
     async with asyncio.timeout(SECONDS):
         while True:
             gc.collect()
@@ -141,7 +147,7 @@ async def until_collected(gone: Callable[[], object]) -> None:
 
 
 def chaperon(name: str, identity: Identity, link: Link, **metadata: object) -> Object:
-    """Return one that this cluster made by way of the link."""
+    """Return a chaperon that this cluster has made by way of the link."""
     annotations = {keys.PARENT_CLUSTER_UID: identity.uid, keys.TARGET: str(link.target)}
     labels = {keys.PARENT_CLUSTER_NAME: identity.name, keys.PARENT_UID: "u"}
     return {

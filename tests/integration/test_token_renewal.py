@@ -43,7 +43,7 @@ class Renewing:
     namespace: str
 
     def connect(self, *words: str, lifetime: str = "10m") -> Result:
-        """`vnode connect` for that namespace."""
+        """Run `vnode connect` for the namespace of the test."""
         files = ("--source", self.fleet.kubeconfig(SOURCE))
         given = ("--cluster-name", "c1", "--token-lifetime", lifetime, *words)
         if "--target" not in words:
@@ -87,7 +87,7 @@ class Renewing:
 
 @pytest.fixture
 async def renewing(fleet: Fleet, installation: None) -> AsyncIterator[Renewing]:
-    """Both clusters have vnode's kinds and rights."""
+    """Yield both clusters, which have vnode's kinds and rights."""
     assert vnode("install", "--kubeconfig", fleet.kubeconfig(TARGET)).code == 0
     async with fleet.client(SOURCE) as source, fleet.client(TARGET) as target:
         name = f"renew-{uuid.uuid4().hex[:8]}"

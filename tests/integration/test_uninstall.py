@@ -33,7 +33,7 @@ def install(fleet: Fleet) -> None:
 
 @pytest.fixture
 async def target(fleet: Fleet) -> AsyncIterator[Client]:
-    """An administrator of c2, where vnode is installed before the test and after it."""
+    """Yield an administrator of c2, where vnode is installed before the test and after it."""
     install(fleet)
     async with fleet.client(TARGET) as target:
         yield target
@@ -44,7 +44,7 @@ async def target(fleet: Fleet) -> AsyncIterator[Client]:
 
 @pytest.fixture
 async def namespace(target: Client) -> AsyncIterator[str]:
-    """A fresh namespace in c2, without chaperons in the end."""
+    """Yield a fresh namespace in c2, and remove its chaperons in the end."""
     name = await kit.new_namespace(target, f"test-{uuid.uuid4().hex[:10]}")
     yield name
     for chaperon in await target.list(kinds.POD_CHAPERONS, name):
@@ -55,7 +55,10 @@ async def namespace(target: Client) -> AsyncIterator[str]:
 
 @pytest.fixture
 async def source(fleet: Fleet, target: Client, namespace: str) -> AsyncIterator[Client]:
-    """One whom a Source of that namespace lets in; there is no agent to do what it asks for."""
+    """Yield a client that a Source of that namespace lets in.
+
+    There is no agent to do what the Source asks for, so the fixture does it.
+    """
     body = {"metadata": {"name": "c1"}, "spec": {"serviceAccountName": "c1"}}
     grant = source_rbac.parse(await target.create(kinds.SOURCES, body, namespace))
     await target.create(kinds.SERVICE_ACCOUNTS, source_rbac.service_account(grant))
@@ -73,7 +76,7 @@ async def source(fleet: Fleet, target: Client, namespace: str) -> AsyncIterator[
 
 @pytest.fixture
 async def agent(fleet: Fleet, target: Client) -> AsyncIterator[Client]:
-    """One with an agent's rights."""
+    """Yield a client with an agent's rights."""
     answer = await target.create(
         kinds.SERVICE_ACCOUNTS, {"spec": {}}, "vnode", name="vnode", subresource="token"
     )

@@ -68,7 +68,7 @@ async def client(bare_fleet: kit.Fleet) -> AsyncIterator[Client]:
 
 @pytest.fixture(params=["Never", "IfNeeded"])
 async def namespace(client: Client, request: pytest.FixtureRequest) -> AsyncIterator[str]:
-    """A namespace whose pods go through a webhook that is served here."""
+    """Yield a namespace whose pods go through a webhook that is served here."""
     name = f"webhook-{secrets.token_hex(4)}"
     await client.create(kinds.NAMESPACES, {"metadata": {"name": name}})
     await client.apply(kinds.SERVICE_ACCOUNTS, {"metadata": {"name": "default", "namespace": name}})
@@ -113,7 +113,7 @@ async def namespace(client: Client, request: pytest.FixtureRequest) -> AsyncIter
 
 
 async def until_called(client: Client, namespace: str) -> None:
-    """The API server reads webhook configurations with a delay: try until it calls ours."""
+    """Try until the API server calls our webhook: it reads webhook configurations with a delay."""
     while True:
         try:
             pod = await dry_run(client, namespace)

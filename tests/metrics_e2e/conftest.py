@@ -30,7 +30,10 @@ _RBAC = "rbac.authorization.k8s.io"
 
 @pytest.fixture(scope="session")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    """Three clusters; or those in $VNODE_TEST_FLEET, which stay."""
+    """Yield three clusters, connected in namespace default; c1 may read its targets' usage.
+
+    If $VNODE_TEST_FLEET names the folder of a fleet, yield that one instead, and let it run on.
+    """
     if folder := os.environ.get("VNODE_TEST_FLEET"):
         yield _prepared(Fleet(Path(folder)))
         return
@@ -52,7 +55,7 @@ def _prepared(fleet: Fleet) -> Fleet:
 
 
 def _allow(fleet: Fleet, cluster: str, *rules: tuple[str, str, str]) -> None:
-    """What an administrator of a target may give to a Source beyond its own rights."""
+    """Grant a Source rights beyond its own, as an administrator of its target may."""
     role: Object = {
         "apiVersion": f"{_RBAC}/v1",
         "kind": "ClusterRole",

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.timeout(420)
 
 @pytest.fixture
 async def third(source: Client) -> AsyncIterator[None]:
-    """A third target: another way to the cluster c3."""
+    """Create a third target, which is another way to the cluster c3."""
     spec = objects.spec(await source.get(kinds.TARGETS, "c3", "default"))
     await source.create(kinds.TARGETS, {"metadata": {"name": "third"}, "spec": spec}, "default")
     await kit.until_one(source, kinds.TARGETS, "third", "default", kit.is_ready, seconds=60)
@@ -32,7 +32,7 @@ async def third(source: Client) -> AsyncIterator[None]:
 
 @pytest.fixture
 async def policy(source: Client, third: None) -> AsyncIterator[None]:
-    """The placement policy, in force."""
+    """Create the placement policy, wait until it is in force, and delete it after the test."""
     targets = [{"cluster": name, "weight": weight} for name, weight in WEIGHTS.items()]
     await placement_policies.create(source, NAME, targets=targets)
     yield

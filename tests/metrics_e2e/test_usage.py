@@ -47,7 +47,10 @@ def autoscaler(most: int) -> Object:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def scaled(fleet: Fleet) -> AsyncIterator[Object]:
-    """The autoscaler, once it has raised two pods to four. Each target runs a pod of its own."""
+    """Yield the autoscaler, once it has raised two pods to four.
+
+    Each target also runs a pod of its own.
+    """
     for cluster, cpu in OTHERS.items():
         annotations = {**USAGE, "kwok.x-k8s.io/usage-cpu": cpu}
         async with fleet.client(cluster) as target:

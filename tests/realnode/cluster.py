@@ -78,7 +78,7 @@ class Cluster:
         self.ask("apply", "-f", "-", stdin=json.dumps(made).encode())
 
     def start(self, name: str, script: str, **options: Any) -> None:
-        """A pod that runs `script`, until it is ready; `options` as of `pod`."""
+        """Create a pod that runs `script`, and wait until it is ready; `options` as of `pod`."""
         self.apply(pod(name, script, **options))
         self.ask("wait", "--for=condition=Ready", f"pod/{name}", "--timeout=30s")
 

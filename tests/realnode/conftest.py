@@ -16,7 +16,10 @@ _WORDS = [SOURCE, TARGET, "--nodes", "0", "--real-node", TARGET, "--agents"]
 
 @pytest.fixture(scope="session")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    """Two clusters, connected in namespace default; or those in $VNODE_TEST_FLEET, which stay."""
+    """Yield two clusters, connected in namespace default.
+
+    If $VNODE_TEST_FLEET names the folder of a fleet, yield that one instead, and let it run on.
+    """
     if folder := os.environ.get("VNODE_TEST_FLEET"):
         yield Fleet(Path(folder))
         return
@@ -31,20 +34,23 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
 
 @pytest.fixture(scope="session")
 def target(fleet: Fleet) -> Cluster:
-    """The cluster whose node is real."""
+    """Return the cluster whose node is real."""
     return Cluster(fleet, TARGET)
 
 
 @pytest.fixture(scope="session")
 def source(fleet: Fleet) -> Cluster:
-    """The cluster that users talk to."""
+    """Return the cluster that users talk to."""
     fleet.opt_in(SOURCE)
     return Cluster(fleet, SOURCE)
 
 
 @pytest.fixture(scope="session")
 def web(source: Cluster) -> Iterator[str]:
-    """A pod that serves a page on port 8080, for tests that only look at it."""
+    """Yield the name of a pod that serves a page on port 8080.
+
+    It is for tests that only look at the page.
+    """
     source.start("web", "mkdir /www; echo hello > /www/index.html; exec httpd -f -p 8080 -h /www")
     yield "web"
     source.remove("web")

@@ -23,7 +23,10 @@ RESULTS = "workflowtaskresults.argoproj.io"
 
 @pytest.fixture
 def argo(source: Cluster) -> Iterator[None]:
-    """The kinds of Argo and its executor's role, in the source alone, which gives tokens out."""
+    """Install Argo's CRDs and its executor's role in the source, but not in the target.
+
+    The source gives out tokens until the test ends.
+    """
     reach, _name = kubeconfigs.read(source.fleet.kubeconfig(source.name))
     server = urlsplit(reach.server)
     bindings = ("vnode-token-minter", "executor")

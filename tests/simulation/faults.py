@@ -33,7 +33,7 @@ class FaultInjector:
     dice: random.Random
 
     async def cause(self, fault: Fault) -> None:
-        """Cause one, and return when it is over."""
+        """Inject a fault, and return when it is over."""
         await asyncio.sleep(fault.at)
         cluster = self.clusters[fault.cluster]
         seconds = min(fault.seconds, SPAN - fault.at)

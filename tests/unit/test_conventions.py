@@ -9,9 +9,10 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from functools import cache
 from pathlib import Path
 from typing import Final
+
+import pytest
 
 ROOT: Final = Path(__file__).parents[2]
 VERBS: Final = frozenset(Path(__file__).with_name("verbs.txt").read_text().split())
@@ -20,18 +21,29 @@ Counts = dict[str, int]
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-@cache
-def trees() -> tuple[tuple[str, ast.Module], ...]:
-    """Return the path and syntax tree of every module that is released."""
-    paths = (
-        p for package in ("scheduler_plugins", "vnode") for p in (ROOT / package).rglob("*.py")
-    )
-    return tuple((p.relative_to(ROOT).as_posix(), ast.parse(p.read_text())) for p in sorted(paths))
+RELEASED: Final = ("scheduler_plugins", "vnode")
+OTHERS: Final = ("hack", "tests")
+
+
+def trees(*folders: str) -> Iterator[tuple[str, ast.Module]]:
+    """Yield the path and syntax tree of every module in these folders."""
+    for path in sorted(p for folder in folders for p in (ROOT / folder).rglob("*.py")):
+        yield path.relative_to(ROOT).as_posix(), ast.parse(path.read_text())
+
+
+def definitions(tree: ast.AST) -> Iterator[Function | ast.ClassDef]:
+    """Yield each function and class, also those within others; expressions have none."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.stmt | ast.ExceptHandler | ast.match_case):
+            if isinstance(node, Function | ast.ClassDef):
+                yield node
+
+            yield from definitions(node)
 
 
 def class_names(tree: ast.AST) -> Iterator[str]:
     """Yield the name of each class, also of those within others."""
-    return (node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    return (node.name for node in definitions(tree) if isinstance(node, ast.ClassDef))
 
 
 def shared_names(modules: Iterable[tuple[str, ast.Module]]) -> Counts:
@@ -52,20 +64,21 @@ def begins_with_verb(docstring: str) -> bool:
 
 
 def other_docstrings(tree: ast.AST) -> Iterator[str]:
-    """Yield the names of functions whose docstring begins with no verb."""
-    for node in ast.walk(tree):
-        if isinstance(node, Function) and not is_value(node):
-            docstring = ast.get_docstring(node)
+    """Yield the names of functions, tests aside, whose docstring begins with no verb."""
+    for node in definitions(tree):
+        if isinstance(node, Function) and not is_value(node) and not node.name.startswith("test_"):
+            docstring = ast.get_docstring(node, clean=False)
             if docstring and not begins_with_verb(docstring):
                 yield node.name
 
 
 def test_no_two_classes_share_a_name() -> None:
-    assert shared_names(trees()) == {}
+    assert shared_names(trees(*RELEASED)) == {}
 
 
-def test_docstrings_of_functions_begin_with_a_verb() -> None:
-    found = {path: names for path, tree in trees() if (names := list(other_docstrings(tree)))}
+@pytest.mark.parametrize("folder", [*RELEASED, *OTHERS])
+def test_docstrings_of_functions_begin_with_a_verb(folder: str) -> None:
+    found = {path: names for path, tree in trees(folder) if (names := list(other_docstrings(tree)))}
     assert not found, f'"Return the key.", not "The key."; a new verb goes into verbs.txt: {found}'
 
 

@@ -86,7 +86,10 @@ def options_of(command: click.Command) -> dict[str, click.Option]:
 
 
 def check_flags(words: list[str], command: click.Command) -> list[str]:
-    """The words after the flags of this command; AssertionError for one that it does not have."""
+    """Return the words after the flags of this command.
+
+    Raise AssertionError for a flag that the command does not have or that lacks its value.
+    """
     options = options_of(command)
     while words and words[0].startswith("-"):
         flag, equals, _value = words.pop(0).partition("=")

@@ -50,7 +50,7 @@ def groups(function: ast.AST) -> set[str]:
 
 
 def started(function: ast.AST) -> Iterator[str]:
-    """What a function starts tasks with, unless it waits for them: `asyncio`, `self._group` ..."""
+    """Yield how a function starts tasks that it does not wait for: `self._group.create_task` ..."""
     waited = groups(function)
     for node in own(function):
         if isinstance(node, ast.Attribute) and node.attr in STARTERS:
@@ -61,7 +61,7 @@ def started(function: ast.AST) -> Iterator[str]:
 
 
 def places(tree: ast.AST) -> Iterator[tuple[str, str]]:
-    """(function, how) of each task in a module that outlives its function."""
+    """Yield (function, how) for each task in a module that outlives its function."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | Function):
             for how in started(node):

@@ -53,7 +53,7 @@ class Run:
         return self.folder / f"{self.name}.json"
 
     def finished(self) -> str:
-        """Say how many specs have been run so far."""
+        """Return the run's name, followed by the number of specs that it has run so far."""
         count = self.log.read_text(errors="replace").count(_FINISHED) if self.log.exists() else 0
         return f"{self.name} {count}"
 

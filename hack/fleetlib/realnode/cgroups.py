@@ -18,7 +18,7 @@ _CPUSET = ("cpuset.cpus", "cpuset.mems")
 
 
 def hierarchies(root: Path = ROOT) -> list[Path]:
-    """Where a cgroup has to be made: the one mount, or that of each controller."""
+    """Return the mounts in which a cgroup must be made: the only one, or each controller's."""
     if (root / "cgroup.controllers").exists():
         return [root]
     return sorted(folder for folder in root.iterdir() if (folder / "cgroup.procs").exists())
@@ -40,7 +40,7 @@ def create(name: str, root: Path = ROOT) -> None:
 
 
 def _delegate(folder: Path) -> None:
-    """Version 2: let children have the controllers that `folder` has."""
+    """Let the children of `folder` have its controllers, as version 2 requires."""
     for controller in (folder / "cgroup.controllers").read_text().split():
         with suppress(OSError):  # some cannot be handed down, e.g. while the root has processes
             (folder / "cgroup.subtree_control").write_text(f"+{controller}")

@@ -24,7 +24,10 @@ CONTAINERD_SOCKET: Final = "/run/containerd/containerd.sock"
 
 
 def containerd(folder: Path) -> str:
-    """containerd 1.6 and 1.7; no registry but ours, networks from `folder`."""
+    """Return the configuration of containerd 1.6 or 1.7.
+
+    It has no registry but ours, and takes networks from `folder`.
+    """
     return f"""version = 2
 [plugins."io.containerd.grpc.v1.cri"]
   sandbox_image = {_quoted(images.PAUSE)}
@@ -49,7 +52,7 @@ def _quoted(text: str) -> str:
 
 
 def registry_hosts() -> str:
-    """Where containerd looks for the images of any registry."""
+    """Return the hosts.toml that sends containerd to our registry for all images."""
     url = f"http://127.0.0.1:{registry.PORT}"
     return f'server = "{url}"\n[host."{url}"]\n  capabilities = ["pull", "resolve"]\n'
 

@@ -23,7 +23,7 @@ _PROGRAMS = {
 
 
 def check() -> None:
-    """FleetError that names the cure, unless a real node can run on this machine."""
+    """Raise FleetError, which names the cure, unless a real node can run on this machine."""
     if os.geteuid() != 0:
         raise FleetError("a real node runs containers: run this as root")
     if missing := debian.lacking(_PROGRAMS):

@@ -66,7 +66,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(content)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the parent's name
-        """containerd's own log says what it asked for."""
+        """Log nothing: containerd's own log says what it asked for."""
 
 
 def serve(images: Images) -> None:

@@ -26,7 +26,10 @@ _PROXY_HEALTH, _PROXY_METRICS = 6255, 6249
 
 
 def files(place: Site, pods: str, node: str) -> dict[str, str]:
-    """The configuration of both, by name; JSON is YAML. `pods` is the range of their addresses."""
+    """Return the configuration files of kube-proxy and CoreDNS, by name.
+
+    `pods` is the range of the pods' addresses. kube-proxy's file holds JSON, because JSON is YAML.
+    """
     return {"kube-proxy.yaml": json.dumps(_kube_proxy(place, pods, node)), "Corefile": _dns(place)}
 
 
@@ -63,7 +66,7 @@ def _kube_proxy(place: Site, pods: str, node: str) -> dict[str, Any]:
 
 
 def _dns(place: Site) -> str:
-    """Return names of the cluster and no others: REFUSED ends a look-up at once."""
+    """Build a Corefile for names of the cluster only; others get REFUSED, which ends a look-up."""
     return f"""{DOMAIN}:{addresses.DNS} {{
   bind {place.address}
   errors

@@ -29,7 +29,7 @@ _ARCHITECTURES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm6
 
 
 def system_and_machine() -> tuple[str, str]:
-    """Go's names for this machine, e.g. `("linux", "amd64")`."""
+    """Return Go's names for this machine, e.g. `("linux", "amd64")`."""
     machine = _ARCHITECTURES.get(platform.machine().lower())
     if machine is None:
         raise FleetError(f"no programs for a machine of type {platform.machine()}")
@@ -37,7 +37,10 @@ def system_and_machine() -> tuple[str, str]:
 
 
 def locate(names: Iterable[str] = catalogue.USUAL) -> dict[str, Path]:
-    """The path of each program, got first if it has to be; FleetError when one cannot be had."""
+    """Return the path of each program, got first if it is missing.
+
+    Raise FleetError if one cannot be had.
+    """
     tools = [_tool(name) for name in names]
     found = {tool.name: path for tool in tools if (path := present(tool)) is not None}
     missing: dict[str, list[Tool]] = {}

@@ -32,13 +32,16 @@ def fill(template: str, tool: Tool, system: str, machine: str) -> str:
 
 
 def mirrored(url: str, environ: Mapping[str, str] = os.environ) -> str:
-    """`url`, or the same below `$VNODE_DOWNLOAD_MIRROR/<host>` when a mirror is set."""
+    """Return `url`, or its copy below `$VNODE_DOWNLOAD_MIRROR/<host>` if a mirror is set."""
     mirror = environ.get("VNODE_DOWNLOAD_MIRROR")
     return f"{mirror.rstrip('/')}/{url.removeprefix('https://')}" if mirror else url
 
 
 def expected_sum(text: str, filename: str) -> str:
-    """The SHA-256 of `filename`: one bare sum, a line of sum and name, or GitHub's digest of it."""
+    """Return the SHA-256 of `filename` that `text` holds; raise FleetError if it holds none.
+
+    `text` is one bare sum, lines of sum and name, or GitHub's description of the release.
+    """
     if text.lstrip().startswith("{"):
         text = _lines_of_digests(text)
     for line in text.splitlines():
@@ -49,7 +52,7 @@ def expected_sum(text: str, filename: str) -> str:
 
 
 def _lines_of_digests(release: str) -> str:
-    """The assets of a release, as GitHub describes it in JSON, in the form of a checksum file."""
+    """Convert GitHub's description of a release, in JSON, to a checksum file of its assets."""
     try:
         assets = json.loads(release).get("assets", ())
     except json.JSONDecodeError as error:
@@ -107,7 +110,7 @@ def fetch(tool: Tool, destination: Path, system: str, machine: str) -> None:
 
 
 def verify(file: Path, digest: str) -> None:
-    """FleetError unless the SHA-256 of `file` is `digest` (lower-case hexadecimal)."""
+    """Raise FleetError unless the SHA-256 of `file` is `digest` (lower-case hexadecimal)."""
     with file.open("rb") as content:
         actual = hashlib.file_digest(content, "sha256").hexdigest()
     if actual != digest:

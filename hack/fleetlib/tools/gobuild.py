@@ -51,12 +51,12 @@ def go_mod(module: Module, its_go_mod: str) -> str:
 
 
 def linker_flags(module: Module) -> str:
-    """Flags for small binaries that know their version."""
+    """Return the linker's flags for small binaries that know their version."""
     return " ".join(["-s -w", *(f"-X {name}={value}" for name, value in module.stamps)])
 
 
 def environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """The builder's environment: a user's GOFLAGS or workspace must not change the outcome."""
+    """Return the builder's environment, lest a user's GOFLAGS or workspace change the outcome."""
     return {**environ, "CGO_ENABLED": "0", "GOFLAGS": "-mod=mod -buildvcs=false", "GOWORK": "off"}
 
 

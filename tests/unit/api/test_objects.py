@@ -25,7 +25,7 @@ trees = st.dictionaries(
 
 
 def merge(target, patch):
-    """RFC 7386, section 2, as it is written there."""
+    """Merge a patch into a target, by the words of RFC 7386, section 2."""
     if not isinstance(patch, dict):
         return patch
 

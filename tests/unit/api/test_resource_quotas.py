@@ -222,7 +222,7 @@ def pods_of(containers: list[dict[str, int]]) -> QuotaUsage:
 
 
 def wanted(containers: list[dict[str, int]], name: str) -> int:
-    """In thousandths, by the words of Kubernetes' documentation."""
+    """Return what containers want of a resource, in thousandths, by Kubernetes' documentation."""
     if name == "pods":
         return 1000
 

@@ -27,7 +27,7 @@ def holding(name, **reference):
 
 
 def mounting(*volumes, path=keys.SERVICE_ACCOUNT_MOUNT, **spec):
-    """A pod that mounts volumes in the usual place."""
+    """Return the spec of a pod that mounts volumes in the usual place."""
     mounts = [{"name": volume["name"], "mountPath": path} for volume in volumes]
     return {"containers": [{"name": "c", "volumeMounts": mounts}], "volumes": list(volumes), **spec}
 

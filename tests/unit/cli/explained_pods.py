@@ -15,7 +15,7 @@ NODE = "admiralty-default-c2"
 
 
 def at(seconds: float) -> str:
-    """So long ago."""
+    """Return the timestamp of that many seconds ago."""
     return objects.timestamp(NOW - timedelta(seconds=seconds))
 
 

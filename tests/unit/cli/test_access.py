@@ -29,7 +29,7 @@ def write(folder: Path, name: str, *, current: bool = True, server: str = "") ->
 
 @pytest.fixture(autouse=True)
 def nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Nothing in the environment says where a cluster is."""
+    """Clear the environment of everything that says where a cluster is."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST"):
         monkeypatch.delenv(name, raising=False)

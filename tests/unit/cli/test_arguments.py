@@ -20,7 +20,10 @@ NOWHERE = {
 
 @pytest.fixture
 def kubeconfig(tmp_path: Path) -> str:
-    """One with which no connection is tried unless its context is named."""
+    """Write a kubeconfig without a current context, and return its path.
+
+    No connection is tried with it unless its context is named.
+    """
     file = tmp_path / "config"
     file.write_text(json.dumps(NOWHERE))
     return str(file)

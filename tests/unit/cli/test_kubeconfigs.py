@@ -18,7 +18,7 @@ from vnode.kube import endpoint
 
 
 def jwt(**claims):
-    """An unsigned token."""
+    """Return an unsigned token with these claims."""
     payload = base64.urlsafe_b64encode(msgspec.json.encode(claims)).decode().rstrip("=")
     return f"header.{payload}.signature"
 

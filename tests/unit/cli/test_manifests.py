@@ -30,7 +30,7 @@ KINDS = [
 
 
 def described(schema, path=""):
-    """The paths of all properties that say nothing about themselves."""
+    """Yield the path of each property that has no description."""
     for name, child in (schema.get("properties") or {}).items():
         if not path and name in ("apiVersion", "kind", "metadata"):
             continue

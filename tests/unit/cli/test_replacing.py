@@ -77,7 +77,7 @@ class World:
         return objects.uid(server.find(kinds.NAMESPACES, "kube-system") or {})
 
     def add_pod(self, name: str) -> None:
-        """One that runs in the old cluster."""
+        """Store a pod that runs in the old cluster, and its chaperon there."""
         owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "w"}
         owners = [{**owner, "controller": True}]
         metadata = {"namespace": "team", "name": name, "ownerReferences": owners}
@@ -97,7 +97,7 @@ class World:
         self.old.add(kinds.POD_CHAPERONS, {"metadata": metadata})
 
     def add_copy(self) -> None:
-        """A ConfigMap that followed the pods."""
+        """Store a ConfigMap that followed the pods into the old cluster."""
         annotations = {keys.PARENT_CLUSTER_UID: self.me.uid}
         head = {"namespace": "team", "name": "settings", "annotations": annotations}
         labels = {keys.PARENT_CLUSTER_NAME: "c1"}
@@ -171,7 +171,7 @@ class World:
         yield server.client("c1")
 
     async def replace(self, *, lost: bool = False, dry_run: bool = False) -> None:
-        """`vnode replace-target gpu`, from looking at what there is on."""
+        """Run `vnode replace-target gpu`, beginning with its look at the present state."""
         source, new = self.source.client(), self.new.client()
         target = await source.get(kinds.TARGETS, "gpu", "team")
         report = RemovalReport(self.lines.append)

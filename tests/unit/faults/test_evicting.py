@@ -21,7 +21,7 @@ def pod(name: str, phase: str = "Running", ready: str = "True", **metadata: Any)
 
 
 def pods(available: int) -> list[dict[str, Any]]:
-    """Four pods, the last of which are not available."""
+    """Return four pods, of which only the first `available` are available."""
     return [pod(str(number), ready=str(number < available)) for number in range(WEB.replicas)]
 
 

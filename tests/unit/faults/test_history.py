@@ -17,7 +17,7 @@ def parent() -> Object:
 
 @pytest.fixture
 def history(parent: Object) -> History:
-    """The delegate of `parent` runs in c2."""
+    """Return a history in which the delegate of `parent` runs in c2."""
     seen = History()
     assert seen.on_delegate("c2", None, delegate(chaperon(parent), parent, uid="first")) == []
     return seen

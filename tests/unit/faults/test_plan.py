@@ -30,7 +30,7 @@ AGENTS = ("agent", "agent-2")
 
 
 def drawn(seed: int, count: int) -> list[tuple[Step, Wish, Wish]]:
-    """(step, what was wanted before, what after)."""
+    """Draw steps; return (step, what was wanted before, what is wanted after) for each."""
     dice, wish, found = random.Random(seed), Wish(), []
     for _ in range(count):
         step, after = drawing.draw(dice, wish, longest=25, agents=AGENTS)

@@ -31,7 +31,7 @@ def keyed(*found: Object) -> dict[str, Object]:
 
 @pytest.fixture
 def well() -> Snapshot:
-    """Nothing is wrong in it."""
+    """Return a snapshot in which nothing is wrong."""
     node = names.virtual_node("default", "c2")
     web = proxy("web-1", "web", node=node)
     never = proxy("never", "never", phase="Pending")

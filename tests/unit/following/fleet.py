@@ -76,21 +76,21 @@ class Fleet:
         self.proxies.subscribe(self.following.on_pod)
 
     def successor(self, clock, **options):
-        """Another agent of the same source."""
+        """Return a fleet of the same clusters with another agent of the source."""
         return Fleet(clock, servers=(self.source, self.gpu, self.cpu), **options)
 
     def add_originals(self):
-        """One of each kind."""
+        """Store an original of each kind in the source."""
         for kind in COPIED:
             self.add_original(kind)
 
     def add_original(self, kind, name="web"):
-        """What a pod refers to, or a Service of it."""
+        """Store an object in the source that a pod refers to, or a Service that selects it."""
         metadata = {"name": name, "namespace": "ns", "labels": {"team": "blue"}}
         return self.source.add(kind, {"metadata": metadata, **copy.deepcopy(BODIES[kind])})
 
     def add_pod(self, name="web", *, node=GPU.node_name, namespace="ns", phase="Pending"):
-        """A proxy pod, which refers to an object of each kind and is behind the Service."""
+        """Store a proxy pod that refers to an object of each kind and is behind the Service."""
         metadata = {"name": name, "namespace": namespace, "uid": name, "labels": {"app": "web"}}
         spec = {**SPEC, "nodeName": node} if node else SPEC
         pod = {"metadata": metadata, "spec": spec, "status": {"phase": phase}}
@@ -100,11 +100,11 @@ class Fleet:
         self.source.remove(kinds.PODS, name, "ns")
 
     def copy(self, kind, target=None):
-        """What the target has of it."""
+        """Return the target's copy of the original of that kind, or None."""
         return (target or self.gpu).find(kind, "web", "ns")
 
     def copied(self, target=None):
-        """The kinds of which there is one."""
+        """Return the kinds of which the target has a copy."""
         return {kind for kind in COPIED if self.copy(kind, target)}
 
     @property

@@ -49,7 +49,7 @@ def spelt_alike(entries: list[Object]) -> set[tuple[str, str]]:
 
 
 def as_stored(entry: Object) -> Object:
-    """As an API server keeps it, which fills in the mode."""
+    """Return an address as an API server keeps it: it fills in the mode."""
     return {"ipMode": "VIP", **entry} if "ip" in entry else entry
 
 

@@ -24,7 +24,10 @@ async def fleet(clock):
 
 
 def add_pod(fleet, name="web", account="builder"):
-    """A pending pod that names an account, which has rights in the source by its annotations."""
+    """Store a pending pod and the account that it names.
+
+    The account has rights in the source by its annotations.
+    """
     present = fleet.source.find(kinds.SERVICE_ACCOUNTS, account, "ns")
     if present is None and account:
         metadata = {"name": account, "namespace": "ns", "annotations": {"cloud/role": "admin"}}

@@ -115,14 +115,14 @@ PORT = {"port": 80, "protocol": "TCP", "appProtocol": "h2c", "nodePort": 30000}
 
 
 def present(original):
-    """The copy, as a server has it that has filled in what it likes to."""
+    """Return the copy of a Service as a server has it that has filled in what it likes to."""
     made = services.service(original, US, relabel)
     ports = [{**port, "nodePort": 31000} for port in made["spec"]["ports"]]
     return {**made, "spec": {**made["spec"], "ports": ports, "clusterIP": "10.0.0.2", "new": True}}
 
 
 def without(original, *path):
-    """The same without the field at that path."""
+    """Return the object without the field at that path."""
     changed = copy.deepcopy(original)
     *way, last = path
     holder = functools.reduce(operator.getitem, way, changed)

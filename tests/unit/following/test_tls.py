@@ -51,7 +51,7 @@ def woken():
 
 @pytest.fixture
 def network(woken):
-    """All of the source's Services and Ingresses are known: there are none."""
+    """Return network objects that know all Services and Ingresses of the source: there are none."""
     network = NetworkObjects(
         context(woken.append),
         relabel=None,

@@ -38,7 +38,7 @@ class World(Fleet):
             self.source.add(kinds.SERVICE_ACCOUNTS, {"metadata": metadata})
 
     async def token(self, account="executor"):
-        """A token that the source's API server accepts, as the token controller would write it."""
+        """Mint a token as the token controller would, one that the source's API server accepts."""
         answer = await self.source.client().create(
             *(kinds.SERVICE_ACCOUNTS, {"spec": {"expirationSeconds": 3600}}, "ns"),
             name=account,
@@ -47,7 +47,7 @@ class World(Fleet):
         return objects.status(answer)["token"]
 
     def hold(self, token, account="executor", **fields):
-        """The Secret `exec`."""
+        """Store the Secret `exec`, which holds a token of the account."""
         annotations = {"kubernetes.io/service-account.name": account}
         data = {"token": base64.b64encode(token.encode()).decode()} if token else {}
         metadata = {"name": "exec", "namespace": "ns", "annotations": annotations}
@@ -55,7 +55,7 @@ class World(Fleet):
         return self.source.add(kinds.SECRETS, secret)
 
     def pod(self, volume=VOLUME, *, path=keys.SERVICE_ACCOUNT_MOUNT, node=None, **container):
-        """A pod of the account robot that mounts a volume, in its init container only."""
+        """Store a pod of the account robot that mounts a volume, in its init container only."""
         mount = {"name": volume["name"], "mountPath": path}
         spec = {
             "containers": [{"name": "main", **container}],

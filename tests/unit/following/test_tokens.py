@@ -71,14 +71,14 @@ class World:
         )
 
     async def _holders(self, _pod):
-        """No Secret here is the token of an account."""
+        """Answer that no Secret here is the token of an account."""
         return {}, ""
 
     async def ensure(self, obj):
         await self.tokens.ensure(obj, self.link, {})
 
     def put(self, obj):
-        """The pod as the source's API server has it."""
+        """Store the pod in the source's API server."""
         self.source.add(kinds.PODS, obj)
 
     def add_candidate(self, **annotations):
@@ -137,7 +137,7 @@ async def running(world):
 
 
 def with_volumes(base, *sources):
-    """The pod, with projected tokens of its own."""
+    """Return the pod with one more volume, which projects tokens of the pod's own choice."""
     tokens_ = [{"serviceAccountToken": source} for source in sources]
     volumes = [{"name": "own", "projected": {"sources": tokens_}}]
     volumes = [*base["spec"]["volumes"], *volumes]

@@ -20,7 +20,7 @@ NAMESPACES = {"agent": None, "canary": frozenset({"canary"})}
 
 
 def rules_of(method, path, user="agent"):
-    """The rules that a request breaks."""
+    """Return the rules that a request breaks."""
     rules = RequestRules(dict(NAMESPACES))
     rules.see("source", user, method, path)
     return [finding.rule for finding in rules.take()]

@@ -17,7 +17,7 @@ COUNT = 200
 
 
 def mutators():
-    """One for each of some seeds."""
+    """Yield a mutator for each of `COUNT` seeds."""
     return (Mutator(random.Random(seed)) for seed in range(COUNT))
 
 

@@ -53,7 +53,7 @@ class Quiet(SimpleHTTPRequestHandler):
 
 @pytest.fixture
 def served(tmp_path, monkeypatch):
-    """A folder that is served as `https://files.example`."""
+    """Yield a folder that is served as `https://files.example/v1.2.3`."""
     folder = tmp_path / "mirror" / "files.example" / "v1.2.3"
     folder.mkdir(parents=True)
     handler = functools.partial(Quiet, directory=str(tmp_path / "mirror"))
@@ -164,7 +164,7 @@ def test_a_checksum_file_without_the_sum_is_an_error(text):
 
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
-    """An empty cache and a catalogue of one tool."""
+    """Return the path of an empty cache; the catalogue has one tool."""
     monkeypatch.setenv("VNODE_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("KUBE_BIN_DIR", raising=False)
     monkeypatch.setattr(binaries, "system_and_machine", lambda: ("linux", "amd64"))

@@ -16,7 +16,7 @@ NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
 def at(seconds: float) -> str:
-    """So long ago."""
+    """Return the timestamp of that many seconds ago."""
     return objects.timestamp(NOW - timedelta(seconds=seconds))
 
 

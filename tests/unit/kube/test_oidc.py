@@ -65,7 +65,7 @@ class Issuer:
         self.drip: Answer | None = None
 
     async def serve(self, request: web.Request) -> web.StreamResponse:
-        """Any request."""
+        """Record and answer any request."""
         self.asked.append(request.path)
         if self.drip is not None:
             return await self.drip(request)

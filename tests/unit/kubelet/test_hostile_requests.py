@@ -57,7 +57,10 @@ class Away:
 
 
 def connected() -> Links:
-    """To a target that has no delegates. Without any connection, a 500 would be as intended."""
+    """Return a connection to a target that has no delegates.
+
+    Without any connection, a 500 would be as intended.
+    """
     store = Store({PARENT_UID_INDEX: lambda _chaperon: ()})
     none = cast("Informer", SimpleNamespace(store=store))
     health = LinkHealth(True, "Ready", "", datetime.now(UTC))

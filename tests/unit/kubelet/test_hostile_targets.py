@@ -26,7 +26,7 @@ EACH_ROUTE = pytest.mark.parametrize(
 
 
 async def ask(at: TestServer, method: str, path: str, headers: dict[str, str]) -> tuple[int, str]:
-    """Status and text of an answer."""
+    """Send a request; return the status and the text of the answer."""
     async with (
         aiohttp.ClientSession() as session,
         session.request(method, f"{at.make_url('/')}{path}", headers=headers) as response,

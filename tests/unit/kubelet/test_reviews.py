@@ -19,7 +19,7 @@ ALICE = UserInfo("alice")
 
 @pytest.fixture
 async def server(clock):
-    """The API server, which knows the token `x`."""
+    """Return the API server, which knows the token `x`."""
     server = APIServer("local", clock)
     server.know("x", "alice")
     return server

@@ -141,7 +141,7 @@ async def test_a_target_whose_name_fits_no_label_has_no_node(clock):
 
 @asynccontextmanager
 async def shown(clock):
-    """A controller whose store shows each write at once."""
+    """Run a controller whose store shows each write at once; inside, it has had a second."""
     async with following(clock) as world:
         world.server.store.changed.add(
             lambda kind, change: world.show(change.new) if kind is kinds.NODES else None

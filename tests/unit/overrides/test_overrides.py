@@ -54,7 +54,7 @@ class Chooser:
 
     @asynccontextmanager
     async def known(self) -> AsyncIterator[PolicyOverrides]:
-        """Inside, the policies are known."""
+        """Run the informers of the policies; inside, the policies are known."""
         async with links.following(*self.overrides.informers):
             yield self.overrides
 
@@ -64,7 +64,7 @@ class Chooser:
         return found
 
     def notes(self, pod: Object = POD) -> Any:
-        """Annotations of a pod of these labels, after the rules."""
+        """Return a pod's annotations after the rules for pods with the labels of `pod`."""
         return objects.annotations(self.override(pod).apply(a_pod()))
 
 

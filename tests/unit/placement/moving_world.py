@@ -243,7 +243,7 @@ class MovingWorld(Planned):
 
 
 def fleet(clock: Clock, *places: int, minimum: int = 2, **fields: Any) -> MovingWorld:
-    """Three targets with that room, of weights 40, 40 and 20."""
+    """Return a world of three targets with room for that many pods, of weights 40, 40 and 20."""
     rooms = [FrankRoom(f"c{number}", clock, count) for number, count in enumerate(places, 1)]
     weights = (40, 40, 20)
     entries = [

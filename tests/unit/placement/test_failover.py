@@ -66,7 +66,7 @@ class LosingWorld:
         self.server.add(kinds.NODES, {"metadata": {"name": name}, "spec": {}})
 
     def lose(self, node: str, key: str = "not-ready") -> None:
-        """As the node lifecycle controller does."""
+        """Mark a node as lost, with the taints that the node lifecycle controller sets."""
         added = objects.timestamp(self._clock.now())
         taint = {"key": f"node.kubernetes.io/{key}", "effect": "NoExecute", "timeAdded": added}
         self._taint(node, [{**taint, "effect": "NoSchedule"}, taint])

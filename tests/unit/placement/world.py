@@ -111,12 +111,12 @@ class World:
         return objects.status(policy)
 
     def accepted(self, name: str = "web", type_: str = "Accepted") -> tuple[str, str, str]:
-        """Status, reason and message of the condition."""
+        """Return the status, reason and message of a policy's condition."""
         [condition] = [c for c in self.status(name)["conditions"] if c["type"] == type_]
         return condition["status"], condition["reason"], condition["message"]
 
     def planned(self, name: str = "web") -> dict[str, dict[str, int]]:
-        """Workload -> virtual node -> planned."""
+        """Return how many pods a policy plans, by workload and virtual node."""
         return {
             entry["workload"]: {target["cluster"]: target["planned"] for target in entry["targets"]}
             for entry in self.status(name)["workloads"]

@@ -113,7 +113,7 @@ class BoundTarget:
         self.change(lambda obj: obj["metadata"]["annotations"].update(added), name)
 
     def remove(self, name: str = "web") -> None:
-        """As its agent does when the delegate is gone."""
+        """Remove a chaperon, as the target's agent does when the delegate is gone."""
         self.server.remove(kinds.POD_CHAPERONS, names.chaperon(name, name), SPACE)
 
     def set_answering(self, answers: bool) -> None:
@@ -204,7 +204,7 @@ class World:
         return self.source.add(kinds.PODS, new_pod(name, bound_to, **copy.deepcopy(fields)))
 
     def label_namespace(self) -> None:
-        """As a cluster administrator does."""
+        """Store the namespace with the label that a cluster administrator sets to enable it."""
         label, value = keys.WEBHOOK_NAMESPACE_LABEL
         self.source.add(kinds.NAMESPACES, {"metadata": {"name": SPACE, "labels": {label: value}}})
 
@@ -229,7 +229,7 @@ class World:
         await self.source.client("user").delete(kinds.PODS, name, SPACE, grace=grace)
 
     def written(self, name: str = "web") -> list[tuple[str, str]]:
-        """Verb and subresource of what vnode wrote to a pod."""
+        """List the verb and subresource of each write of vnode to a pod."""
         asked = [r for r in self.source.received(kind=kinds.PODS) if r.client == "admin"]
         return [
             (r.verb, r.subresource)

@@ -182,7 +182,7 @@ class Source:
         return self.server.add(kinds.PODS, pod)
 
     def label_namespace(self) -> None:
-        """As a cluster administrator does."""
+        """Store the namespace with the label that a cluster administrator sets to enable it."""
         label, value = keys.WEBHOOK_NAMESPACE_LABEL
         self.server.add(
             kinds.NAMESPACES, {"metadata": {"name": "default", "labels": {label: value}}}
@@ -238,7 +238,7 @@ class Source:
             self.bound.setdefault(objects.name(change.new), self._clock.monotonic())
 
     async def _allow(self, _pod: Object) -> None:
-        """No pod here came from another cluster."""
+        """Allow every pod: none here came from another cluster."""
 
     async def _ensure_copies(self, _pod: Object, link: Link) -> tuple[str, Sequence[str]]:
         await asyncio.sleep(self.bringing.get(link.node_name, 0.0))

@@ -53,7 +53,7 @@ class Keeping(Planned):
         }
 
     def kept_in(self, target):
-        """Names of the pods that have a placeholder there."""
+        """List the names of the pods that have a placeholder in the target."""
         names = []
         for candidate in target.server.all(kinds.POD_CHAPERONS):
             pod = objects.annotations(candidate)[keys.PARENT_NAME]
@@ -89,7 +89,7 @@ def fill(clock, *rooms, after=60, **fields):
 
 
 async def overflowed(source):
-    """Twenty pods of the example, four of which have overflowed."""
+    """Add twenty pods of the example and wait until four of them have overflowed."""
     pods = add_replicas(source, 20)
     await source.until_bound(*pods)
     await asyncio.sleep(SETTLED)

@@ -56,7 +56,7 @@ def _list(old: list[Any], patch: list[Any], key: str) -> list[Any]:
 
 
 def _keep_generations(status: Object, old: Object) -> None:
-    """A pod's `observedGeneration`s are not cleared by leaving them out."""
+    """Keep the `observedGeneration`s of a pod, which leaving them out does not clear."""
     if "observedGeneration" in old:
         status.setdefault("observedGeneration", old["observedGeneration"])
 

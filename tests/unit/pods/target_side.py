@@ -123,7 +123,7 @@ class Cluster:
         return self.server.find(kinds.POD_CHAPERONS, name, NAMESPACE) or {}
 
     def noted(self, key, name="web"):
-        """The value of an annotation on the chaperon."""
+        """Return the value of an annotation on the chaperon, or None."""
         return objects.annotations(self.chaperon(name)).get(key)
 
     @property

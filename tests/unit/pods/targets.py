@@ -75,7 +75,7 @@ class Target:
         return self.link.node_name
 
     def set_room(self, **room: str) -> None:
-        """Say how much each node, of which it has one, has free."""
+        """Publish how much is free on the only node of the target."""
         free = {"pods": "1000", "cpu": "0", **room}
         annotations = {
             keys.AGENT_VERSION: "1",
@@ -85,7 +85,7 @@ class Target:
         self.server.add(kinds.CLUSTER_SUMMARIES, {"metadata": metadata, "allocatable": free})
 
     def set_classes(self, runtime: list[str], priority: list[str]) -> None:
-        """Say which RuntimeClasses and PriorityClasses there are."""
+        """Publish which RuntimeClasses and PriorityClasses the target has."""
         classes = {keys.CLASSES: class_names.encode(runtime, priority)}
 
         def change(summary: Object) -> None:

@@ -66,7 +66,7 @@ def test_a_record_that_was_spoilt_is_an_empty_one():
 
 
 def written(obj, patch):
-    """What the API server makes of an object and a merge patch of its annotations."""
+    """Return what the API server makes of an object and a merge patch of its annotations."""
     annotations = objects.annotations(obj) | patch
     return pod({key: value for key, value in annotations.items() if value is not None})
 

@@ -20,7 +20,7 @@ PARENT = Identity("c1", "uid-of-c1")
 
 
 def living(**metadata):
-    """A bound proxy as the API server has it."""
+    """Return a bound proxy as the API server has it."""
     manifest: Object = {
         "metadata": {"name": "web", "labels": {"app": "web"}, "annotations": {"team": "a"}},
         "spec": {
@@ -57,19 +57,19 @@ def built(live):
 
 
 def kept(candidate):
-    """As the informer of the link keeps it."""
+    """Return a chaperon as the informer of the link keeps it."""
     return {**candidate, "spec": changeable.trim(candidate["spec"])}
 
 
 def made(candidate):
-    """The delegate of a chaperon, as the API server answers."""
+    """Return the delegate of a chaperon, as the API server answers its creation."""
     pod = delegate.build(candidate)
     pod["metadata"]["uid"] = "p-uid"
     return pod
 
 
 def patched(obj, patch):
-    """RFC 7386 at its simplest."""
+    """Return an object after a merge patch, by RFC 7386 at its simplest."""
     result = dict(obj)
     for field, value in patch.items():
         if value is None:
@@ -83,7 +83,7 @@ def patched(obj, patch):
 
 
 def sent(live, candidate):
-    """The chaperon after the change was sent."""
+    """Return the chaperon after a change of its proxy was sent."""
     patch = changes.chaperon_patch(live, built(live), kept(candidate))
     return patched(candidate, patch)
 

@@ -53,7 +53,7 @@ def proxy(source=None, *, annotations=None, **spec):
 
 
 def admitted(spec):
-    """The spec of a proxy, whose constraints choose a virtual node."""
+    """Return the spec of an admitted proxy, whose constraints choose a virtual node."""
     kept = {k: v for k, v in spec.items() if k not in saved_manifest.FIELDS}
     selector = {keys.PROVIDER_LABEL: keys.PROVIDER}
     return {**kept, "schedulerName": keys.PROXY_SCHEDULER, "nodeSelector": selector}
@@ -226,7 +226,7 @@ def test_the_name_follows_from_the_uid_so_that_a_repeated_create_meets_the_first
 
 
 def sent_here(**fields):
-    """A proxy that is itself a delegate, of cluster c0, and may travel on."""
+    """Return a proxy that is itself a delegate, of cluster c0, and may travel on."""
     annotations = {keys.FORWARD: "", keys.PARENT_CLUSTER_UID: "uid-of-c0", keys.IS_ALLOWED: "true"}
     pod = proxy(annotations={**annotations, **fields.pop("annotations", {})}, **fields)
     pod["metadata"]["ownerReferences"] = [{"kind": "PodChaperon", "uid": "c", "controller": True}]

@@ -46,20 +46,20 @@ def chaperon(*entries, sent=None):
 
 
 def fed(pod, reported):
-    """The conditions of the proxy after its delegate's status was fed back."""
+    """Feed the delegate's status back to its proxy; return the conditions of the proxy."""
     strategic.apply(pod, feedback.status_patch(pod, reported))
     assert feedback.status_patch(pod, reported) == {}
     return conditions.of(pod)
 
 
 def sent(pod, reported):
-    """The chaperon after the source has sent what there is to send."""
+    """Return the chaperon after the source has sent all conditions that it has to send."""
     news = changes.conditions_to_send(proxy_state.trim(pod), reported)
     return chaperon(*reported["status"]["conditions"], sent=news)
 
 
 def carried_out(pod, reported):
-    """The delegate's conditions after what was sent was done to it."""
+    """Return the conditions that a delegate without any has after the sent ones were applied."""
     return {t: entry for t, entry in changes.sent_conditions(reported).items() if entry}
 
 

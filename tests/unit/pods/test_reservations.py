@@ -24,7 +24,7 @@ class Held:
         self.reservations = Reservations(self.agent, self.cluster.chaperons)
 
     def candidate(self, name="web", **metadata):
-        """The delegate of a new chaperon."""
+        """Store a new chaperon and return its delegate."""
         return delegate.build(self.cluster.send(name, **metadata))
 
     async def ask(self, pod):

@@ -33,12 +33,12 @@ ADDRESS = [
 
 
 def of_target(source):
-    """The spec that goes to a target without tokens of the source."""
+    """Return the spec that goes to a target without tokens of the source."""
     return build(proxy(source))["spec"]
 
 
 def of_source(source, tokens=()):
-    """The spec that goes to a target with them; `tokens` are Secrets that are tokens."""
+    """Return the spec that goes with tokens of the source; `tokens` are Secrets that are tokens."""
     return build(proxy(source), source_api=API, tokens=tokens)["spec"]
 
 
@@ -48,7 +48,7 @@ def mapped(*items, **reference):
 
 
 def mounting(volume, path=keys.SERVICE_ACCOUNT_MOUNT, field="containers", **spec):
-    """A pod of the account robot with one volume in one container, as admission leaves it."""
+    """Return a pod of the account robot with a volume in one container, as admission leaves it."""
     mounts = [{"name": volume["name"], "mountPath": path}]
     containers = {"containers": [{"name": "main"}], field: [{"name": "c", "volumeMounts": mounts}]}
     return source_with(**containers, volumes=[volume], serviceAccountName="robot", **spec)

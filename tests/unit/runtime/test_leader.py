@@ -30,7 +30,7 @@ async def server(clock: Clock) -> APIServer:
 
 
 def hold(server: APIServer, holder: str) -> None:
-    """Somebody else takes the lease."""
+    """Let somebody else take the lease."""
     server.add(kinds.LEASES, leases.build("agent", "vnode", holder, 15, NOW))
 
 

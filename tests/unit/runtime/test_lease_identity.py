@@ -12,7 +12,7 @@ from vnode.runtime import lease_identity
 
 
 def _ended(environment):
-    """The holder that a process which has ended meanwhile called itself."""
+    """Return the name under which a process that has ended since would hold a lease."""
     code = (
         "import os; from vnode.runtime import lease_identity; print(lease_identity.own(os.environ))"
     )

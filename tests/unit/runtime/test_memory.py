@@ -49,7 +49,10 @@ class Cyclic:
 
 @pytest.fixture
 def small_heap(settings):
-    """Only what the test makes counts: old objects are collected when a quarter is new."""
+    """Freeze all objects until the test ends, so that only what the test makes counts.
+
+    Old objects are collected when a quarter of them is new.
+    """
     gc.freeze()
     gc.collect()
     yield

@@ -169,7 +169,7 @@ class LanesMachine(QueueMachine):
         return key in "ab"
 
     def free(self):
-        """The first key that waits in each lane with room."""
+        """Return the first waiting key of each lane that has room."""
         firsts = {}
         for key in self.waiting:
             firsts.setdefault(self.lane(key), key)

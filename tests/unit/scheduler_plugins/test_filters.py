@@ -42,7 +42,7 @@ def run(framework: Framework, candidate: dict[str, Any], *nodes: VirtualNode) ->
 
 
 def why(framework: Framework, candidate: dict[str, Any], node: VirtualNode) -> str:
-    """`Plugin: reason` of the rejection, "" if the node passed."""
+    """Return `Plugin: reason` of the rejection, "" if the node passed."""
     rejection = run(framework, candidate, node).statuses.get(node.name)
     return f"{rejection.plugin}: {rejection.message}" if rejection else ""
 

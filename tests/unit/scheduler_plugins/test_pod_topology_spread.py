@@ -32,7 +32,10 @@ def constraint(**fields: Any) -> dict[str, Any]:
 
 
 def world(**placed: list[str]) -> Cache:
-    """Two nodes in region `r1`, one in `r2`, one without a region; web pods where asked for."""
+    """Return a cache of two nodes in region `r1`, one in `r2` and one without a region.
+
+    `placed` has the UIDs of the web pods of each node that is to have some.
+    """
     cache = Cache()
     for name, region in (("a", "r1"), ("b", "r1"), ("c", "r2"), ("nowhere", "")):
         cache.update_node(virtual_node(name, labels={"region": region} if region else {}))

@@ -13,7 +13,7 @@ KEYS = st.builds(TargetKey, st.sampled_from(["", "team"]), NAMES)
 
 
 def explain(reasons: Mapping[str, str], limit: int = diagnosis.EVENT_LIMIT) -> str:
-    """With Targets of one namespace, by name."""
+    """Explain the reasons of Targets of one namespace, which are given by name."""
     keyed = {TargetKey("team", name): reason for name, reason in reasons.items()}
     return diagnosis.explain(keyed, "team", limit)
 

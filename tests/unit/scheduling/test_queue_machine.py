@@ -125,7 +125,7 @@ class QueueMachine(RuleBasedStateMachine):
             assert self.queue.place(uid) == queued_pod.UNSCHEDULABLE
 
     def teardown(self) -> None:
-        """In the end everybody is tried again, without a single further event."""
+        """Assert that in the end every pod is tried again, without a single further event."""
         for uid in list(self.flying):
             self.queue.retry(uid)
 

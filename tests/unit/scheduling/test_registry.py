@@ -23,7 +23,7 @@ EXAMPLE = Path(__file__).parents[3] / "examples" / "scheduler_plugin"
 
 @pytest.fixture
 def example_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The example package as an installer lays it out: its code and its metadata on the path."""
+    """Install the example package as an installer does: its code and metadata are on the path."""
     project = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())["project"]
     lines = ["Metadata-Version: 2.1", f"Name: {project['name']}", f"Version: {project['version']}"]
     info = tmp_path / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"

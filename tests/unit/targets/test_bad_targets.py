@@ -190,7 +190,10 @@ def runs(config: Object, answer: Answer | None = None) -> str:
 
 
 def recognized(answer: Answer) -> Answer:
-    """That answer to all but the probe, which finds a cluster that does not say who it is."""
+    """Return a handler that gives that answer to all requests but those of the probe.
+
+    The probe finds a cluster that does not say who it is.
+    """
 
     async def answered(request: web.Request) -> web.StreamResponse:
         if request.path.endswith((f"/{keys.SUMMARY_NAME}", "/kube-system")):

@@ -47,7 +47,7 @@ class Watched:
         self.server.add(kinds.CLUSTER_SUMMARIES, {"metadata": metadata, "allocatable": {}})
 
     def beat(self, heartbeat: str) -> None:
-        """Say that vnode runs there, as its agent does."""
+        """Publish that vnode runs in the target, with a heartbeat, as the agent there does."""
         self.write(**{keys.AGENT_VERSION: "1", keys.HEARTBEAT: heartbeat})
 
     def set_healthy(self, healthy: bool) -> None:

@@ -91,7 +91,7 @@ class Target:
 
 
 def asked(request):
-    """What a probe asks by that request."""
+    """Name what a probe asks by that request; return None for a request of an informer."""
     if request.verb == "create":
         return "dry_run"
 

@@ -22,7 +22,7 @@ LISTS = (kinds.RESOURCE_QUOTAS, kinds.LIMIT_RANGES)
 
 @pytest.fixture
 async def cluster():
-    """A target with a quota, and one that is none."""
+    """Return a target that lists two quotas, one of which is malformed."""
     cluster = ServedCluster("a")
     cluster.server.spoil = with_bad_quota
     cluster.server.add(kinds.RESOURCE_QUOTAS, QUOTA)

@@ -12,7 +12,7 @@ from vnode.targets import source_rbac, sources
 
 
 def source(spec, namespace="team-a", name="cluster1"):
-    """A Source, or a ClusterSource where the namespace is ""."""
+    """Return a Source, or a ClusterSource if the namespace is ""."""
     where = {"namespace": namespace} if namespace else {}
     return {"metadata": {"name": name, "uid": "u1", **where}, "spec": spec}
 

@@ -16,7 +16,7 @@ from vnode.telemetry import logs
 
 @pytest.fixture
 def written() -> Iterator[io.StringIO]:
-    """The log of a process that is configured as ours are."""
+    """Yield the log of a process that is configured as vnode's processes are."""
     root, server = logging.getLogger(), logging.getLogger("aiohttp.server")
     before = root.handlers[:], root.level, server.filters[:]
     stream = io.StringIO()

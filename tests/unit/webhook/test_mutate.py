@@ -308,7 +308,7 @@ def test_only_a_delegate_is_elected_by_its_wish_to_travel_on() -> None:
 
 
 def _lasting(seconds: int | None, *failures: str) -> list[dict[str, Any]]:
-    """Tolerations as the API server gives them to pods without."""
+    """Return tolerations as the API server gives them to pods without any."""
     base = {"operator": "Exists", "effect": "NoExecute"}
     more = {} if seconds is None else {"tolerationSeconds": seconds}
     return [{"key": f"node.kubernetes.io/{name}", **base, **more} for name in failures]

@@ -31,7 +31,7 @@ class Joined:
 
 
 def contexts() -> tuple[ssl.SSLContext, ssl.SSLContext, ssl.SSLContext]:
-    """For the port of a virtual node, for the target, and for those who connect to either."""
+    """Return TLS contexts: of a virtual node's port, of the target, and of clients of either."""
     authority = trustme.CA()
     made = authority.issue_cert("localhost")
     chain = b"".join(pem.bytes() for pem in made.cert_chain_pems)

@@ -48,7 +48,7 @@ class Sending:
         self.change(lambda pod: pod["metadata"].update(labels={"app": value}))
 
     def labels(self) -> dict[str, str]:
-        """Labels of the chaperon."""
+        """Return the labels of the chaperon."""
         return objects.labels(self.target.chaperon() or {})
 
     @property

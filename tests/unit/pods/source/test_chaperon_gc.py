@@ -38,7 +38,7 @@ class Clusters:
         self.gc = ChaperonGC(self.source.client(), self.links, self.known.get, self.released.append)
 
     def add_pod(self, name="web", *, node=None, waits=None, ending=False, known=True):
-        """A proxy pod, whose UID is its name."""
+        """Store a proxy pod, whose UID is its name."""
         metadata = {"name": name, "namespace": "ns", "uid": name}
         if ending:
             metadata |= {"deletionTimestamp": "now", "finalizers": ["example.com/hold"]}
@@ -54,7 +54,7 @@ class Clusters:
         return pod
 
     def send(self, server, parent="web", *, uid=None, **metadata):
-        """The chaperon of the proxy pod of that name in a target."""
+        """Store the chaperon of the proxy pod `parent` in a target."""
         annotations = {
             keys.PARENT_CLUSTER_UID: US.uid,
             keys.PARENT_NAMESPACE: "ns",
@@ -89,7 +89,7 @@ class Clusters:
 
 
 def left(server):
-    """The pods of which there are chaperons."""
+    """List the names of the pods that have chaperons in a target."""
     return [objects.annotations(c)[keys.PARENT_NAME] for c in server.all(kinds.POD_CHAPERONS)]
 
 

@@ -72,13 +72,13 @@ def report(world, entries, *, phase="Running", name="web"):
 
 
 def events_of(world):
-    """What a user sees: (reason, message, count), the oldest first."""
+    """List the Events that a user sees, as (reason, message, count), the oldest first."""
     events = sorted(world.source.all(kinds.EVENTS), key=objects.resource_version)
     return [(each["reason"], each["message"], each["count"]) for each in events]
 
 
 def asked(world):
-    """What the reporter asked of the source."""
+    """List the verbs of the reporter's requests to the source."""
     return [each.verb for each in world.source.requests if each.client == "agent"]
 
 

@@ -89,7 +89,7 @@ OTHER, GPU = TargetKey("ns", "other"), TargetKey("ns", "gpu")
 
 
 def sent(name, by=GPU):
-    """A chaperon of the pod of that name, whose UID is its name."""
+    """Return the chaperon of the pod of that name, whose UID is its name."""
     annotations = {
         keys.TARGET: str(by),
         keys.PARENT_CLUSTER_UID: US.uid,
@@ -133,7 +133,7 @@ class World:
         await self.cluster.until(lambda: self.left() == set(parents), 5)
 
     def left(self):
-        """The names of the pods of which there are chaperons."""
+        """Return the names of the pods that have chaperons."""
         return {
             objects.annotations(chaperon)[keys.PARENT_NAME]
             for chaperon in self.cluster.all(kinds.POD_CHAPERONS)
@@ -145,7 +145,7 @@ class World:
 
     @asynccontextmanager
     async def collecting(self):
-        """An orphan controller at work."""
+        """Run an orphan controller; inside, it is at work."""
         controller = orphans.OrphanController(
             self.source.client(), self.proxies, self.links, [self.targets], self.clusters.get
         )

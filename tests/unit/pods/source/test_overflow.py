@@ -67,7 +67,7 @@ async def test_another_threshold_opens_another_cluster_up_to_the_limit(clock):
 
 
 def restarted(source, clock):
-    """The source after a restart of its agent."""
+    """Reconnect the targets; return the source after a restart of its agent."""
     for target in source.targets:
         target.reconnect()
 

@@ -168,7 +168,7 @@ async def test_what_users_write_as_placeholders_counts_for_nothing(clock):
 
 
 def chaperon(*, annotations=None, reason=None, message=""):
-    """A placeholder, as its target reports it."""
+    """Return the chaperon of a placeholder, as its target reports it."""
     condition = {"type": "PodScheduled", "status": "False", "reason": reason, "message": message}
     status = {"conditions": [condition]} if reason else {}
     return {"metadata": {"annotations": annotations or {}}, "status": status}

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.looptime
 
 @pytest.fixture
 async def pair(clock: Clock) -> tuple[Target, Target]:
-    """Two targets, the first of which is ranked higher."""
+    """Return two targets, the first of which is ranked higher."""
     first, second = Target("c2", clock), Target("c3", clock)
     prefer(first, second)
     return first, second

@@ -49,7 +49,7 @@ def promises_and_breaks_its_word(target, candidate):
 
 
 def marks(target):
-    """The marks of all candidates that were made, in order."""
+    """List the preemption marks of all candidates that were created, in order."""
     made = target.server.received("create", kinds.POD_CHAPERONS)
     return [objects.annotations(each.body).get(keys.PREEMPTION) for each in made]
 

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.looptime
 
 
 async def slowest(clock, frozen: bool, *, pinned: bool) -> float:
-    """Seconds until the last of a burst of pods is bound; one of three targets may be frozen."""
+    """Measure the seconds until a burst of pods is bound; one of three targets may be frozen."""
     targets = [Target(name, clock) for name in ("c2", "c3", "c4")]
     source = Source(clock, *targets)
     async with source.running():

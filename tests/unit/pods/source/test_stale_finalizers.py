@@ -57,7 +57,7 @@ class Source:
         self.server.add(kinds.PODS, {"metadata": metadata, "spec": spec})
 
     def left(self, name="web"):
-        """The finalizers of a pod."""
+        """Return the finalizers that a pod still has."""
         return objects.finalizers(self.server.find(kinds.PODS, name, "ns") or {})
 
     @asynccontextmanager

@@ -30,7 +30,7 @@ def add_delegate(target: BoundTarget, uid: str = "web") -> None:
 
 
 def go_silent(target: BoundTarget) -> None:
-    """As a heartbeat monitor finds after a while."""
+    """Tell the link that the agent is silent, as a heartbeat monitor does after a while."""
     target.link.set_agent_silent(False)
     target.link.set_agent_silent(True)
 

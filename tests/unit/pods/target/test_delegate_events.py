@@ -40,7 +40,7 @@ def reasons(cluster):
 
 
 async def begin(cluster):
-    """An allowed chaperon, whose delegate is bound to a node."""
+    """Send an allowed chaperon and bind its delegate to a node."""
     cluster.send(annotations=ALLOWED)
     await cluster.until(cluster.pod)
     binding = {"metadata": {"name": "web"}, "target": {"kind": "Node", "name": "n1"}}

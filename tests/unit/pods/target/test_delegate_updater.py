@@ -33,7 +33,7 @@ class Target:
         )
 
     def pair(self, sent, done=None):
-        """The chaperon and its delegate, with these records."""
+        """Store a chaperon with the record `sent` and its delegate with the record `done`."""
         shell = {"name": "shell", "image": "busybox"}
         main = {"name": "main", "image": "busybox"}
         chaperon = {"containers": [main], "ephemeralContainers": [shell]}

@@ -43,18 +43,18 @@ class Asked:
         )
 
     def candidate(self, **metadata):
-        """A delegate that no node has yet."""
+        """Store a chaperon and its delegate, which has no node yet; return the delegate."""
         pod = delegate.build(self.cluster.send(**metadata))
         return self.cluster.server.add(kinds.PODS, pod)
 
     async def post(self, payload):
-        """The status and the body of the answer."""
+        """Post a payload to the extender; return the status and the body of the answer."""
         response = await self.extender.handle(cast("web.Request", Posted(payload)))
         assert isinstance(response.text, str)
         return response.status, json.loads(response.text)
 
     async def bind(self, pod, node="n1"):
-        """The `error` of the answer; None if the pod is bound."""
+        """Ask to have a pod bound; return the `error` of the answer, None if the pod is bound."""
         status, answer = await self.post(arguments(pod, node))
         assert status == 200  # kube-scheduler takes any other for a failure of the extender
         return answer.get("error")
@@ -65,7 +65,7 @@ class Asked:
 
 
 def arguments(pod, node="n1"):
-    """ExtenderBindingArgs, as Go writes them."""
+    """Encode ExtenderBindingArgs for a pod and a node, as Go writes them."""
     return json.dumps(
         {
             "PodName": objects.name(pod),

@@ -44,7 +44,7 @@ def pod(number: int, node: str, waiting: str = "") -> Object:
 
 
 def workload(*pods: tuple[str, str]) -> Workload:
-    """A workload of pods, each with its node and those of its placeholders, a letter each."""
+    """Return a workload of pods; each has its node and those of its placeholders, a letter each."""
     found = Workload("deployment/default/web")
     for number, (node, waiting) in enumerate(pods):
         found.put(pod(number, node, waiting))
@@ -98,7 +98,7 @@ EXAMPLE = (Share("a", 40), Share("b", 40), Share("c", 20))
 
 
 def example(*extra: tuple[str, str]) -> Workload:
-    """20 pods, planned 8/8/4, of which the third cluster runs 8, with four placeholders."""
+    """Return 20 pods, planned 8/8/4; the third cluster runs 8, of which four have a placeholder."""
     fill = [("a", "")] * 6 + [("b", "")] * 6 + [("c", "")] * 4
     return workload(*fill, ("c", "a"), ("c", "a"), ("c", "b"), ("c", "b"), *extra)
 
