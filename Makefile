@@ -60,9 +60,13 @@ check: environment
 
 CHECKS = unit types contracts lint
 
+# API servers take a third of the processor's time: with fewer collections of garbage, a fleet of
+# three clusters took 18 s of it in its first half minute, not 19.5, and 1.5 GB of memory, not 1.0.
+GOGC ?= 400
+
 .PHONY: test
 test: environment programs
-	@export VNODE_FAILURES=$$(mktemp -d); \
+	@export VNODE_FAILURES=$$(mktemp -d) GOGC=$(GOGC); \
 	$(SIDE_BY_SIDE) coverage types contracts lint collection && $(SIDE_BY_SIDE) $(SUITES); result=$$?; \
 	cat $$VNODE_FAILURES/* 2> /dev/null; rm -r $$VNODE_FAILURES; exit $$result
 
