@@ -13,6 +13,7 @@ from tests import background
 from tests.apiserver.server import APIServer
 from vnode.api.clock import Clock
 from vnode.api.identity import Identity
+from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.runtime.links import NO_OPTIONS, Link, LinkHealth, Links, TargetKey, TargetOptions
 from vnode.targets.cluster_identity import Expected
@@ -31,6 +32,20 @@ def link_to(
 ) -> Link:
     """Make a healthy link of the source with that identity to a target."""
     client = server.client(identity.name, name=str(target))
+    link = link_by(client, target, identity, clock, options=options)
+    link.recognized_uid = cluster_uid
+    return link
+
+
+def link_by(
+    client: Client,
+    target: TargetKey,
+    identity: Identity,
+    clock: Clock,
+    *,
+    options: TargetOptions = NO_OPTIONS,
+) -> Link:
+    """Make a healthy link with that client, whatever API server it calls."""
     secret = SecretReference(target.namespace, target.name, "config", "")
     connection = Connection(
         TargetSpec(target, secret, "", options),
@@ -43,7 +58,6 @@ def link_to(
         on_name_conflicts=lambda: None,
     )
     link = connection._make_link(client)
-    link.recognized_uid = cluster_uid
     set_healthy(link, True, clock)
     return link
 

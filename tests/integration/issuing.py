@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import pytest
 
 from tests import background, kit
+from tests.apiserver import links as target_links
 from tests.kit import Fleet
 from tests.rights import bind, until_may
 from tests.shifted_clock import ShiftedClock
@@ -26,11 +27,8 @@ from vnode.api.objects import Object
 from vnode.issuing.controller import TokenIssuing
 from vnode.kube import endpoint
 from vnode.kube.client import Client
-from vnode.runtime.links import Link, LinkHealth, Links, TargetKey
+from vnode.runtime.links import Link, Links, TargetKey
 from vnode.targets import token_renewal
-from vnode.targets.cluster_identity import Expected
-from vnode.targets.connection import Connection
-from vnode.targets.model import SecretReference, TargetSpec
 from vnode.targets.target_lister import TargetLister
 
 JOBS = [{"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["get", "list", "create"]}]
@@ -155,20 +153,7 @@ def issued(secret: Object) -> Client:
 
 def link_of(client: Client, name: str) -> Link:
     """Return the link of a ClusterTarget, as if it had been probed."""
-    key, clock = TargetKey("", name), SystemClock()
-    connection = Connection(
-        TargetSpec(key, SecretReference("", name, "config", ""), ""),
-        client.endpoint,
-        identity=Identity("c1", "u"),
-        links=Links(),
-        clock=clock,
-        expected=Expected,
-        on_cluster=lambda _uid: None,
-        on_name_conflicts=lambda: None,
-    )
-    link = connection._make_link(client)
-    link.set_health(LinkHealth(True, "Connected", "", clock.now()))
-    return link
+    return target_links.link_by(client, TargetKey("", name), Identity("c1", "u"), SystemClock())
 
 
 def to_issue(world: Issuing) -> list[Object]:

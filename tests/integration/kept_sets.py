@@ -7,11 +7,12 @@ from contextlib import asynccontextmanager
 
 from tests import background, inventory, rights
 from tests.fleets import SOURCE
+from tests.integration.inventoried import agent_token
 from tests.kit import Fleet
 from vnode.api import kinds
 from vnode.api.clock import SystemClock
 from vnode.cli import kubeconfigs
-from vnode.kube import account_tokens, endpoint
+from vnode.kube import endpoint
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.targets.profiles.config import InventoryConfig
@@ -25,9 +26,8 @@ async def keeping_sets(
 ) -> AsyncIterator[None]:
     """Have sets kept with the rights of the agent's role, and an inventory without profiles, in
     this namespace and more."""
-    granted = await account_tokens.request(client, "vnode", "vnode", {"expirationSeconds": 600})
     reach, _name = kubeconfigs.read(fleet.kubeconfig(SOURCE))
-    text = kubeconfigs.build(reach, granted.text, "vnode")
+    text = kubeconfigs.build(reach, await agent_token(client), "vnode")
     await inventory.uninstall(client)
     await inventory.installed(client)
     try:

@@ -65,6 +65,11 @@ def finalizers(obj: Object) -> list[str]:
     return metadata(obj).get("finalizers") or []
 
 
+def finalizers_without(obj: Object, *names: str) -> list[str]:
+    """Return the object's finalizers but for these, in their order."""
+    return [finalizer for finalizer in finalizers(obj) if finalizer not in names]
+
+
 def finalizers_patch(obj: Object, finalizers: list[str]) -> Object:
     """Build the merge patch that sets finalizers; it is a conflict once the object has changed."""
     versioned = {"uid": uid(obj), "resourceVersion": resource_version(obj)}

@@ -61,6 +61,6 @@ class RequestEnding:
             await self._local.discard(kinds.SECRETS, found)
 
     async def _let_go(self, obj: Object) -> None:
-        left = [each for each in objects.finalizers(obj) if each != keys.ISSUED_TOKEN]
+        left = objects.finalizers_without(obj, keys.ISSUED_TOKEN)
         body = objects.finalizers_patch(obj, left)
         await self._written.patch(self._local, kinds.AUTH_TOKEN_REQUESTS, obj, body)

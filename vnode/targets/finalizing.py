@@ -37,7 +37,7 @@ async def add_finalizer(client: Client, target: Object) -> None:
 async def remove_finalizer(client: Client, target: Object) -> None:
     """Let a Target go; its cluster is clean, or was given up."""
     try:
-        left = [name for name in objects.finalizers(target) if name != keys.CLEAN_UP]
+        left = objects.finalizers_without(target, keys.CLEAN_UP)
         await _write(client, target, left)
     except (Conflict, NotFound):
         log.debug("target %s has changed or is gone", objects.key(target))

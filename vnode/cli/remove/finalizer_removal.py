@@ -112,7 +112,7 @@ class FinalizerRemover:
 
 async def remove_finalizers(client: Client, chaperon: Object, *, unchanged: bool = False) -> None:
     """Remove our finalizer; if `unchanged`, raise Conflict if the chaperon was changed since."""
-    kept = [name for name in objects.finalizers(chaperon) if name != keys.DELEGATE_FINALIZER]
+    kept = objects.finalizers_without(chaperon, keys.DELEGATE_FINALIZER)
     if kept == objects.finalizers(chaperon):
         return
 

@@ -163,7 +163,7 @@ async def release(client: Client, targets: Sequence[TargetKey], report: RemovalR
 
 
 async def _free(client: Client, pod: Object, finalizers: set[str]) -> bool:
-    kept = [name for name in objects.finalizers(pod) if name not in finalizers]
+    kept = objects.finalizers_without(pod, *finalizers)
     body = objects.finalizers_patch(pod, kept)
     try:
         await client.patch(kinds.PODS, objects.name(pod), body, objects.namespace(pod))

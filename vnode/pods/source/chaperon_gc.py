@@ -108,7 +108,7 @@ class ChaperonGC:
 
         Kubernetes then deletes the delegate, which the source may not.
         """
-        kept = [f for f in objects.finalizers(chaperon) if f != keys.DELEGATE_FINALIZER]
+        kept = objects.finalizers_without(chaperon, keys.DELEGATE_FINALIZER)
         log.info("chaperon %s ends in %s, without vnode", objects.key(chaperon), link.target)
         self._released(key)
         with suppress(NotFound):

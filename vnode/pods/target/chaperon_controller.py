@@ -225,14 +225,13 @@ class ChaperonController:
             await self._report(chaperon, pod)
             return None
 
-        finalizers = objects.finalizers(chaperon)
-        if keys.DELEGATE_FINALIZER in finalizers:
+        if keys.DELEGATE_FINALIZER in objects.finalizers(chaperon):
             if (unseen := await fetch(self._client, chaperon)) is not None:
                 await self._delete(chaperon, unseen)
                 return _CATCH_UP
 
             chaperon = await self._report_last(chaperon)
-            kept = [entry for entry in finalizers if entry != keys.DELEGATE_FINALIZER]
+            kept = objects.finalizers_without(chaperon, keys.DELEGATE_FINALIZER)
             await self._patch(chaperon, {"metadata": _named(chaperon, finalizers=kept)})
 
         return None
