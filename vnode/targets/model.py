@@ -15,7 +15,7 @@ from vnode.api import keys, names, objects, patterns
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.runtime.links import NO_OPTIONS, TargetKey, TargetOptions
-from vnode.targets.profiles import remembering
+from vnode.targets.profiles import last_profile
 
 DEFAULT_KEY: Final = "config"  # of the Secret's data, as Admiralty has it
 
@@ -126,7 +126,7 @@ def parse(obj: Object) -> TargetSpec:
         raise ConfigError(f"remove annotation {keys.TOKENS}: this cluster's tokens are its own")
 
     profile = _profile(key, named) if named else None
-    last = remembering.recall(obj, profile.namespace, profile.name) if profile else None
+    last = last_profile.read(obj, profile.namespace, profile.name) if profile else None
     return TargetSpec(key, secret, excluded, options, profile, last)
 
 

@@ -15,7 +15,7 @@ from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.runtime.expectations import Expectations
 from vnode.targets import cluster_identity, finalizing
-from vnode.targets.profiles import remembering
+from vnode.targets.profiles import last_profile
 from vnode.targetsets import deciding, spec
 from vnode.targetsets.deciding import SetOutcome
 
@@ -64,13 +64,13 @@ class TargetWriter:
         key, version = objects.key(target), objects.resource_version(profile)
         known, text = self._texts.get(key, ("", ""))
         if known != version:
-            text = remembering.text_of(profile)
+            text = last_profile.text_of(profile)
             self._texts[key] = version, text
 
-        if text and objects.status(target).get(remembering.FIELD) != text:
+        if text and objects.status(target).get(last_profile.FIELD) != text:
             body = {
                 "metadata": {"uid": objects.uid(target)},
-                "status": {remembering.FIELD: text},
+                "status": {last_profile.FIELD: text},
             }
             await self._patch(target, body, subresource="status")
 

@@ -24,7 +24,7 @@ from vnode.runtime.links import TargetKey
 from vnode.runtime.supervisor import supervise
 from vnode.targets import model
 from vnode.targets.accesses import TargetAccess, TargetAccesses
-from vnode.targets.profiles import refusals, remembering
+from vnode.targets.profiles import last_profile, refusals
 from vnode.targets.profiles.config import AccessProvider, ExecConfig, InventoryConfig
 from vnode.targets.profiles.refusals import ProfileRefused, ProfileUnavailable
 
@@ -304,7 +304,7 @@ def of_a_set(inventory: Inventory) -> Object:
             "ownerReferences": [owner],
         },
         "spec": {"clusterProfile": {"namespace": "fleet", "name": "c2"}},
-        "status": {remembering.FIELD: remembering.text_of(profile)},
+        "status": {last_profile.FIELD: last_profile.text_of(profile)},
     }
 
 
@@ -323,7 +323,7 @@ async def test_a_target_of_a_set_outlives_its_profile_in_an_agent_that_starts_la
         assert kept.fingerprint == found.fingerprint
         by_hand = {**made, "metadata": {"name": "c2"}}
         elsewhere = {**made, "spec": {"clusterProfile": {**reference, "name": "other"}}}
-        broken = {**made, "status": {remembering.FIELD: "{"}}
+        broken = {**made, "status": {last_profile.FIELD: "{"}}
         for target in (by_hand, elsewhere, broken):
             with pytest.raises(ProfileRefused):
                 await inventory.accesses.read(model.parse(target))
@@ -370,8 +370,8 @@ async def test_a_connection_outlives_the_kind_without_a_change(inventory: Invent
 def test_what_is_remembered_of_a_profile_has_a_bound_and_no_moments() -> None:
     entry = {"name": "a", "value": "1", "lastObservedTime": "2026-01-01T00:00:00Z"}
     profile: Object = {"metadata": {"name": "c2"}, "status": {"properties": [entry]}}
-    assert "lastObservedTime" not in remembering.text_of(profile)
+    assert "lastObservedTime" not in last_profile.text_of(profile)
     profile["status"]["properties"] = [{"name": "a", "value": "x" * 200_000}]
-    assert "properties" not in remembering.text_of(profile)
+    assert "properties" not in last_profile.text_of(profile)
     profile["status"]["accessProviders"] = [{"name": "x" * 200_000}]
-    assert remembering.text_of(profile) == ""
+    assert last_profile.text_of(profile) == ""

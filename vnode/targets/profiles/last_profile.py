@@ -65,7 +65,7 @@ def is_of_set(target: Object) -> bool:
     return bool(name) and owner.get("kind") in _SETS and owner.get("name") == name
 
 
-def recall(target: Object, namespace: str, name: str) -> Object | None:
+def read(target: Object, namespace: str, name: str) -> Object | None:
     """Return the profile of that place as a Target remembers it; None if it does not."""
     text = objects.status(target).get(FIELD)
     if not isinstance(text, str) or not is_of_set(target):
