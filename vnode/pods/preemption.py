@@ -79,6 +79,12 @@ def read(chaperon: Object) -> Victims | None:
         return None
 
 
+def has_new_offer(old: Object | None, new: Object) -> bool:
+    """Tell whether a target says what it would preempt for a candidate, and did not before."""
+    offer = read(new)
+    return offer is not None and (old is None or offer != read(old))
+
+
 def mark(pod: Object, *, allowed: bool) -> str:
     """Return the mark of a new candidate, "" for a pod that preempts no others.
 

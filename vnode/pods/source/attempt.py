@@ -29,6 +29,7 @@ class Attempt:
     uid: str
     ranked: Sequence[str]
     started: float  # monotonic
+    feasible: frozenset[str] = frozenset()  # nodes that passed all Filter plugins: there is room
     excluded: frozenset[str] = frozenset()  # nodes that this pod must not be on, reserved or not
     asked: Mapping[str, float] = field(default_factory=dict)  # node -> when, by earlier phases
     kept: frozenset[str] = frozenset()  # nodes whose candidates stay, though others are rejected
@@ -42,6 +43,7 @@ class Attempt:
     refused: dict[str, Status] = field(default_factory=dict)  # node -> why plugins now reject it
     rejected: set[str] = field(default_factory=set)  # nodes whose rejection was counted
     notes: dict[str, str] = field(default_factory=dict)  # node -> note for the pod's user
+    offers: int = 0  # how often targets have said anew what they would preempt
     retryable: bool = False  # one of those failures may not happen again
     winner: str = ""  # the node to which the pod is being bound
 

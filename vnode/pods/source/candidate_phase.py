@@ -201,9 +201,9 @@ class CandidatePhase:
         others = {node: found for node, found in known.items() if node not in attempt.kept}
         surplus = candidates.surplus(attempt.ranked, others, asked, self._settings)
         self._deletion.delete(attempt, surplus, start)
-        lost = [node for node, candidate in known.items() if candidate.state is CandidateState.LOST]
+        stuck = [n for n, c in known.items() if c.state is CandidateState.LOST or c.has_room]
         # Not as expected, so that the pod is tried again when they are gone.
-        self._deletion.delete(attempt, lost, start, expected=False)
+        self._deletion.delete(attempt, stuck, start, expected=False)
         attempt.retryable |= any(n not in attempt.refused for n in self._known.withdrawn(attempt))
         for node in attempt.ranked:
             found = self._known.at(attempt, node)

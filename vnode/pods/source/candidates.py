@@ -12,6 +12,7 @@ import enum
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import msgspec
 
@@ -19,6 +20,11 @@ from vnode.api import keys, objects
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.pods import delegate, preemption
+
+_MADE_ROOM: Final = 12.0
+"""Seconds for which a candidate may have room and no place: kube-scheduler backs off for 10 s.
+After that it has lost its wake-up (kubernetes/kubernetes#141694), and tries again in five minutes.
+"""
 
 
 class CandidateSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -57,11 +63,15 @@ class CandidateState(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One candidate; `since` is when it was created, by the monotonic clock."""
+    """One candidate; `since` is when it was created, by the monotonic clock.
+
+    `has_room`: others were ended for it, and its target says that there is room now.
+    """
 
     state: CandidateState
     since: float
     message: str = ""
+    has_room: bool = False
 
 
 def read(chaperon: Object, since: float) -> Candidate:
@@ -181,9 +191,13 @@ def decide(
     if any(candidate.state is CandidateState.HELD for candidate in candidates.values()):
         return GiveUp()
 
-    preempting = [c.since for c in candidates.values() if c.state is CandidateState.PREEMPTING]
+    preempting = [
+        c.since + (min(_MADE_ROOM, settings.patience) if c.has_room else settings.patience)
+        for c in candidates.values()
+        if c.state is CandidateState.PREEMPTING
+    ]
     if preempting:  # victims in one target are enough
-        left = max(preempting) + settings.patience - now
+        left = max(preempting) - now
         return Wait(left) if left > 0 else GiveUp()
 
     waiting = {n: c for n, c in candidates.items() if c.state is CandidateState.WAITING}

@@ -6,6 +6,8 @@ that. `candidates.decide` decides by what is found here.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from vnode.api import objects
 from vnode.api.objects import Object
 from vnode.pods.source import candidates
@@ -52,7 +54,11 @@ class KnownCandidates:
             return Candidate(CandidateState.FAILED, since, attempt.refused[node].message)
 
         if existing is not None and not self.is_ending(existing, link):
-            return _with_health(candidates.read(existing, since), link)
+            found = candidates.read(existing, since)
+            if found.state is CandidateState.PREEMPTING and node in attempt.feasible:
+                found = replace(found, has_room=node not in attempt.created)
+
+            return _with_health(found, link)
 
         if node in attempt.failed:
             return Candidate(CandidateState.FAILED, since, attempt.failed[node])

@@ -17,7 +17,7 @@ from vnode.api.errors import VnodeError
 from vnode.api.identity import parent_key
 from vnode.api.objects import Object
 from vnode.kube.informer import Informer
-from vnode.pods import chaperons
+from vnode.pods import chaperons, preemption
 from vnode.pods.source import candidates, event_handlers
 from vnode.pods.source.attempt import Attempt, AttemptEnded, Outcome
 from vnode.pods.source.binding import Binder
@@ -170,8 +170,17 @@ class ProxyScheduler:
             self._queue.activate(uid)
         elif state is CandidateState.LOST:
             self._queue.requeue(uid)
+        elif preemption.has_new_offer(old, new):
+            self._on_offer(uid)
 
         self._wake(uid)
+
+    def _on_offer(self, uid: str) -> None:
+        """Try a pod again for which a target could preempt by now; an attempt looks by itself."""
+        if attempt := self._attempts.get(uid):
+            attempt.offers += 1
+        else:
+            self._queue.requeue(uid)
 
     def _on_candidate_gone(self, link: Link, gone: Object) -> None:
         uid = objects.labels(gone).get(keys.PARENT_UID, "")
@@ -220,6 +229,7 @@ class ProxyScheduler:
             (preempts, *(n for n in ranked if n != preempts)) if preempts else ranked,
             now,
             preempts=preempts,
+            feasible=frozenset(scored.name for scored in result.feasible),
             excluded=frozenset(node for node in result.excluded if self._answers(node)),
             asked=queued.asked,
             generation=self._cache.generation,
@@ -281,12 +291,13 @@ class ProxyScheduler:
         if reasons or not result.feasible:
             await self._reporter.report(queued.pod, result, reasons)
 
+        offers = attempt.offers
         more = bool(reasons) and self._rotation.record(queued, attempt, result, reasons)
         again = more and self._framework.nominates
         if not again and reasons:
             again = await self._preemption.choose(queued.pod, attempt)
 
-        if attempt.retryable or again:
+        if attempt.retryable or again or attempt.offers > offers:
             self._queue.retry(queued.uid)
             return
 

@@ -102,6 +102,48 @@ async def test_budgets_of_the_source_weigh_more_than_priorities(clock, denied):
     assert source.node_of("p") == (protected if denied else other).node
 
 
+async def test_an_offer_that_comes_later_is_taken_up_soon(clock):
+    """Victims of others were ending when the target first looked."""
+    target = Target("c1", clock, rejects)
+    source = Source(clock, target)
+    async with source.running():
+        source.add("p", cpu="1", spec=HIGH)
+        await source.until_said("p", "no room here")
+        await asyncio.sleep(10)
+        target.answer = ends(10)
+        target.answer(target, target.candidate("p"))
+        await asyncio.sleep(10 + GRACE)
+        assert source.bound
+
+    assert marks(target) == [preemption.ASKS, preemption.ALLOWED]
+
+
+async def test_a_candidate_whose_scheduler_has_lost_its_wake_up_is_made_anew(clock):
+    """Victims that another pod has ended make no event for it (kubernetes/kubernetes#141694)."""
+
+    def forgets(target, candidate):
+        asks = objects.annotations(candidate).get(keys.PREEMPTION) == preemption.ASKS
+        if asks or marks(target).count(preemption.ALLOWED) > 1:
+            (ends(10) if asks else reserves)(target, candidate)
+            return
+
+        nominates(target, candidate)
+        loop = asyncio.get_running_loop()
+        loop.call_later(grace, lambda: target.set_room(cpu="1"))
+
+    grace = 100.0
+    target = Target("c1", clock, forgets)
+    source = Source(clock, target)
+    async with source.running():
+        source.add("p", cpu="1", spec=HIGH)
+        await asyncio.sleep(grace)
+        assert marks(target) == [preemption.ASKS, preemption.ALLOWED]  # victims end slowly
+        await source.until_bound("p")
+        assert source.bound["p"] < grace + 60
+
+    assert marks(target) == [preemption.ASKS, preemption.ALLOWED, preemption.ALLOWED]
+
+
 async def test_a_permission_is_taken_back_before_another_one_is_given(clock):
     liar = Target("c1", clock, promises_and_breaks_its_word)
     other = Target("c2", clock, ends(100))
