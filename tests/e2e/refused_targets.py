@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tests import kit
 from tests.e2e import own_targets as own
-from vnode.api import kinds, objects
+from vnode.api import kinds, names, objects
+from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.runtime.leader import AGENT_LEASE
 
@@ -12,7 +13,7 @@ from vnode.runtime.leader import AGENT_LEASE
 async def assert_says(source: Client, home: str, reason: str, *words: str) -> None:
     """Assert that the Target `bad` is not ready for that reason, and its message has the words.
 
-    A warning Event on the Target has the same reason and message.
+    A warning Event on the Target has the same reason and message, and no pod is sent to its node.
     """
     target = await kit.until_one(source, kinds.TARGETS, "bad", home, own.is_because(reason))
     condition = own.ready(target)
@@ -31,6 +32,13 @@ async def assert_says(source: Client, home: str, reason: str, *words: str) -> No
         ),
         namespace=home,
     )
+    node = names.virtual_node(home, "bad")
+    await kit.until(source, kinds.NODES, lambda all_: not is_ready(all_.get(node)))
+
+
+def is_ready(node: Object | None) -> bool:
+    """Tell whether there is a node, and pods may be sent to it."""
+    return (objects.condition(node or {}, "Ready") or {}).get("status") == "True"
 
 
 def kubeconfig_of(cluster: str) -> bytes:

@@ -16,6 +16,8 @@ from collections import Counter
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
+from vnode.api.clock import TICK
+
 K = TypeVar("K", bound=Hashable)
 
 
@@ -60,8 +62,11 @@ class WorkQueue(Generic[K]):
             self._wait(key)
 
     def add_after(self, key: K, seconds: float) -> None:
-        """Add the key after that many seconds, unless it is added before or waits already."""
-        loop = asyncio.get_running_loop()
+        """Add the key after that many seconds, unless it is added before or waits already.
+
+        A remainder that the clock cannot tell from nothing would come back again and again.
+        """
+        loop, seconds = asyncio.get_running_loop(), max(TICK, seconds)
         timer = self._timers.get(key)
         waits = key in self._lane_of and key not in self._working
         if waits or (timer and timer.when() <= loop.time() + seconds):

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from vnode.api.clock import TICK
 from vnode.runtime.queue import WorkQueue
 
 some_key = st.sampled_from("abcde")
@@ -75,6 +76,19 @@ async def test_a_cancelled_worker_takes_no_key_with_it():
         await waiter
 
     assert await queue.get() == "a"
+
+
+@pytest.mark.looptime
+async def test_a_delay_that_is_almost_nothing_still_lets_time_pass():
+    """Else what returns a remainder of its last delay is worked on for ever, at one moment."""
+    queue = WorkQueue()
+    loop = asyncio.get_running_loop()
+    begin = loop.time()
+    for _ in range(10):
+        queue.add_after("a", 1e-12)
+        queue.done(await queue.get())
+
+    assert loop.time() >= begin + 10 * TICK
 
 
 @pytest.mark.looptime
