@@ -241,7 +241,7 @@ class APIServer:
         try:
             async with asyncio.timeout(TIMEOUT):
                 if page := self.pages.get(path):
-                    return _said(page)
+                    return _answered(page)
 
                 request = parse(user, method, path, query, body, headers)
                 fault = await self._arrive(request)
@@ -334,7 +334,7 @@ class APIServer:
                 watch.push(change)
 
 
-def _said(page: str | VnodeError) -> bytes:
+def _answered(page: str | VnodeError) -> bytes:
     if isinstance(page, VnodeError):
         raise page
 

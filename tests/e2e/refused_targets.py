@@ -5,7 +5,6 @@ from __future__ import annotations
 from tests import kit
 from tests.e2e import own_targets as own
 from vnode.api import kinds, names, objects
-from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.runtime.leader import AGENT_LEASE
 
@@ -33,12 +32,7 @@ async def assert_says(source: Client, home: str, reason: str, *words: str) -> No
         namespace=home,
     )
     node = names.virtual_node(home, "bad")
-    await kit.until(source, kinds.NODES, lambda all_: not is_ready(all_.get(node)))
-
-
-def is_ready(node: Object | None) -> bool:
-    """Tell whether there is a node, and pods may be sent to it."""
-    return (objects.condition(node or {}, "Ready") or {}).get("status") == "True"
+    await kit.until(source, kinds.NODES, lambda all_: not kit.is_ready(all_.get(node, {})))
 
 
 def kubeconfig_of(cluster: str) -> bytes:

@@ -24,14 +24,10 @@ def set_condition(fleet: Fleet, cluster: str, name: str, **condition: str) -> No
     fleet.kubectl(cluster, "patch", "pod", name, "--subresource=status", "--patch", patch)
 
 
-def has_condition(pod: Object, type_: str, status: str) -> bool:
-    return (objects.condition(pod, type_) or {}).get("status") == status
-
-
 async def until_condition(client: Client, name: str, type_: str, status: str) -> Object:
     """Return the pod, once its condition has that status."""
     return await kit.until_one(
-        client, kinds.PODS, name, "default", lambda pod: has_condition(pod, type_, status)
+        client, kinds.PODS, name, "default", lambda pod: kit.has_condition(pod, type_, status)
     )
 
 
@@ -71,7 +67,7 @@ async def test_an_eviction_stays_on_the_proxy_until_it_is_gone(
 
     only = f"metadata.name={objects.name(proxy)}"
     await kit.until(source, kinds.PODS, gone, namespace="default", field_selector=only)
-    assert all(has_condition(pod, EVICTED, "True") for pod in seen)
+    assert all(kit.has_condition(pod, EVICTED, "True") for pod in seen)
 
 
 async def test_a_job_that_ignores_disruptions_survives_an_eviction(source: Client) -> None:
@@ -112,7 +108,7 @@ async def test_a_condition_of_the_targets_comes_and_goes_and_the_sources_own_sta
     set_condition(fleet, "c1", "checked", type="example.com/own", status="True")
     set_condition(fleet, "c2", name, type=CHECKED, status="True")
     after = await until_condition(source, "checked", CHECKED, "True")
-    assert has_condition(after, "example.com/own", "True")
+    assert kit.has_condition(after, "example.com/own", "True")
 
     gone = {"status": {"conditions": [{"$patch": "delete", "type": CHECKED}]}}
     fleet.kubectl("c2", "patch", "pod", name, "--subresource=status", "--patch", json.dumps(gone))
@@ -123,7 +119,7 @@ async def test_a_condition_of_the_targets_comes_and_goes_and_the_sources_own_sta
         "default",
         lambda pod: objects.condition(pod, CHECKED) is None,
     )
-    assert has_condition(after, "example.com/own", "True")
+    assert kit.has_condition(after, "example.com/own", "True")
     assert keys.FED_BACK_CONDITIONS not in objects.annotations(after)
 
 
@@ -143,11 +139,11 @@ async def test_a_readiness_gate_is_the_sources_to_open(
 
     set_condition(fleet, "c1", "gated", type=GATE, status="True")
     await until_condition(c2, name, GATE, "True")
-    assert has_condition(await until_condition(source, "gated", "Ready", "True"), GATE, "True")
+    assert kit.has_condition(await until_condition(source, "gated", "Ready", "True"), GATE, "True")
 
     set_condition(fleet, "c2", name, type=GATE, status="False")
     set_condition(fleet, "c2", name, type=CHECKED, status="True")
-    assert has_condition(await until_condition(source, "gated", CHECKED, "True"), GATE, "True")
+    assert kit.has_condition(await until_condition(source, "gated", CHECKED, "True"), GATE, "True")
 
 
 async def test_generations_that_are_observed_are_the_proxys(

@@ -30,11 +30,11 @@ async def policy(
     spec = {"selector": {"matchLabels": {"app": app}}, "rules": rules, "priority": priority}
     await source.create(kind, {"metadata": {"name": name}, "spec": spec}, namespace)
     await kit.until_one(
-        source, kind, name, namespace or "", lambda p: has_condition(p, "Accepted", "True")
+        source, kind, name, namespace or "", lambda p: has_condition_with(p, "Accepted", "True")
     )
 
 
-def has_condition(policy: Object, type_: str, status: str, text: str = "") -> bool:
+def has_condition_with(policy: Object, type_: str, status: str, text: str = "") -> bool:
     found = objects.condition(policy, type_) or {}
     return found.get("status") == status and text in found.get("message", "")
 
@@ -118,7 +118,7 @@ async def test_a_patch_that_fails_keeps_the_pod_from_its_target_until_it_is_mend
         kinds.OVERRIDE_POLICIES,
         "bad",
         "default",
-        lambda p: has_condition(p, "Applicable", "False", f"pod/default/{name} is not sent"),
+        lambda p: has_condition_with(p, "Applicable", "False", f"pod/default/{name} is not sent"),
     )
     assert await c2.list(kinds.POD_CHAPERONS, "default") == []
 
@@ -130,7 +130,7 @@ async def test_a_patch_that_fails_keeps_the_pod_from_its_target_until_it_is_mend
         kinds.OVERRIDE_POLICIES,
         "bad",
         "default",
-        lambda p: has_condition(p, "Applicable", "True"),
+        lambda p: has_condition_with(p, "Applicable", "True"),
     )
 
 
@@ -152,7 +152,7 @@ async def test_a_policy_that_cannot_be_used_says_so_and_its_pods_wait(
         kinds.OVERRIDE_POLICIES,
         "unusable",
         "default",
-        lambda p: has_condition(p, "Accepted", "False", "registry is no host"),
+        lambda p: has_condition_with(p, "Accepted", "False", "registry is no host"),
     )
     await source.create(kinds.PODS, pod, "default")
     about = f"involvedObject.name={name},reason=FailedScheduling"
