@@ -67,11 +67,20 @@ GOGC ?= 400
 .PHONY: test
 test: environment programs
 	@export VNODE_FAILURES=$$(mktemp -d) GOGC=$(GOGC); \
-	$(SIDE_BY_SIDE) coverage types contracts lint collection && $(SIDE_BY_SIDE) $(SUITES); result=$$?; \
+	$(SIDE_BY_SIDE) $(FIRST:%=watched-%) && $(SIDE_BY_SIDE) $(SUITES:%=watched-%); result=$$?; \
 	cat $$VNODE_FAILURES/* 2> /dev/null; rm -r $$VNODE_FAILURES; exit $$result
 
-# What failed is shown again at the end: the suites' own outputs are long.
-SIDE_BY_SIDE = $(MAKE) --no-print-directory --keep-going --jobs=$(JOBS) --output-sync=target
+FIRST = coverage types contracts lint collection
+SIDE_BY_SIDE = $(MAKE) --no-print-directory --keep-going --jobs=$(JOBS) \
+  --output-sync=$(if $(filter 1,$(JOBS)),none,recurse)
+
+# What failed is shown again at the end, the last lines of each suite behind the failures of tests:
+# the suites' own outputs are long, and not every suite is one of pytest.
+watched-%:
+	@log=$$VNODE_FAILURES/.$*; \
+	{ $(MAKE) --no-print-directory $* 2>&1 || touch $$log.failed; } | tee $$log; \
+	[ ! -e $$log.failed ] || { \
+	  { echo "=== make $*, its last lines"; tail -n 15 $$log; } > $$VNODE_FAILURES/~$*; exit 1; }
 
 .PHONY: programs
 programs: binaries

@@ -78,11 +78,11 @@ async def _fuzz(settings: Settings, folder: Path) -> int:
     await run.run()
     print(*run.lines, sep="\n")
     found = distinct(run.found)
-    for finding in found[:_MOST_SHOWN]:
-        print(f"WRONG {finding}", flush=True)
-
     for shown in run.shown[:_MOST_SHOWN]:
         print(f"input {shown}")
+
+    for finding in found[:_MOST_SHOWN]:
+        print(f"WRONG {finding}", flush=True)
 
     if not found:
         return 0
