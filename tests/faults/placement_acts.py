@@ -99,6 +99,11 @@ def _spec(dice: random.Random, name: str) -> Object:
     return spec
 
 
+def drained(spec: Object) -> frozenset[str]:
+    """Return the targets that a policy drains, if only in part."""
+    return frozenset(drain["cluster"] for drain in spec.get("drain", ()))
+
+
 def group_of(policy: Object, pods: Objects, nodes: Objects) -> Group | None:
     """Return the workload of a policy; None if it has no pods."""
     name = objects.name(policy)

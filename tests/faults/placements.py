@@ -64,6 +64,10 @@ class Placements:
         """Return the workloads whose pods vnode may move in this step."""
         return frozenset((*self._specs, *(act.name for act in acts)))
 
+    def drained(self) -> dict[str, frozenset[str]]:
+        """Return the targets that each policy drains, if only in part, by the workload's name."""
+        return {name: placement_acts.drained(spec) for name, spec in self._specs.items()}
+
     async def act(self, act: PolicyAct) -> None:
         """Do it, however often that takes."""
         await asyncio.sleep(act.at)

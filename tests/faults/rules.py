@@ -162,7 +162,11 @@ def what_is_wanted_runs(snapshot: Snapshot) -> Iterator[str]:
 
 def _can_run(snapshot: Snapshot, workload: Workload) -> bool:
     there = {objects.name(target) for target in snapshot.targets.values()}
-    return not workload.hopeless and (not workload.on or workload.on in there)
+    if workload.hopeless or (workload.on and workload.on not in there):
+        return False
+
+    drained = snapshot.drained.get(workload.name)
+    return not drained or not there <= drained
 
 
 def rejected_pods_say_why(snapshot: Snapshot) -> Iterator[str]:

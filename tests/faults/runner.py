@@ -124,6 +124,7 @@ class Runner:
             hostile.cancel()
             await self._harness.heal()
             self._wish = wish
+            self._watcher.drained = self.placements.drained()
             await self.actor.leaver.install_again()
             await self.actor.targets.put_back()
             await self.replacer.put_back()

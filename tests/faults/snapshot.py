@@ -34,7 +34,8 @@ class Snapshot:
     `chaperons`, `delegates` and `followed` (ConfigMaps, Secrets, Services) are by cluster, without
     those of which nothing is asked just now; `originals` are what may follow, in the source;
     `excused` are the UIDs of proxies that something other than vnode has ended; `survivors` those
-    that nobody had a reason to end.
+    that nobody had a reason to end; `drained` are the targets that the policies of workloads, by
+    name, drain.
     """
 
     wish: Wish = field(default_factory=Wish)
@@ -48,6 +49,7 @@ class Snapshot:
     originals: Mapping[Ref, Object] = field(default_factory=dict)
     survivors: Mapping[str, str] = field(default_factory=dict)  # UID -> key
     excused: Mapping[str, str] = field(default_factory=dict)  # UID -> key
+    drained: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def of(self, workload: Workload) -> list[Object]:
         """Return the pods of a workload, in the order of their names."""

@@ -60,6 +60,7 @@ class Watcher:
     removed: set[str] = field(default_factory=set)  # virtual nodes whose pods may end
     forced: frozenset[str] = frozenset()  # targets whose pods may be replaced before they end
     unasked: frozenset[str] = frozenset()  # targets of which no rule holds just now
+    drained: Mapping[str, frozenset[str]] = field(default_factory=dict)  # by policies
     _informers: dict[str, Informer] = field(default_factory=dict)
     _suspicions: asyncio.Queue[Suspicion] = field(default_factory=asyncio.Queue)
 
@@ -193,6 +194,7 @@ class Watcher:
             originals=_by_ref(found, ""),
             survivors=survivors or {},
             excused=dict(self.history.excused),
+            drained=self.drained,
         )
 
     async def change(self, seconds: float) -> None:

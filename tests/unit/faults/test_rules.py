@@ -215,6 +215,12 @@ def test_what_may_be_in_one_target_only_waits_while_that_is_none(well: Snapshot)
     assert rules.violations(replace(well, wish=well.wish.with_(elsewhere))) == []
 
 
+def test_what_no_target_may_have_by_its_policy_waits(well: Snapshot) -> None:
+    changed = with_more_wanted(well)
+    assert rules.violations(replace(changed, drained={"web": frozenset({"c3"})}))
+    assert not rules.violations(replace(changed, drained={"web": frozenset({"c2"})}))
+
+
 def with_less_wanted(well: Snapshot) -> Snapshot:
     return replace(well, wish=well.wish.without("web"))
 
