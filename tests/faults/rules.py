@@ -87,9 +87,13 @@ def allowed_chaperons_have_delegates(snapshot: Snapshot) -> Iterator[str]:
 
 
 def nothing_stays_half_deleted(snapshot: Snapshot) -> Iterator[str]:
-    """Check that what was asked to end has ended: no finalizer waits for what will not come."""
+    """Check that what was asked to end has ended: no finalizer waits for what will not come.
+
+    A pod that is moved waits for the one that replaces it, which may be able to run nowhere.
+    """
     for key, pod in snapshot.proxies.items():
-        if objects.is_terminating(pod):
+        is_stuck = _is_drained_everywhere(snapshot, objects.labels(pod).get(APP, ""))
+        if objects.is_terminating(pod) and not is_stuck:
             yield f"pod {key} does not end: {objects.finalizers(pod)}"
 
     for what, clusters in (("chaperon", snapshot.chaperons), ("delegate", snapshot.delegates)):
@@ -165,8 +169,13 @@ def _can_run(snapshot: Snapshot, workload: Workload) -> bool:
     if workload.hopeless or (workload.on and workload.on not in there):
         return False
 
-    drained = snapshot.drained.get(workload.name)
-    return not drained or not there <= drained
+    return not _is_drained_everywhere(snapshot, workload.name)
+
+
+def _is_drained_everywhere(snapshot: Snapshot, workload: str) -> bool:
+    """Tell whether a workload's policy drains all targets that there are."""
+    there = {objects.name(target) for target in snapshot.targets.values()}
+    return bool(there) and there <= snapshot.drained.get(workload, frozenset())
 
 
 def rejected_pods_say_why(snapshot: Snapshot) -> Iterator[str]:

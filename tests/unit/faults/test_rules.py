@@ -220,6 +220,10 @@ def test_what_no_target_may_have_by_its_policy_waits(well: Snapshot) -> None:
     assert rules.violations(replace(changed, drained={"web": frozenset({"c3"})}))
     assert not rules.violations(replace(changed, drained={"web": frozenset({"c2"})}))
 
+    moved = with_an_end_that_does_not_come(changed)
+    assert rules.violations(replace(moved, drained={"web": frozenset({"c3"})}))
+    assert not rules.violations(replace(moved, drained={"web": frozenset({"c2"})}))
+
 
 def with_less_wanted(well: Snapshot) -> Snapshot:
     return replace(well, wish=well.wish.without("web"))
