@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
+from vnode.api import documents
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,7 +47,7 @@ def updated(page: str) -> str:
 
 
 def _kinds() -> Iterator[str]:
-    found = [yaml.safe_load(file.read_text()) for file in _CRDS.iterdir()]
+    found = [crd for file in _CRDS.iterdir() for crd in documents.load_all(file.read_text())]
     for crd in sorted(found, key=lambda crd: _ORDER.index(crd["spec"]["names"]["kind"])):
         yield from _kind(crd["spec"])
 

@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from tests import kit
+from vnode.api import documents
 from vnode.api.objects import Object, Objects
 
 CHART = kit.ROOT / "charts" / "vnode"
@@ -43,7 +44,7 @@ def template(
     """Return the objects of the chart, without those of hooks."""
     words = ("template", "vnode", CHART, "--namespace", namespace, "--kube-version", version)
     printed = helm(*words, "--no-hooks", values=values)
-    return [obj for obj in yaml.safe_load_all(printed) if obj]
+    return documents.load_all(printed)
 
 
 def one(objs: Objects, kind: str, name: str = "") -> Any:

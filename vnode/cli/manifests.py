@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import yaml
 
-from vnode.api import kinds
+from vnode.api import documents, kinds
 from vnode.api.errors import ConfigError
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
@@ -121,4 +121,4 @@ def _root() -> Traversable:
 
 
 def _load(file: Traversable) -> list[dict[str, Any]]:
-    return [obj for obj in yaml.safe_load_all(file.read_text("utf-8")) if obj]
+    return documents.load_all(file.read_text("utf-8"))
