@@ -117,7 +117,7 @@ unit:
 # The unit tests, measured, which makes them half as fast: so only `make test` does it.
 .PHONY: coverage
 coverage:
-	$(RUN) -m pytest tests/unit $(SPREAD) --cov --cov-report=
+	$(RUN) -m pytest tests/unit $(SPREAD) --cov --cov-report= --hypothesis-profile traced
 
 # Pods in three simulated clusters that fail, in as many interleavings as there is time for.
 .PHONY: simulation

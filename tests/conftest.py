@@ -22,8 +22,10 @@ asyncio.set_event_loop(None)
 settings.register_profile(
     "vnode", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
-# For `make unit`, which people wait for; `make coverage` takes all examples.
+# `make unit` is waited for. In `make coverage` each example takes twice as long, but it runs for
+# every change, each time with other examples. `pytest` alone takes a hundred.
 settings.register_profile("quick", settings.get_profile("vnode"), max_examples=15)
+settings.register_profile("traced", settings.get_profile("vnode"), max_examples=30)
 settings.load_profile("vnode")
 
 
