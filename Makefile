@@ -38,15 +38,17 @@ help:
 demo:
 	@$(RUN) hack/demo
 
-# Suites that start clusters mostly wait for them, so that three at a time keep two cores busy. Long
+# Suites that start clusters mostly wait for them, so that four at a time keep two cores busy. Long
 # ones come first. What they need is fetched before, because apt lets one in at a time.
-SUITES = e2e faults random-faults integration chart random-inputs demo
+LONG = e2e faults integration
+SHORT = random-faults chart random-inputs demo
+SUITES = $(LONG) $(SHORT)
 OF_INVENTORIES = secretreader kubeconfig-secretreader msa cp-creds placement
 PROGRAMS = helm promtool $(OF_INVENTORIES)
-JOBS ?= 3
+JOBS ?= 4
 
 ifeq ($(shell id -u),0)
-SUITES := realnode $(SUITES) conformance-brief docs-test e2e-metrics dashboard-test
+SUITES := $(LONG) realnode docs-test e2e-metrics conformance-brief dashboard-test $(SHORT)
 PROGRAMS += metrics-server agnhost nonewprivs ginkgo e2e.test
 programs: realnode-programs browser
 else
