@@ -38,14 +38,14 @@ help:
 demo:
 	@$(RUN) hack/demo
 
-# Suites that start clusters mostly wait for them, so that four at a time keep two cores busy. Long
+# Suites that start clusters mostly wait for them, so that three at a time keep two cores busy. Long
 # ones come first. What they need is fetched before, because apt lets one in at a time.
 LONG = e2e faults integration
 SHORT = random-faults chart random-inputs demo
 SUITES = $(LONG) $(SHORT)
 OF_INVENTORIES = secretreader kubeconfig-secretreader msa cp-creds placement
 PROGRAMS = helm promtool $(OF_INVENTORIES)
-JOBS ?= 4
+JOBS ?= 3
 
 ifeq ($(shell id -u),0)
 SUITES := $(LONG) realnode docs-test e2e-metrics conformance-brief dashboard-test $(SHORT)
