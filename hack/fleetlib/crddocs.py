@@ -9,14 +9,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vnode.api import documents
+from vnode.cli import manifests
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "reference.md"
-_CRDS = ROOT / "vnode" / "manifests" / "crds"
 _BEGIN, _END = "<!-- kinds: hack/reference -->\n", "<!-- end of kinds -->\n"
 _ORDER = (
     "Target",
@@ -47,8 +46,7 @@ def updated(page: str) -> str:
 
 
 def _kinds() -> Iterator[str]:
-    found = [crd for file in _CRDS.iterdir() for crd in documents.load_all(file.read_text())]
-    for crd in sorted(found, key=lambda crd: _ORDER.index(crd["spec"]["names"]["kind"])):
+    for crd in sorted(manifests.crds(), key=lambda crd: _ORDER.index(crd["spec"]["names"]["kind"])):
         yield from _kind(crd["spec"])
 
 

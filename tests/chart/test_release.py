@@ -16,7 +16,7 @@ from tests.chart.kubelet import Kubelet, kubelet
 from tests.chart.releases import AGENT, NAMESPACE, SCHEDULER
 from tests.fleets import SOURCE, TARGET
 from tests.kit import Fleet
-from vnode.api import kinds, objects
+from vnode.api import documents, kinds, objects
 from vnode.api.objects import Object
 
 OLD_TEXT = "As it was in an older release."
@@ -100,7 +100,7 @@ async def install(c1: Kubelet, c2: Kubelet, folder: Path) -> None:
 async def helm_test(c1: Kubelet) -> None:
     """Run the pod of `helm test` as a process, because no node here can run it."""
     printed = releases.run(c1, "get", "hooks", "vnode")
-    [pod] = [obj for obj in yaml.safe_load_all(printed) if obj]
+    [pod] = documents.load_all(printed)
     assert pod["metadata"]["annotations"]["helm.sh/hook"] == "test"
     assert await c1.run_once("test", pod["spec"]) == f"{c1.address} 200\n"
 

@@ -92,8 +92,8 @@ def nothing_stays_half_deleted(snapshot: Snapshot) -> Iterator[str]:
     A pod that is moved waits for the one that replaces it, which may be able to run nowhere.
     """
     for key, pod in snapshot.proxies.items():
-        is_stuck = _is_drained_everywhere(snapshot, objects.labels(pod).get(APP, ""))
-        if objects.is_terminating(pod) and not is_stuck:
+        workload = objects.labels(pod).get(APP, "")
+        if objects.is_terminating(pod) and not _is_drained_everywhere(snapshot, workload):
             yield f"pod {key} does not end: {objects.finalizers(pod)}"
 
     for what, clusters in (("chaperon", snapshot.chaperons), ("delegate", snapshot.delegates)):
@@ -119,8 +119,7 @@ def finalizers_are_those_of_targets(snapshot: Snapshot) -> Iterator[str]:
 
 def nothing_is_left_where_a_target_was(snapshot: Snapshot) -> Iterator[str]:
     """Check that a cluster that no Target leads to any more has nothing of its source."""
-    there = {objects.name(target) for target in snapshot.targets.values()}
-    for cluster in set(snapshot.delegates) - there:
+    for cluster in set(snapshot.delegates) - snapshot.target_names:
         found = [*snapshot.chaperons.get(cluster, ()), *snapshot.delegates.get(cluster, ())]
         found += map(str, snapshot.followed.get(cluster, ()))
         for what in found:
@@ -165,8 +164,7 @@ def what_is_wanted_runs(snapshot: Snapshot) -> Iterator[str]:
 
 
 def _can_run(snapshot: Snapshot, workload: Workload) -> bool:
-    there = {objects.name(target) for target in snapshot.targets.values()}
-    if workload.hopeless or (workload.on and workload.on not in there):
+    if workload.hopeless or (workload.on and workload.on not in snapshot.target_names):
         return False
 
     return not _is_drained_everywhere(snapshot, workload.name)
@@ -174,7 +172,7 @@ def _can_run(snapshot: Snapshot, workload: Workload) -> bool:
 
 def _is_drained_everywhere(snapshot: Snapshot, workload: str) -> bool:
     """Tell whether a workload's policy drains all targets that there are."""
-    there = {objects.name(target) for target in snapshot.targets.values()}
+    there = snapshot.target_names
     return bool(there) and there <= snapshot.drained.get(workload, frozenset())
 
 

@@ -51,6 +51,11 @@ class Snapshot:
     excused: Mapping[str, str] = field(default_factory=dict)  # UID -> key
     drained: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
+    @property
+    def target_names(self) -> frozenset[str]:
+        """The names of the Targets that there are."""
+        return frozenset(map(objects.name, self.targets.values()))
+
     def of(self, workload: Workload) -> list[Object]:
         """Return the pods of a workload, in the order of their names."""
         found = [p for p in self.proxies.values() if objects.labels(p).get(APP) == workload.name]

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+
+from vnode.api import documents
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "security.md").read_text()
@@ -33,14 +34,14 @@ def test_each_threat_has_a_test_or_is_accepted() -> None:
 @pytest.mark.parametrize("file", RBAC, ids=lambda file: file.name)
 def test_the_page_names_each_file_of_rights_and_its_accounts(file: Path) -> None:
     assert f"`{file.name}`" in PAGE
-    for obj in yaml.safe_load_all(file.read_text()):
+    for obj in documents.load_all(file.read_text()):
         if obj["kind"] == "ServiceAccount":
             assert f"`{obj['metadata']['name']}`" in PAGE
 
 
 def _objects() -> Iterator[Any]:
     for file in RBAC:
-        yield from yaml.safe_load_all(file.read_text())
+        yield from documents.load_all(file.read_text())
 
 
 def _table(head: str) -> list[list[str]]:

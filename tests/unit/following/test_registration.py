@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from vnode.api import kinds
+from vnode.api import documents, kinds
 from vnode.api.kinds import Kind
 from vnode.following.config import FollowingConfig
 from vnode.following.family import Family
@@ -41,7 +40,7 @@ def verbs(file: str, role: str, kind: Kind) -> set[str]:
     """Return the verbs that a role of a manifest allows for all objects of a kind."""
     return {
         verb
-        for obj in yaml.safe_load_all((RBAC / file).read_text())
+        for obj in documents.load_all((RBAC / file).read_text())
         if obj["kind"] == "ClusterRole" and obj["metadata"]["name"] == role
         for rule in obj["rules"]
         if _covers(rule, kind)
