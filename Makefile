@@ -40,15 +40,13 @@ demo:
 
 # Suites that start clusters mostly wait for them, so that three at a time keep two cores busy. Long
 # ones come first. What they need is fetched before, because apt lets one in at a time.
-LONG = e2e faults integration
-SHORT = random-faults chart random-inputs demo
-SUITES = $(LONG) $(SHORT)
+SUITES = e2e faults random-faults integration chart random-inputs demo
 OF_INVENTORIES = secretreader kubeconfig-secretreader msa cp-creds placement
 PROGRAMS = helm promtool $(OF_INVENTORIES)
 JOBS ?= 3
 
 ifeq ($(shell id -u),0)
-SUITES := $(LONG) realnode docs-test e2e-metrics conformance-brief dashboard-test $(SHORT)
+SUITES := realnode $(SUITES) conformance-brief docs-test e2e-metrics dashboard-test
 PROGRAMS += metrics-server agnhost nonewprivs ginkgo e2e.test
 programs: realnode-programs browser
 else
