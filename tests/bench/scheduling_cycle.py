@@ -63,7 +63,7 @@ def pod(number: int, **spec: Any) -> dict[str, Any]:
     }
 
 
-def world(nodes: int) -> Cache:
+def env(nodes: int) -> Cache:
     cache = Cache()
     for number in range(nodes):
         name = f"admiralty-c{number}"
@@ -103,7 +103,7 @@ def measure(nodes: int, policies: Policies = NO_POLICIES, **spec: Any) -> float:
         defaults.WEIGHTS,
         Handle(namespace_refusal=any_namespace, policies=policies, clock=SystemClock()),
     )
-    cache = world(nodes)
+    cache = env(nodes)
     taken = []
     for number in range(PLACED, PLACED + CYCLES):
         pending = {**pod(number, **spec), "status": {"phase": "Pending"}}

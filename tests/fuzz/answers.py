@@ -7,24 +7,24 @@ import random
 from typing import Final
 
 from tests.fuzz import hostile
+from tests.fuzz.environment import FuzzEnvironment
 from tests.fuzz.hostile import Spoiler
-from tests.fuzz.world import World
 
 
-def _begin(world: World) -> Spoiler:
-    spoiler = Spoiler(world, hostile.ANSWERS, random.Random(0))
-    world.http_servers["hostile"].spoil_answer = spoiler.answer
+def _begin(env: FuzzEnvironment) -> Spoiler:
+    spoiler = Spoiler(env, hostile.ANSWERS, random.Random(0))
+    env.http_servers["hostile"].spoil_answer = spoiler.answer
     return spoiler
 
 
-async def _feed(world: World, dice: random.Random, name: str) -> object:
+async def _feed(env: FuzzEnvironment, dice: random.Random, name: str) -> object:
     namespace = dice.choice(hostile.ANSWERS)
-    hostile.connect_anew(world, namespace, dice.getrandbits(32))
+    hostile.connect_anew(env, namespace, dice.getrandbits(32))
     if dice.random() < 0.3:
-        await hostile.send_pod(world, namespace, name)
+        await hostile.send_pod(env, namespace, name)
 
     await asyncio.sleep(0.1)
-    hostile.pretend(world, namespace, dice)
+    hostile.pretend(env, namespace, dice)
     await asyncio.sleep(0.1)
     return namespace
 

@@ -11,10 +11,10 @@ from typing import Final
 import aiohttp
 
 from tests.fuzz.agents import Finding
+from tests.fuzz.environment import CANARY, OTHER, FuzzEnvironment
 from tests.fuzz.inputs import InputKind
 from tests.fuzz.mutating import Mutator
 from tests.fuzz.players import NODE
-from tests.fuzz.world import CANARY, OTHER, World
 from vnode.api import keys, kinds, objects
 
 _ARGUMENTS: Final = {
@@ -34,18 +34,18 @@ _LARGE: Final = 60 * 1024  # bytes
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=30)
 
 
-async def _feed(world: World, dice: random.Random, name: str) -> object:
+async def _feed(env: FuzzEnvironment, dice: random.Random, name: str) -> object:
     mutator = Mutator(dice)
     if dice.random() < 0.6:
-        made = "POST", world.players.extender, mutator.payload(_ARGUMENTS)
-        session = world.players.session
+        made = "POST", env.players.extender, mutator.payload(_ARGUMENTS)
+        session = env.players.session
     else:
-        address = world.agents["source"].address
-        kubelet = f"https://{address}:{_kubelet_port(world)}"
+        address = env.agents["source"].address
+        kubelet = f"https://{address}:{_kubelet_port(env)}"
         port = dice.choice((f"http://{address}:8080", kubelet))
         path = dice.choice(_PATHS)
         made = dice.choice(_METHODS), port + path, mutator.text().encode(errors="replace")
-        session = world.calls
+        session = env.calls
 
     method, url, body = made
     headers = {"Authorization": "Bearer x"} if dice.random() < 0.8 else {}
@@ -63,15 +63,15 @@ async def _feed(world: World, dice: random.Random, name: str) -> object:
 
     if is_wrong and not url.endswith("/readyz"):
         text = f"{name}: {outcome} to {method} {url} {body[:1000]!r}"
-        world.wrong.append(Finding("any request gets an answer", text))
+        env.wrong.append(Finding("any request gets an answer", text))
 
     return made
 
 
-def _kubelet_port(world: World) -> int:
+def _kubelet_port(env: FuzzEnvironment) -> int:
     """Return the port of the virtual node of the honest Target."""
     key = f"admiralty-{CANARY}-honest"
-    node = next(n for n in world.source.store.all(kinds.NODES) if objects.name(n).startswith(key))
+    node = next(n for n in env.source.store.all(kinds.NODES) if objects.name(n).startswith(key))
     return int(objects.annotations(node).get(keys.KUBELET_PORT, "10250"))
 
 

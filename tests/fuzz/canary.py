@@ -11,7 +11,7 @@ import msgspec
 
 from tests.fuzz import typed
 from tests.fuzz.agents import Finding
-from tests.fuzz.world import CANARY, World
+from tests.fuzz.environment import CANARY, FuzzEnvironment
 from vnode.api import keys, kinds, objects
 from vnode.api.objects import Object
 from vnode.webhook import server as webhook
@@ -57,14 +57,14 @@ def review(manifest: Object) -> Object:
     }
 
 
-def url(world: World) -> str:
+def url(env: FuzzEnvironment) -> str:
     """Return the address of the source's webhook."""
-    return f"https://{world.agents['source'].address}:9443{webhook.PATH}"
+    return f"https://{env.agents['source'].address}:9443{webhook.PATH}"
 
 
-async def admit(world: World, manifest: Object) -> Object | None:
+async def admit(env: FuzzEnvironment, manifest: Object) -> Object | None:
     """Have the webhook make a proxy of a pod, and create it; None if either is refused."""
-    async with world.calls.post(url(world), json=review(manifest)) as answer:
+    async with env.calls.post(url(env), json=review(manifest)) as answer:
         response = msgspec.json.decode(await answer.read())["response"]
 
     if not response["allowed"]:
@@ -78,46 +78,46 @@ async def admit(world: World, manifest: Object) -> Object | None:
     if not typed.is_pod(patched):
         return None
 
-    return world.source.writer.create(
+    return env.source.writer.create(
         kinds.PODS, typed.storable(patched), objects.namespace(manifest)
     )
 
 
-async def check(world: World) -> list[Finding]:
+async def check(env: FuzzEnvironment) -> list[Finding]:
     """Run one pod from its creation to its end."""
     name = f"canary-{next(_numbers)}"
-    await admit(world, pod(name, CANARY))
+    await admit(env, pod(name, CANARY))
 
     def shown() -> Object | None:
-        return world.source.store.get(kinds.PODS, f"{CANARY}/{name}")
+        return env.source.store.get(kinds.PODS, f"{CANARY}/{name}")
 
     def runs() -> bool:
         return objects.status(shown() or {}).get("phase") == "Running"
 
-    if not await world.happens(runs, PATIENCE):
-        return [_finding(world, f"{name} does not run", shown())]
+    if not await env.happens(runs, PATIENCE):
+        return [_finding(env, f"{name} does not run", shown())]
 
-    addresses = world.players.addresses.values()
+    addresses = env.players.addresses.values()
     status = objects.status(shown() or {})
     if status.get("podIP") not in addresses or objects.is_terminating(shown() or {}):
-        return [_finding(world, f"{name} says what its delegate does not", shown())]
+        return [_finding(env, f"{name} says what its delegate does not", shown())]
 
-    world.source.writer.delete(kinds.PODS, f"{CANARY}/{name}")
-    if not await world.happens(lambda: shown() is None and not _left(world), PATIENCE):
-        return [_finding(world, f"{name} does not end", shown())]
+    env.source.writer.delete(kinds.PODS, f"{CANARY}/{name}")
+    if not await env.happens(lambda: shown() is None and not _left(env), PATIENCE):
+        return [_finding(env, f"{name} does not end", shown())]
 
     return []
 
 
-def _left(world: World) -> list[str]:
+def _left(env: FuzzEnvironment) -> list[str]:
     return [
         objects.key(obj)
         for kind in (kinds.PODS, kinds.POD_CHAPERONS)
-        for obj in world.honest.store.all(kind)
+        for obj in env.honest.store.all(kind)
         if objects.namespace(obj) == CANARY
     ]
 
 
-def _finding(world: World, text: str, obj: Object | None) -> Finding:
-    left = _left(world)
+def _finding(env: FuzzEnvironment, text: str, obj: Object | None) -> Finding:
+    left = _left(env)
     return Finding("honest pods are not disturbed", f"{text}: {str(obj)[:1500]}; left {left}")

@@ -13,9 +13,9 @@ from typing import Any, Final
 from tests.apiserver.status import StatusError
 from tests.fuzz import typed
 from tests.fuzz.agents import Finding
+from tests.fuzz.environment import OTHER, TENANT, FuzzEnvironment
 from tests.fuzz.inputs import InputKind
 from tests.fuzz.mutating import Mutator
-from tests.fuzz.world import OTHER, TENANT, World
 from vnode.api import keys, kinds, objects
 from vnode.api.objects import Object
 
@@ -84,7 +84,7 @@ def plain(value: Any) -> Any:
             return value
 
 
-async def _feed(world: World, dice: random.Random, name: str) -> object:
+async def _feed(env: FuzzEnvironment, dice: random.Random, name: str) -> object:
     namespace = dice.choice((OTHER, TENANT))
     made, changed = (mutated(dice, name, namespace) for _number in range(2))
 
@@ -93,7 +93,7 @@ async def _feed(world: World, dice: random.Random, name: str) -> object:
         metadata = {**objects.metadata(old), "annotations": annotations}
         return typed.storable({**old, "metadata": metadata, "spec": changed["spec"]})
 
-    writer = world.honest.writer
+    writer = env.honest.writer
     try:
         writer.create(kinds.POD_CHAPERONS, typed.storable(made), namespace)
         await asyncio.sleep(dice.choice((0.0, 0.02, 0.1)))
@@ -105,19 +105,17 @@ async def _feed(world: World, dice: random.Random, name: str) -> object:
     return made
 
 
-async def _settle(world: World) -> list[Finding]:
-    pods = [objects.name(pod) for pod in world.honest.store.all(kinds.PODS)]
-    world.reached["delegates of forged chaperons"] += sum(
-        name.startswith(KIND.name) for name in pods
-    )
+async def _settle(env: FuzzEnvironment) -> list[Finding]:
+    pods = [objects.name(pod) for pod in env.honest.store.all(kinds.PODS)]
+    env.reached["delegates of forged chaperons"] += sum(name.startswith(KIND.name) for name in pods)
     return []
 
 
-def _clean(world: World) -> None:
+def _clean(env: FuzzEnvironment) -> None:
     for kind in (kinds.POD_CHAPERONS, kinds.PODS):
-        for obj in world.honest.store.all(kind):
+        for obj in env.honest.store.all(kind):
             if objects.name(obj).startswith(KIND.name):
-                world.honest.remove(kind, objects.name(obj), objects.namespace(obj))
+                env.honest.remove(kind, objects.name(obj), objects.namespace(obj))
 
 
 KIND: Final = InputKind("chaperons", 60, _feed, _clean, _settle, lanes=4)

@@ -24,9 +24,9 @@ from tests.fuzz import (
     streams,
 )
 from tests.fuzz.agents import Finding
+from tests.fuzz.environment import FuzzEnvironment
 from tests.fuzz.figures import Figures
 from tests.fuzz.inputs import InputKind, Spoiling
-from tests.fuzz.world import World
 
 KINDS: Final = tuple(
     module.KIND
@@ -80,16 +80,16 @@ class Run:
         self.lines: list[str] = []
         self._settings = settings
         dice = random.Random(settings.seed)
-        self._world = World(folder, dice, callback_limit=settings.callback_limit)
+        self._env = FuzzEnvironment(folder, dice, callback_limit=settings.callback_limit)
         self._figures = Figures()
         self._spoilers: dict[str, Spoiling] = {}
 
     async def run(self) -> None:
         """Run until the time is over, or something is wrong."""
-        settings, world = self._settings, self._world
-        async with world.running():
-            self._spoilers = {kind.name: kind.begin(world) for kind in settings.kinds if kind.begin}
-            self.found += [*await canary.check(world), *world.findings()]
+        settings, env = self._settings, self._env
+        async with env.running():
+            self._spoilers = {kind.name: kind.begin(env) for kind in settings.kinds if kind.begin}
+            self.found += [*await canary.check(env), *env.findings()]
             end = time.monotonic() + settings.seconds
             for number in settings.rounds:
                 if (self.found and not settings.goes_on) or time.monotonic() > end:
@@ -101,11 +101,11 @@ class Run:
 
                 self.found += found
 
-            self.lines = self._figures.lines(world)
+            self.lines = self._figures.lines(env)
 
     async def _round(self, number: int) -> list[Finding]:
         """Feed the inputs of one round; return what was wrong."""
-        world, fed = self._world, dict[str, object]()
+        env, fed = self._env, dict[str, object]()
         async with asyncio.TaskGroup() as group:
             feeding = [
                 group.create_task(self._feed(kind, number, fed), name=f"feed {kind.name}")
@@ -117,18 +117,18 @@ class Run:
             self._figures.inputs[name] += spoiler.count
             spoiler.count = 0
 
-        found += await canary.check(world)
-        found += world.findings()
+        found += await canary.check(env)
+        found += env.findings()
         for kind in self._settings.kinds:
-            kind.clean(world)
+            kind.clean(env)
 
-        world.forget_past()
+        env.forget_past()
         self._figures.rounds += 1
         text = " ".join(finding.text for finding in found)
         named = set(_NAMES.findall(text))
         self.shown += [f"{name}: {made!r}"[:_SHOWN] for name, made in fed.items() if name in named]
-        found += await self._figures.count_series(world)
-        return [*found, *self._figures.weigh(world)]
+        found += await self._figures.count_series(env)
+        return [*found, *self._figures.weigh(env)]
 
     async def _feed(self, kind: InputKind, number: int, fed: dict[str, object]) -> list[Finding]:
         indexes = iter(self._settings.inputs or range(kind.count))
@@ -136,7 +136,7 @@ class Run:
             for _lane in range(kind.lanes):
                 group.create_task(self._feed_lane(kind, number, indexes, fed))
 
-        return await kind.settle(self._world)
+        return await kind.settle(self._env)
 
     async def _feed_lane(
         self, kind: InputKind, number: int, indexes: Iterator[int], fed: dict[str, object]
@@ -148,7 +148,7 @@ class Run:
                 spoiler.dice = random.Random(dice.random())
 
             name = f"{kind.name}-{number}-{index}"
-            fed[name] = await kind.feed(self._world, dice, name)
+            fed[name] = await kind.feed(self._env, dice, name)
             self._figures.inputs[kind.name] += spoiler is None
             await asyncio.sleep(0)
 

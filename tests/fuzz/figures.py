@@ -8,7 +8,7 @@ from typing import Final
 
 from tests.fuzz import measuring
 from tests.fuzz.agents import Finding
-from tests.fuzz.world import World
+from tests.fuzz.environment import FuzzEnvironment
 
 _WARM: Final = 3  # rounds after which memory is counted
 _SERIES: Final = 2000  # lines by which an agent's metrics may grow
@@ -24,10 +24,10 @@ class Figures:
     series: dict[str, list[int]] = field(default_factory=dict)  # lines of metrics
     rounds: int = 0
 
-    async def count_series(self, world: World) -> list[Finding]:
+    async def count_series(self, env: FuzzEnvironment) -> list[Finding]:
         """Note how many metrics the agents have; tell which has more and more."""
         found = []
-        for name, agent in world.agents.items():
+        for name, agent in env.agents.items():
             counts = self.series.setdefault(name, [])
             counts.append(await agent.series())
             if len(counts) > _WARM and counts[-1] > counts[_WARM - 1] + _SERIES:
@@ -36,10 +36,10 @@ class Figures:
 
         return found
 
-    def weigh(self, world: World) -> list[Finding]:
+    def weigh(self, env: FuzzEnvironment) -> list[Finding]:
         """Note the memory of all agents; tell which has grown with the inputs."""
         found = []
-        for name, agent in world.agents.items():
+        for name, agent in env.agents.items():
             weights = self.memory.setdefault(name, [])
             weights.append((self.inputs.total(), agent.memory()))
             if len(weights) <= _WARM:
@@ -52,11 +52,11 @@ class Figures:
 
         return found
 
-    def lines(self, world: World) -> list[str]:
+    def lines(self, env: FuzzEnvironment) -> list[str]:
         """Write them down."""
         counts = ", ".join(f"{name} {count}" for name, count in sorted(self.inputs.items()))
         lines = [f"fuzz: {self.inputs.total()} inputs in {self.rounds} rounds: {counts}"]
-        for name, agent in world.agents.items():
+        for name, agent in env.agents.items():
             sizes = [size >> 20 for _inputs, size in self.memory.get(name, [])]
             shown = f"{sizes[0]} MiB first, {sizes[-1]} last, {max(sizes)} most" if sizes else "-"
             longest = max(agent.longest, measuring.FIRST) * 1000
@@ -67,6 +67,6 @@ class Figures:
                 f"{agent.guarded} guarded errors"
             )
 
-        reached = (f"{count} {what}" for what, count in sorted(world.reached.items()))
-        requests = f"{world.rules.count.total()} requests of agents"
+        reached = (f"{count} {what}" for what, count in sorted(env.reached.items()))
+        requests = f"{env.rules.count.total()} requests of agents"
         return [*lines, f"  reached: {', '.join(reached)}; {requests}"]

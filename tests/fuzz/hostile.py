@@ -18,9 +18,9 @@ from aiohttp import web
 from tests.apiserver.http_server import Answer
 from tests.fuzz import agents, canary
 from tests.fuzz.agents import Finding
+from tests.fuzz.environment import HOSTILE, FuzzEnvironment
 from tests.fuzz.inputs import InputKind
 from tests.fuzz.mutating import Mutator, bomb
-from tests.fuzz.world import HOSTILE, World
 from vnode.api import keys, kinds, objects
 from vnode.api.objects import Object
 
@@ -41,7 +41,7 @@ _BOMBS: Final = tuple(bomb(size) for size in (1 << 20, 16 << 20, 200 << 20))
 class Spoiler:
     """Spoils what goes to the users of some Targets; `dice` is of the input that is fed."""
 
-    world: World
+    env: FuzzEnvironment
     namespaces: tuple[str, ...]
     dice: random.Random
     count: int = 0
@@ -119,24 +119,22 @@ def _status(code: int) -> Object:
     }
 
 
-def connect_anew(world: World, namespace: str, number: int) -> None:
+def connect_anew(env: FuzzEnvironment, namespace: str, number: int) -> None:
     """Change the kubeconfig of a Target, so that its connection begins anew."""
-    config = agents.kubeconfig(world.http_servers["hostile"].url, f"{namespace}-hostile")
+    config = agents.kubeconfig(env.http_servers["hostile"].url, f"{namespace}-hostile")
     config["extensions"] = [{"name": f"{number}"}]
     data = {"config": base64.b64encode(agents.written(config)).decode()}
-    world.source.change(
-        kinds.SECRETS, "hostile", namespace, lambda secret: secret.update(data=data)
-    )
+    env.source.change(kinds.SECRETS, "hostile", namespace, lambda secret: secret.update(data=data))
 
 
-async def send_pod(world: World, namespace: str, name: str) -> None:
+async def send_pod(env: FuzzEnvironment, namespace: str, name: str) -> None:
     """Make a pod that only the hostile target may run."""
-    await canary.admit(world, canary.pod(name, namespace))
+    await canary.admit(env, canary.pod(name, namespace))
 
 
-def pretend(world: World, namespace: str, dice: random.Random) -> None:
+def pretend(env: FuzzEnvironment, namespace: str, dice: random.Random) -> None:
     """Have all chaperons of a namespace reserved, and running."""
-    for chaperon in world.hostile.store.all(kinds.POD_CHAPERONS):
+    for chaperon in env.hostile.store.all(kinds.POD_CHAPERONS):
         if objects.namespace(chaperon) != namespace:
             continue
 
@@ -146,10 +144,10 @@ def pretend(world: World, namespace: str, dice: random.Random) -> None:
             annotations[keys.VICTIMS] = dice.choice(_VICTIMS)
             obj["status"] = {**status(), "message": f"{dice.random()}"}
 
-        world.hostile.change(kinds.POD_CHAPERONS, objects.name(chaperon), namespace, change)
+        env.hostile.change(kinds.POD_CHAPERONS, objects.name(chaperon), namespace, change)
 
-    limit(world, namespace, dice)
-    world.hostile.change(
+    limit(env, namespace, dice)
+    env.hostile.change(
         kinds.CLUSTER_SUMMARIES,
         keys.SUMMARY_NAME,
         "",
@@ -157,7 +155,7 @@ def pretend(world: World, namespace: str, dice: random.Random) -> None:
     )
 
 
-def limit(world: World, namespace: str, dice: random.Random) -> None:
+def limit(env: FuzzEnvironment, namespace: str, dice: random.Random) -> None:
     """Change the quota and the limits of a namespace, which leave room for everything."""
     much = {name: str(10**9 + dice.randrange(9)) for name in ("pods", "requests.cpu", "count/pods")}
     expression = {"scopeName": "PriorityClass", "operator": "NotIn", "values": ["a"]}
@@ -171,8 +169,8 @@ def limit(world: World, namespace: str, dice: random.Random) -> None:
     quota = {"metadata": metadata, "spec": spec, "status": {"hard": much, "used": used}}
     item = {"type": "Container", "default": {"cpu": "1"}, "defaultRequest": {"cpu": "1m"}}
     limits = [item, {"type": "Pod", "max": {"cpu": much["pods"]}}]
-    world.hostile.add(kinds.RESOURCE_QUOTAS, quota)
-    world.hostile.add(kinds.LIMIT_RANGES, {"metadata": metadata, "spec": {"limits": limits}})
+    env.hostile.add(kinds.RESOURCE_QUOTAS, quota)
+    env.hostile.add(kinds.LIMIT_RANGES, {"metadata": metadata, "spec": {"limits": limits}})
 
 
 def status() -> Object:
@@ -209,33 +207,33 @@ def status() -> Object:
 def kind_of_inputs(
     name: str,
     namespaces: tuple[str, ...],
-    feed: Callable[[World, random.Random, str], Awaitable[object]],
-    begin: Callable[[World], Spoiler],
+    feed: Callable[[FuzzEnvironment, random.Random, str], Awaitable[object]],
+    begin: Callable[[FuzzEnvironment], Spoiler],
 ) -> InputKind:
     """Make the kind of inputs whose pods are in these namespaces."""
 
-    async def settle(world: World) -> list[Finding]:
-        world.reached[f"pods bound to a hostile target by {name}"] += _bound(world, namespaces)
+    async def settle(env: FuzzEnvironment) -> list[Finding]:
+        env.reached[f"pods bound to a hostile target by {name}"] += _bound(env, namespaces)
         return []
 
-    return InputKind(name, 8, feed, lambda world: _clean(world, namespaces), settle, begin=begin)
+    return InputKind(name, 8, feed, lambda env: _clean(env, namespaces), settle, begin=begin)
 
 
-def _bound(world: World, namespaces: tuple[str, ...]) -> int:
+def _bound(env: FuzzEnvironment, namespaces: tuple[str, ...]) -> int:
     """Count the pods that the source's agent has bound to the hostile target."""
     return sum(
         bool(objects.node_name(pod)) and objects.namespace(pod) in namespaces
-        for pod in world.source.store.all(kinds.PODS)
+        for pod in env.source.store.all(kinds.PODS)
     )
 
 
-def _clean(world: World, namespaces: tuple[str, ...]) -> None:
+def _clean(env: FuzzEnvironment, namespaces: tuple[str, ...]) -> None:
     """Remove the pods, and what was made of them."""
     for server, kind in (
-        (world.source, kinds.PODS),
-        (world.hostile, kinds.POD_CHAPERONS),
-        (world.hostile, kinds.RESOURCE_QUOTAS),
-        (world.hostile, kinds.LIMIT_RANGES),
+        (env.source, kinds.PODS),
+        (env.hostile, kinds.POD_CHAPERONS),
+        (env.hostile, kinds.RESOURCE_QUOTAS),
+        (env.hostile, kinds.LIMIT_RANGES),
     ):
         for obj in server.store.all(kind):
             if objects.namespace(obj) in namespaces:

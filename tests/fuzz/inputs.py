@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from tests.fuzz.agents import Finding
-from tests.fuzz.world import World
+from tests.fuzz.environment import FuzzEnvironment
 
 
 class Spoiling(Protocol):
@@ -18,11 +18,11 @@ class Spoiling(Protocol):
     count: int
 
 
-def nothing(_world: World) -> None:
+def nothing(_env: FuzzEnvironment) -> None:
     """Leave all as it is."""
 
 
-async def settled(_world: World) -> list[Finding]:
+async def settled(_env: FuzzEnvironment) -> list[Finding]:
     """Find nothing wrong."""
     return []
 
@@ -37,8 +37,8 @@ class InputKind:
 
     name: str
     count: int
-    feed: Callable[[World, random.Random, str], Awaitable[object]]
-    clean: Callable[[World], None] = nothing
-    settle: Callable[[World], Awaitable[list[Finding]]] = settled
-    begin: Callable[[World], Spoiling] | None = None
+    feed: Callable[[FuzzEnvironment, random.Random, str], Awaitable[object]]
+    clean: Callable[[FuzzEnvironment], None] = nothing
+    settle: Callable[[FuzzEnvironment], Awaitable[list[Finding]]] = settled
+    begin: Callable[[FuzzEnvironment], Spoiling] | None = None
     lanes: int = 1  # how many inputs are fed at once

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from tests.fuzz import agents
 from tests.fuzz.agents import Finding
+from tests.fuzz.environment import TENANT, FuzzEnvironment
 from tests.fuzz.inputs import InputKind
 from tests.fuzz.mutating import Mutator
-from tests.fuzz.world import TENANT, World
 from vnode.api import keys, kinds, objects
 from vnode.api.objects import Object
 
@@ -69,12 +69,12 @@ def mutated(dice: random.Random, url: str, token: str) -> bytes:
             return mutator.written(mutator.value(config, times=1))
 
 
-async def _feed(world: World, dice: random.Random, name: str) -> object:
+async def _feed(env: FuzzEnvironment, dice: random.Random, name: str) -> object:
     mutator = Mutator(dice)
-    config = mutated(dice, world.http_servers["hostile"].url, f"{TENANT}-hostile")
+    config = mutated(dice, env.http_servers["hostile"].url, f"{TENANT}-hostile")
     metadata: Object = {"name": name, "namespace": TENANT}
     data = {"config": base64.b64encode(config).decode()}
-    world.source.add(kinds.SECRETS, {"metadata": metadata, "type": "Opaque", "data": data})
+    env.source.add(kinds.SECRETS, {"metadata": metadata, "type": "Opaque", "data": data})
     spec: Object = {"kubeconfigSecret": {"name": name, "key": "config", "context": "x"}}
     if dice.random() < 0.3:
         spec["kubeconfigSecret"] = mutator.value(spec["kubeconfigSecret"], wild=False, times=1)
@@ -86,38 +86,38 @@ async def _feed(world: World, dice: random.Random, name: str) -> object:
         key: mutator.text(_ANNOTATIONS[key])
         for key in dice.sample(list(_ANNOTATIONS), dice.choice((0, 0, 0, 1)))
     }
-    world.source.add(
+    env.source.add(
         kinds.TARGETS, {"metadata": {**metadata, "annotations": annotations}, "spec": spec}
     )
     return config
 
 
-def _unjudged(world: World) -> list[str]:
+def _unjudged(env: FuzzEnvironment) -> list[str]:
     return [
         objects.name(target)
-        for target in world.source.store.all(kinds.TARGETS)
+        for target in env.source.store.all(kinds.TARGETS)
         if objects.name(target).startswith(KIND.name) and objects.condition(target, "Ready") is None
     ]
 
 
-async def _settle(world: World) -> list[Finding]:
-    if not await world.happens(lambda: not _unjudged(world), _PATIENCE):
-        text = f"no condition: {_unjudged(world)}"
+async def _settle(env: FuzzEnvironment) -> list[Finding]:
+    if not await env.happens(lambda: not _unjudged(env), _PATIENCE):
+        text = f"no condition: {_unjudged(env)}"
         return [Finding("any Target is told what is wrong with it", text)]
 
-    world.reached["Targets connected"] += sum(
+    env.reached["Targets connected"] += sum(
         (objects.condition(target, "Ready") or {}).get("status") == "True"
-        for target in world.source.store.all(kinds.TARGETS)
+        for target in env.source.store.all(kinds.TARGETS)
         if objects.name(target).startswith(KIND.name)
     )
     return []
 
 
-def _clean(world: World) -> None:
+def _clean(env: FuzzEnvironment) -> None:
     for kind in (kinds.TARGETS, kinds.SECRETS):
-        for obj in world.source.store.all(kind):
+        for obj in env.source.store.all(kind):
             if objects.namespace(obj) == TENANT and objects.name(obj).startswith(KIND.name):
-                world.source.remove(kind, objects.name(obj), TENANT)
+                env.source.remove(kind, objects.name(obj), TENANT)
 
 
 KIND: Final = InputKind("kubeconfigs", 15, _feed, _clean, _settle)

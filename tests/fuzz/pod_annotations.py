@@ -12,9 +12,9 @@ from typing import Final
 from tests.apiserver.status import StatusError
 from tests.fuzz import canary, services
 from tests.fuzz.agents import Finding
+from tests.fuzz.environment import TENANT, FuzzEnvironment
 from tests.fuzz.inputs import InputKind
 from tests.fuzz.mutating import Mutator
-from tests.fuzz.world import TENANT, World
 from vnode.api import keys, kinds, objects
 from vnode.api.objects import Object
 
@@ -53,7 +53,7 @@ _FORGED: Final = {
 }
 
 
-async def _feed(world: World, dice: random.Random, name: str) -> object:
+async def _feed(env: FuzzEnvironment, dice: random.Random, name: str) -> object:
     pod = canary.pod(name, TENANT)
     pod["metadata"]["annotations"] |= services.forge(dice, _FORGED)
     if dice.random() < 0.3:
@@ -67,7 +67,7 @@ async def _feed(world: World, dice: random.Random, name: str) -> object:
         }
 
     try:
-        if await canary.admit(world, pod) is None:
+        if await canary.admit(env, pod) is None:
             return pod
     except StatusError as error:
         if error.code not in (400, 422):
@@ -82,20 +82,20 @@ async def _feed(world: World, dice: random.Random, name: str) -> object:
         def change(obj: Object, forged: dict[str, str] = forged) -> None:
             obj["metadata"].setdefault("annotations", {}).update(forged)
 
-        if world.source.find(kinds.PODS, name, TENANT) is not None:
-            world.source.change(kinds.PODS, name, TENANT, change)
+        if env.source.find(kinds.PODS, name, TENANT) is not None:
+            env.source.change(kinds.PODS, name, TENANT, change)
 
     return pod
 
 
-async def _settle(world: World) -> list[Finding]:
+async def _settle(env: FuzzEnvironment) -> list[Finding]:
     await asyncio.sleep(0.5)
-    found, given = [], set(world.players.addresses.values())
-    world.reached["pods with forged annotations that run"] += sum(
+    found, given = [], set(env.players.addresses.values())
+    env.reached["pods with forged annotations that run"] += sum(
         objects.name(pod).startswith(KIND.name) and objects.status(pod).get("phase") == "Running"
-        for pod in world.source.store.all(kinds.PODS)
+        for pod in env.source.store.all(kinds.PODS)
     )
-    for server in (world.source, world.honest):
+    for server in (env.source, env.honest):
         for pod in server.store.all(kinds.PODS):
             status = objects.status(pod)
             address, phase = status.get("podIP"), status.get("phase")
@@ -115,8 +115,8 @@ async def _settle(world: World) -> list[Finding]:
     return found
 
 
-def _clean(world: World) -> None:
-    for server in (world.source, world.honest):
+def _clean(env: FuzzEnvironment) -> None:
+    for server in (env.source, env.honest):
         for kind in (kinds.PODS, kinds.POD_CHAPERONS):
             for obj in server.store.all(kind):
                 if objects.namespace(obj) == TENANT and objects.name(obj).startswith(KIND.name):

@@ -10,16 +10,16 @@ import msgspec
 
 from tests.fuzz import canary
 from tests.fuzz.agents import Finding
+from tests.fuzz.environment import TENANT, FuzzEnvironment
 from tests.fuzz.inputs import InputKind
 from tests.fuzz.mutating import Mutator
-from tests.fuzz.world import TENANT, World
 from vnode.api import keys
 
 _YAML: Final = "nodeSelector: {a: b}\ntolerations: [{key: a, operator: Exists}]\n"
 _ANSWERS: Final = (200, 400, 413)
 
 
-async def _feed(world: World, dice: random.Random, name: str) -> object:
+async def _feed(env: FuzzEnvironment, dice: random.Random, name: str) -> object:
     mutator = Mutator(dice)
     pod = canary.pod(name, TENANT)
     annotations = pod["metadata"]["annotations"]
@@ -33,15 +33,15 @@ async def _feed(world: World, dice: random.Random, name: str) -> object:
     }
     body = mutator.payload(canary.review(pod))
     try:
-        async with world.calls.post(canary.url(world), data=body) as answer:
+        async with env.calls.post(canary.url(env), data=body) as answer:
             status, text = answer.status, await answer.read()
     except aiohttp.ClientError as error:
         status, text = 0, str(error).encode()
 
-    world.reached["reviews that are allowed"] += b'"allowed":true' in text
+    env.reached["reviews that are allowed"] += b'"allowed":true' in text
     if status not in _ANSWERS or (status == 200 and not _is_review(text)):
         finding = f"{name}: {status} {text[:300]!r} to {body[:2000]!r}"
-        world.wrong.append(Finding("any body gets an answer", finding))
+        env.wrong.append(Finding("any body gets an answer", finding))
 
     return body
 

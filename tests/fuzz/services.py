@@ -13,9 +13,9 @@ from typing import Final
 
 from tests.fuzz import canary
 from tests.fuzz.agents import Finding
+from tests.fuzz.environment import TENANT, FuzzEnvironment
 from tests.fuzz.inputs import InputKind
 from tests.fuzz.mutating import Mutator
-from tests.fuzz.world import TENANT, World
 from vnode.api import keys, kinds, objects
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
@@ -84,7 +84,7 @@ def _utf8(text: str) -> str:
     return text.encode(errors="replace").decode()[:200_000]
 
 
-async def _feed(world: World, dice: random.Random, name: str) -> object:
+async def _feed(env: FuzzEnvironment, dice: random.Random, name: str) -> object:
     mutator = Mutator(dice)
     made = []
     if dice.random() < 0.2:
@@ -94,7 +94,7 @@ async def _feed(world: World, dice: random.Random, name: str) -> object:
             {"name": "c", "configMap": {"name": name}},
             {"name": "s", "secret": {"secretName": name}},
         ]
-        await canary.admit(world, pod)
+        await canary.admit(env, pod)
 
     for kind, body in _objects(name):
         obj = mutator.value(body, wild=False, times=dice.choice((0, 0, 1)))
@@ -105,28 +105,28 @@ async def _feed(world: World, dice: random.Random, name: str) -> object:
             "labels": {keys.PARENT_CLUSTER_NAME: "honest"} if dice.random() < 0.1 else {},
         }
         made.append({**obj, "metadata": metadata})
-        world.source.add(kind, made[-1])
+        env.source.add(kind, made[-1])
 
     await asyncio.sleep(0.02)
-    _balance(world)
+    _balance(env)
     for kind in (kinds.SERVICES, kinds.INGRESSES):
         forged = forge(dice, FORGED)
 
         def change(obj: Object, forged: dict[str, str] = forged) -> None:
             obj["metadata"].setdefault("annotations", {}).update(forged)
 
-        world.source.change(kind, name, TENANT, change)
+        env.source.change(kind, name, TENANT, change)
 
     return made
 
 
-def _balance(world: World) -> None:
+def _balance(env: FuzzEnvironment) -> None:
     """Give Services and Ingresses their addresses, as the target's load balancer does."""
     for kind in (kinds.SERVICES, kinds.INGRESSES):
-        for obj in world.honest.store.all(kind):
+        for obj in env.honest.store.all(kind):
             if not objects.status(obj).get("loadBalancer"):
                 given = {"loadBalancer": {"ingress": [{"ip": _ADDRESS}]}}
-                world.honest.change(
+                env.honest.change(
                     kind,
                     objects.name(obj),
                     TENANT,
@@ -134,13 +134,13 @@ def _balance(world: World) -> None:
                 )
 
 
-async def _settle(world: World) -> list[Finding]:
-    world.reached["copies in the target"] += sum(
-        objects.namespace(obj) == TENANT for kind in _KINDS for obj in world.honest.store.all(kind)
+async def _settle(env: FuzzEnvironment) -> list[Finding]:
+    env.reached["copies in the target"] += sum(
+        objects.namespace(obj) == TENANT for kind in _KINDS for obj in env.honest.store.all(kind)
     )
     found = []
     for kind in (kinds.SERVICES, kinds.INGRESSES):
-        for obj in world.source.store.all(kind):
+        for obj in env.source.store.all(kind):
             balancer = objects.status(obj).get("loadBalancer") or {}
             for entry in balancer.get("ingress") or ():
                 if entry.get("ip") != _ADDRESS or entry.get("hostname"):
@@ -150,8 +150,8 @@ async def _settle(world: World) -> list[Finding]:
     return found
 
 
-def _clean(world: World) -> None:
-    for server in (world.source, world.honest):
+def _clean(env: FuzzEnvironment) -> None:
+    for server in (env.source, env.honest):
         for kind in (*_KINDS, kinds.PODS, kinds.POD_CHAPERONS):
             for obj in server.store.all(kind):
                 if objects.namespace(obj) == TENANT and objects.name(obj).startswith(KIND.name):

@@ -156,12 +156,12 @@ def link_of(client: Client, name: str) -> Link:
     return target_links.link_by(client, TargetKey("", name), Identity("c1", "u"), SystemClock())
 
 
-def to_issue(world: Issuing) -> list[Object]:
+def to_issue(env: Issuing) -> list[Object]:
     return [
         {
             "apiGroups": ["multicluster.admiralty.io"],
             "resources": ["clustertargets"],
-            "resourceNames": [world.namespace],
+            "resourceNames": [env.namespace],
             "verbs": ["issue"],
         },
         {"apiGroups": [""], "resources": ["serviceaccounts/token"], "verbs": ["create"]},

@@ -77,7 +77,7 @@ async def served(source: Client, agent: Client, namespace: str) -> AsyncIterator
             await source.delete(kinds.MUTATING_WEBHOOKS, "vnode")
 
 
-async def until_called(world: Issuing) -> None:
+async def until_called(env: Issuing) -> None:
     """Try until the webhook refuses.
 
     The API server reads kinds, rights and webhooks with a delay.
@@ -85,15 +85,15 @@ async def until_called(world: Issuing) -> None:
     async with asyncio.timeout(30):
         while True:
             try:
-                made = await world.request(world.alice, "probe")
+                made = await env.request(env.alice, "probe")
             except Denied as error:
                 if "may not issue" in str(error):
                     return
             except (ServerError, NotFound):
                 pass
             else:
-                await world.source.delete(
-                    kinds.AUTH_TOKEN_REQUESTS, objects.name(made), world.namespace
+                await env.source.delete(
+                    kinds.AUTH_TOKEN_REQUESTS, objects.name(made), env.namespace
                 )
 
             await asyncio.sleep(0.1)
@@ -121,7 +121,7 @@ async def unled(kubelet_fleet: Fleet) -> AsyncIterator[Issuing]:
                 (SOURCE, source, name, "alice"),
             )
         ]
-        world = Issuing(fleet, source, target, agent, remote, alice, name)
+        env = Issuing(fleet, source, target, agent, remote, alice, name)
         for role in ("vnode-issuing", "vnode-issued-secrets"):
             await bind(source, f"{name}-{role}", role)
 
@@ -134,10 +134,10 @@ async def unled(kubelet_fleet: Fleet) -> AsyncIterator[Issuing]:
         requests = [
             {"apiGroups": ["vnode.dev"], "resources": ["authtokenrequests"], "verbs": ["*"]}
         ]
-        await world.allow_alice(requests)
-        await until_called(world)
-        yield world
-        async with world.leading():
+        await env.allow_alice(requests)
+        await until_called(env)
+        yield env
+        async with env.leading():
             for left in await source.list(kinds.AUTH_TOKEN_REQUESTS, name):
                 await source.delete(kinds.AUTH_TOKEN_REQUESTS, objects.name(left), name)
 

@@ -42,10 +42,10 @@ def moment(secret: Object, *, before_end: int = 0) -> str:
     return objects.timestamp(datetime.fromtimestamp(end, UTC))
 
 
-async def until_in_status(world: Issuing, secret: Object) -> Object:
+async def until_in_status(env: Issuing, secret: Object) -> Object:
     """Wait until the status of the request names the end of that token, and return it."""
     found = await kit.until_one(
-        *(world.source, kinds.AUTH_TOKEN_REQUESTS, REQUEST, world.namespace),
+        *(env.source, kinds.AUTH_TOKEN_REQUESTS, REQUEST, env.namespace),
         lambda obj: objects.status(obj).get("expirationTimestamp") == moment(secret),
     )
     return objects.status(found)
@@ -109,7 +109,7 @@ async def until_unreachable(link: Link) -> None:
             await changed.wait()
 
 
-async def made(world: Issuing, uid: str) -> set[str]:
+async def made(env: Issuing, uid: str) -> set[str]:
     """Return the kinds and names, in the target, of what was made for a request, but namespaces."""
     return {
         f"{kind.kind} {objects.key(obj)}"
@@ -120,7 +120,7 @@ async def made(world: Issuing, uid: str) -> set[str]:
             kinds.CLUSTER_ROLES,
             kinds.CLUSTER_ROLE_BINDINGS,
         )
-        for obj in await world.target.list(kind, label_selector=f"{keys.ISSUED}={uid}")
+        for obj in await env.target.list(kind, label_selector=f"{keys.ISSUED}={uid}")
     }
 
 

@@ -29,45 +29,43 @@ class Existing(NamedTuple):
     binding_kind: Kind
     condition: str
 
-    async def is_untouched(self, world: Issuing) -> bool:
+    async def is_untouched(self, env: Issuing) -> bool:
         """Return the same version of the object: nobody has written it, not even the same again."""
         name, namespace = objects.name(self.role), objects.namespace(self.role) or None
-        return await world.target.get(self.kind, name, namespace) == self.role
+        return await env.target.get(self.kind, name, namespace) == self.role
 
-    async def bindings(self, world: Issuing) -> list[str]:
+    async def bindings(self, env: Issuing) -> list[str]:
         """Return the names of bindings to it that are of a request."""
-        found = await world.target.list(self.binding_kind, label_selector=keys.ISSUED)
+        found = await env.target.list(self.binding_kind, label_selector=keys.ISSUED)
         name = objects.name(self.role)
         return [objects.name(obj) for obj in found if obj["roleRef"]["name"] == name]
 
-    async def request(self, world: Issuing) -> Object:
+    async def request(self, env: Issuing) -> Object:
         """Have alice ask for a role of that name with the rules of `JOBS`."""
         name, namespace = objects.name(self.role), objects.namespace(self.role)
         if namespace:
             roles = [{"namespace": namespace, "name": name, "rules": JOBS}]
-            return await world.request(world.alice, roles=roles)
+            return await env.request(env.alice, roles=roles)
 
-        return await world.request(
-            world.alice, roles=[], clusterRoles=[{"name": name, "rules": JOBS}]
-        )
+        return await env.request(env.alice, roles=[], clusterRoles=[{"name": name, "rules": JOBS}])
 
 
-async def existing(world: Issuing, kind: Kind, rules: Objects) -> Existing:
-    metadata = {"name": f"{world.namespace}-mine"}
+async def existing(env: Issuing, kind: Kind, rules: Objects) -> Existing:
+    metadata = {"name": f"{env.namespace}-mine"}
     if kind is kinds.ROLES:
-        metadata["namespace"] = world.namespace
+        metadata["namespace"] = env.namespace
 
-    role = await world.target.create(kind, {"metadata": metadata, "rules": rules})
+    role = await env.target.create(kind, {"metadata": metadata, "rules": rules})
     if kind is kinds.ROLES:
         return Existing(role, kind, kinds.ROLE_BINDINGS, "RoleFoundOrCreated")
 
     return Existing(role, kind, kinds.CLUSTER_ROLE_BINDINGS, "ClusterRoleFoundOrCreated")
 
 
-async def delete(world: Issuing) -> None:
-    await world.alice.delete(kinds.AUTH_TOKEN_REQUESTS, REQUEST, world.namespace)
-    await kit.until_gone(world.source, kinds.AUTH_TOKEN_REQUESTS, world.namespace)
-    accounts = await world.target.list(kinds.SERVICE_ACCOUNTS, world.queues)
+async def delete(env: Issuing) -> None:
+    await env.alice.delete(kinds.AUTH_TOKEN_REQUESTS, REQUEST, env.namespace)
+    await kit.until_gone(env.source, kinds.AUTH_TOKEN_REQUESTS, env.namespace)
+    accounts = await env.target.list(kinds.SERVICE_ACCOUNTS, env.queues)
     assert "queue" not in map(objects.name, accounts)
 
 

@@ -47,7 +47,7 @@ class Everything:
     refuses: bool = False
     """Whether the source's API server refuses requests at times; Events are then lost."""
 
-    def world(self) -> Snapshot:
+    def env(self) -> Snapshot:
         """See all clusters as the rules of the runs on fleets do."""
         made, ended = self.owners.made, self.owners.touched | self.moved()
         return Snapshot(
@@ -86,22 +86,22 @@ def _is_failover(status: Object) -> bool:
 
 def violations(everything: Everything) -> list[Violation]:
     """List all that is wrong."""
-    world = everything.world()
-    found = [(rule.__name__, what) for rule in _SHARED for what in rule(world)]
+    env = everything.env()
+    found = [(rule.__name__, what) for rule in _SHARED for what in rule(env)]
     found += [("owners have their pods", what) for what in _missing(everything)]
-    found += [("what waits says why", what) for what in _silent(world)]
-    found += [("what fits is bound", what) for what in _waiting(everything, world)]
-    found += [("both sides agree", what) for what in _disagreeing(world)]
-    found += [("Events are told on proxies", what) for what in _untold(everything, world)]
+    found += [("what waits says why", what) for what in _silent(env)]
+    found += [("what fits is bound", what) for what in _waiting(everything, env)]
+    found += [("both sides agree", what) for what in _disagreeing(env)]
+    found += [("Events are told on proxies", what) for what in _untold(everything, env)]
     found += everything.placement.at_rest()
     return [Violation(name.replace("_", " "), what) for name, what in found]
 
 
 def left_over(everything: Everything) -> list[Violation]:
     """List what is there, when nothing should be."""
-    world = everything.world()
-    found = [f"pod {key}" for key in world.proxies]
-    for what, clusters in (("chaperon", world.chaperons), ("delegate", world.delegates)):
+    env = everything.env()
+    found = [f"pod {key}" for key in env.proxies]
+    for what, clusters in (("chaperon", env.chaperons), ("delegate", env.delegates)):
         found += [f"{what} {key} in {name}" for name, there in clusters.items() for key in there]
 
     return [Violation("nothing is left of what was removed", what) for what in found]
@@ -114,16 +114,16 @@ def _missing(everything: Everything) -> Iterator[str]:
             yield f"{name} lacks {count} of {workload.count}"
 
 
-def _silent(world: Snapshot) -> Iterator[str]:
-    for key, pod in world.proxies.items():
+def _silent(env: Snapshot) -> Iterator[str]:
+    for key, pod in env.proxies.items():
         condition = objects.condition(pod, "PodScheduled") or {}
         message = condition.get("status") == "False" and condition.get("message")
         if not node_of(pod) and not objects.is_terminating(pod) and not message:
             yield f"{key} is neither bound nor says why: {condition}"
 
 
-def _waiting(everything: Everything, world: Snapshot) -> Iterator[str]:
-    for key, pod in world.proxies.items():
+def _waiting(everything: Everything, env: Snapshot) -> Iterator[str]:
+    for key, pod in env.proxies.items():
         if node_of(pod) or objects.is_terminating(pod):
             continue
 
@@ -137,9 +137,9 @@ def _waiting(everything: Everything, world: Snapshot) -> Iterator[str]:
                 yield f"{key} waits, and {name} has room: {condition.get('message')}"
 
 
-def _disagreeing(world: Snapshot) -> Iterator[str]:
-    proxies = {objects.uid(pod): (key, pod) for key, pod in world.proxies.items()}
-    for cluster, found in world.delegates.items():
+def _disagreeing(env: Snapshot) -> Iterator[str]:
+    proxies = {objects.uid(pod): (key, pod) for key, pod in env.proxies.items()}
+    for cluster, found in env.delegates.items():
         for pod in found.values():
             key, proxy = proxies.get(objects.labels(pod).get(keys.PARENT_UID, ""), ("", {}))
             if not key or node_of(proxy) != virtual_node(cluster):
@@ -155,14 +155,14 @@ def _disagreeing(world: Snapshot) -> Iterator[str]:
                 yield f"{key} has label {label}, its delegate {objects.labels(pod)}"
 
 
-def _untold(everything: Everything, world: Snapshot) -> Iterator[str]:
+def _untold(everything: Everything, env: Snapshot) -> Iterator[str]:
     if everything.refuses:
         return
 
     events = everything.source.server.store.all(kinds.EVENTS)
     about = {event["involvedObject"]["uid"] for event in events if _is_of_delegate(event)}
-    proxies = {objects.uid(pod): pod for pod in world.proxies.values()}
-    for cluster, found in world.chaperons.items():
+    proxies = {objects.uid(pod): pod for pod in env.proxies.values()}
+    for cluster, found in env.chaperons.items():
         for chaperon in found.values():
             uid = objects.labels(chaperon).get(keys.PARENT_UID, "")
             here = node_of(proxies.get(uid, {})) == virtual_node(cluster)

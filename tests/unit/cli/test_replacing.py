@@ -41,7 +41,7 @@ KEY = TargetKey("team", "gpu")
 NODE = KEY.node_name
 
 
-class World:
+class ReplacingEnvironment:
     """The source and two clusters, of which the Target is the first; pods run there."""
 
     def __init__(self, clock: Clock) -> None:
@@ -228,9 +228,9 @@ class World:
 
 
 @asynccontextmanager
-async def world(clock: Clock) -> AsyncIterator[World]:
-    """Yield a world with three pods, a candidate of a pod that waits, and a copy."""
-    there = World(clock)
+async def env(clock: Clock) -> AsyncIterator[ReplacingEnvironment]:
+    """Yield an environment with three pods, a candidate of a pod that waits, and a copy."""
+    there = ReplacingEnvironment(clock)
     async with there.agent():
         await there.connector(there.old).run()
         target = there.source.find
@@ -247,7 +247,7 @@ async def world(clock: Clock) -> AsyncIterator[World]:
 
 
 async def test_it_tells_each_step_in_the_words_of_kubectl(clock: Clock) -> None:
-    async with world(clock) as there:
+    async with env(clock) as there:
         await there.replace()
         there.assert_replaced()
         there.assert_former_is_empty()
@@ -256,7 +256,7 @@ async def test_it_tells_each_step_in_the_words_of_kubectl(clock: Clock) -> None:
 
 
 async def test_a_dry_run_changes_nothing(clock: Clock) -> None:
-    async with world(clock) as there:
+    async with env(clock) as there:
         servers = there.source, there.old, there.new
         for server in servers:
             server.requests.clear()
@@ -271,7 +271,7 @@ async def test_a_dry_run_changes_nothing(clock: Clock) -> None:
 async def test_ended_at_any_request_it_goes_on_when_run_again(clock: Clock, lost: bool) -> None:
     ended = 1
     while True:
-        async with world(clock) as there:
+        async with env(clock) as there:
             if lost:
                 there.old.stop()
 
@@ -290,7 +290,7 @@ async def test_ended_at_any_request_it_goes_on_when_run_again(clock: Clock, lost
 
 
 async def test_a_lost_cluster_that_answers_is_no_lost_one(clock: Clock) -> None:
-    async with world(clock) as there:
+    async with env(clock) as there:
         with pytest.raises(ConfigError, match="leave --lost out"):
             await there.replace(lost=True)
 
@@ -301,7 +301,7 @@ async def test_a_lost_cluster_that_answers_is_no_lost_one(clock: Clock) -> None:
 async def test_pods_of_a_cluster_that_does_not_answer_are_not_evicted_in_vain(
     clock: Clock,
 ) -> None:
-    async with world(clock) as there:
+    async with env(clock) as there:
         there.old.stop()
         with pytest.raises(ConfigError, match="pass --lost"):
             await there.replace()
@@ -310,7 +310,7 @@ async def test_pods_of_a_cluster_that_does_not_answer_are_not_evicted_in_vain(
 
 
 async def test_a_disruption_budget_holds_up_the_switch(clock: Clock) -> None:
-    async with world(clock) as there:
+    async with env(clock) as there:
         refusal = TooManyRequests(429, "TooManyRequests", "Cannot evict pod")
         held = there.source.fail(refusal, kind=kinds.PODS, subresource="eviction", times=None)
         replacing = asyncio.create_task(there.replace())
@@ -323,7 +323,7 @@ async def test_a_disruption_budget_holds_up_the_switch(clock: Clock) -> None:
 
 
 async def test_a_cluster_that_is_not_recognized_leaves_the_node_cordoned(clock: Clock) -> None:
-    async with world(clock) as there:
+    async with env(clock) as there:
         there.is_blind = True
         with pytest.raises(ConfigError, match=r"timed out.*run the same again"):
             await there.replace()
@@ -333,7 +333,7 @@ async def test_a_cluster_that_is_not_recognized_leaves_the_node_cordoned(clock: 
 
 
 async def test_a_refusal_is_an_answer_and_silence_is_none(clock: Clock) -> None:
-    async with world(clock) as there:
+    async with env(clock) as there:
         client, target = there.source.client(), {"metadata": {"name": "gpu"}}
         assert (await former.ask(client, target, there.former)).uid == there.uid(there.old)
         there.old.fail(Unreachable("cut"), times=1)
@@ -342,7 +342,7 @@ async def test_a_refusal_is_an_answer_and_silence_is_none(clock: Clock) -> None:
 
 
 async def test_evictions_have_a_rate(clock: Clock) -> None:
-    async with world(clock) as there:
+    async with env(clock) as there:
         client, began = there.source.client(), clock.monotonic()
         await drains.drain(
             client, "gpu", "team", DrainRules(), grace=None, limit=None, per_minute=6, dry_run=False
@@ -352,7 +352,7 @@ async def test_evictions_have_a_rate(clock: Clock) -> None:
 
 async def test_a_pod_that_a_namesake_replaced_while_it_waited_is_gone(clock: Clock) -> None:
     """With a rate, StatefulSets have the time to make the next one."""
-    async with world(clock) as there:
+    async with env(clock) as there:
 
         def replace_last(_request: Request) -> bool:
             if there.source.count("create", kinds.PODS, "eviction") == 1:

@@ -195,28 +195,28 @@ class Balanced:
 async def test_addresses_that_keep_changing_are_a_few_writes_and_the_last_ones_stay(
     clock: Any,
 ) -> None:
-    world = Balanced(clock)
-    world.add("ns", "s")
-    async with world.running():
+    env = Balanced(clock)
+    env.add("ns", "s")
+    async with env.running():
         for number in range(1000):
-            world.reported = [{"ip": f"192.0.2.{number % 250}"}]
-            world.controller.wake(Ref(kinds.SERVICES, "ns", "s"))
+            env.reported = [{"ip": f"192.0.2.{number % 250}"}]
+            env.controller.wake(Ref(kinds.SERVICES, "ns", "s"))
             await asyncio.sleep(0.02)
 
         limit = write_limits.SERVICES
-        assert 5 < world.source.count("patch", kinds.SERVICES) <= limit.burst + 20 * limit.rate + 1
+        assert 5 < env.source.count("patch", kinds.SERVICES) <= limit.burst + 20 * limit.rate + 1
         await asyncio.sleep(1 / limit.rate)
-        assert world.addresses("ns", "s") == [f"192.0.2.{999 % 250}"]
+        assert env.addresses("ns", "s") == [f"192.0.2.{999 % 250}"]
 
 
 async def test_a_namespace_of_many_services_does_not_keep_back_that_of_another(clock: Any) -> None:
-    world = Balanced(clock, latency=lambda: 0.1)
-    world.reported = [{"ip": "192.0.2.1"}]
+    env = Balanced(clock, latency=lambda: 0.1)
+    env.reported = [{"ip": "192.0.2.1"}]
     for number in range(200):
-        world.add("many", f"s{number}")
+        env.add("many", f"s{number}")
 
-    world.add("one", "s")
-    async with world.running():
+    env.add("one", "s")
+    async with env.running():
         await asyncio.sleep(1)
-        assert world.addresses("one", "s")
-        assert not world.addresses("many", "s199")
+        assert env.addresses("one", "s")
+        assert not env.addresses("many", "s199")

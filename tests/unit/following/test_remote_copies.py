@@ -28,7 +28,7 @@ NODE = TARGET.node_name
 MAP = Key(NODE, Ref(kinds.CONFIG_MAPS, "ns", "m"))
 
 
-class World:
+class CopiesEnvironment:
     """A leader that follows the copies in a target; `woken` are the keys that it was woken for."""
 
     def __init__(self, clock):
@@ -61,65 +61,65 @@ class World:
 
 
 @pytest.fixture
-async def world(clock):
-    world = World(clock)
+async def env(clock):
+    env = CopiesEnvironment(clock)
     await asyncio.sleep(0)
-    yield world
-    world.leading.cancel()
-    await asyncio.wait([world.leading])
+    yield env
+    env.leading.cancel()
+    await asyncio.wait([env.leading])
 
 
-async def test_a_target_without_copies_is_known_and_not_watched(world):
-    await world.connect()
-    remote = world.copies.at(NODE)
-    assert world.watched == []
-    assert [request.query["limit"] for request in world.server.requests] == ["1", "1"]
+async def test_a_target_without_copies_is_known_and_not_watched(env):
+    await env.connect()
+    remote = env.copies.at(NODE)
+    assert env.watched == []
+    assert [request.query["limit"] for request in env.server.requests] == ["1", "1"]
     assert remote.is_listed(kinds.CONFIG_MAPS)
     assert remote.is_listed(kinds.SECRETS)
-    assert world.woken == [MAP]
+    assert env.woken == [MAP]
 
 
-async def test_the_first_that_is_wanted_opens_the_watch_of_its_kind_alone(world):
-    await world.connect()
-    remote = world.copies.at(NODE)
-    world.woken.clear()
-    world.copies.follow(remote, kinds.CONFIG_MAPS)
-    world.copies.follow(remote, kinds.CONFIG_MAPS)
+async def test_the_first_that_is_wanted_opens_the_watch_of_its_kind_alone(env):
+    await env.connect()
+    remote = env.copies.at(NODE)
+    env.woken.clear()
+    env.copies.follow(remote, kinds.CONFIG_MAPS)
+    env.copies.follow(remote, kinds.CONFIG_MAPS)
     assert not remote.is_listed(kinds.CONFIG_MAPS)
     await asyncio.sleep(0.1)
-    assert world.watched == [kinds.CONFIG_MAPS]
+    assert env.watched == [kinds.CONFIG_MAPS]
     assert remote.is_listed(kinds.CONFIG_MAPS)
-    assert world.woken == [MAP]
+    assert env.woken == [MAP]
 
 
-async def test_a_target_that_has_copies_is_watched_at_once(world):
+async def test_a_target_that_has_copies_is_watched_at_once(env):
     labels = {keys.PARENT_CLUSTER_NAME: US.name}
     metadata = {"name": "m", "namespace": "ns", "labels": labels}
     for kind in (kinds.CONFIG_MAPS, kinds.SECRETS):
-        world.server.add(kind, {"metadata": metadata})
+        env.server.add(kind, {"metadata": metadata})
 
-    await world.connect()
-    assert world.watched == [kinds.CONFIG_MAPS, kinds.SECRETS]
-    assert world.copies.at(NODE).copy(MAP.ref)
-
-
-async def test_objects_of_others_are_not_taken_for_copies(world):
-    world.server.add(kinds.CONFIG_MAPS, {"metadata": {"name": "m", "namespace": "ns"}})
-    await world.connect()
-    assert world.watched == []
+    await env.connect()
+    assert env.watched == [kinds.CONFIG_MAPS, kinds.SECRETS]
+    assert env.copies.at(NODE).copy(MAP.ref)
 
 
-async def test_a_target_that_may_have_copies_is_watched_at_once(world):
-    world.server.fail(
+async def test_objects_of_others_are_not_taken_for_copies(env):
+    env.server.add(kinds.CONFIG_MAPS, {"metadata": {"name": "m", "namespace": "ns"}})
+    await env.connect()
+    assert env.watched == []
+
+
+async def test_a_target_that_may_have_copies_is_watched_at_once(env):
+    env.server.fail(
         Unreachable("no answer"), when=lambda request: request.query["limit"] == "1", times=2
     )
-    await world.connect()
-    assert world.watched == [kinds.CONFIG_MAPS, kinds.SECRETS]
+    await env.connect()
+    assert env.watched == [kinds.CONFIG_MAPS, kinds.SECRETS]
 
 
-async def test_who_no_longer_leads_follows_no_new_links(world):
+async def test_who_no_longer_leads_follows_no_new_links(env):
     """It raised in the connection to the target, which failed for everybody."""
-    world.leading.cancel()
+    env.leading.cancel()
     await asyncio.sleep(0)
-    await world.connect()
-    assert world.copies.at(NODE) is None
+    await env.connect()
+    assert env.copies.at(NODE) is None

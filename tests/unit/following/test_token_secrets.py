@@ -25,7 +25,7 @@ PROJECTED = {"name": "v", "projected": {"sources": [{"secret": {"name": "exec"}}
 VARIABLE = [{"name": "E", "valueFrom": {"secretKeyRef": {"name": "exec", "key": "token"}}}]
 
 
-class World(Fleet):
+class SecretsEnvironment(Fleet):
     """Two targets, of which one asks for tokens, and a Secret that is the token of an account."""
 
     def __init__(self, clock):
@@ -81,57 +81,57 @@ class World(Fleet):
 
 
 @pytest.fixture
-async def world(clock):
-    return World(clock)
+async def env(clock):
+    return SecretsEnvironment(clock)
 
 
 @pytest.mark.parametrize("volume", [VOLUME, OPTIONAL, PROJECTED])
 @pytest.mark.parametrize("path", [keys.SERVICE_ACCOUNT_MOUNT, "/elsewhere"])
 @pytest.mark.parametrize("account", ["executor", "robot"])
-async def test_its_account_gets_a_token_that_ends_with_the_secret(world, volume, path, account):
+async def test_its_account_gets_a_token_that_ends_with_the_secret(env, volume, path, account):
     """API servers bind a token to no pod of another account."""
-    secret = world.hold(await world.token(account), account)
-    pod = world.pod(volume, path=path)
-    async with world.running():
-        assert await world.following.ensure(pod, world.link) == ("", ("exec",))
-        assert world.minted == [(account, ("Secret", "exec", objects.uid(secret)))]
-        assert world.held["data"].keys() == {KEY, "ca.crt", "namespace"}
-        assert world.gpu.find(kinds.SECRETS, "exec", "ns") is None
+    secret = env.hold(await env.token(account), account)
+    pod = env.pod(volume, path=path)
+    async with env.running():
+        assert await env.following.ensure(pod, env.link) == ("", ("exec",))
+        assert env.minted == [(account, ("Secret", "exec", objects.uid(secret)))]
+        assert env.held["data"].keys() == {KEY, "ca.crt", "namespace"}
+        assert env.gpu.find(kinds.SECRETS, "exec", "ns") is None
 
 
 @pytest.mark.parametrize("volume", [VOLUME, PROJECTED])
 @pytest.mark.parametrize("path", [keys.SERVICE_ACCOUNT_MOUNT, "/elsewhere"])
-async def test_a_target_without_tokens_of_the_source_is_not_used(world, volume, path):
-    world.hold(await world.token())
-    pod = world.pod(volume, path=path)
-    async with world.running():
+async def test_a_target_without_tokens_of_the_source_is_not_used(env, volume, path):
+    env.hold(await env.token())
+    pod = env.pod(volume, path=path)
+    async with env.running():
         reason = (
             "Secret exec is the token of service account executor, .* target cpu .* "
             "vnode.dev/service-account-tokens"
         )
         with pytest.raises(ConfigError, match=reason):
-            await world.following.ensure(pod, world.other)
+            await env.following.ensure(pod, env.other)
 
-        assert not world.cpu.all(kinds.SECRETS)
-        assert not world.minted
+        assert not env.cpu.all(kinds.SECRETS)
+        assert not env.minted
 
 
-async def test_one_that_can_do_without_it_says_that_it_has_none(world):
-    world.hold(await world.token())
-    pod = world.pod(OPTIONAL)
-    async with world.running():
-        message, tokens = await world.following.ensure(pod, world.other)
+async def test_one_that_can_do_without_it_says_that_it_has_none(env):
+    env.hold(await env.token())
+    pod = env.pod(OPTIONAL)
+    async with env.running():
+        message, tokens = await env.following.ensure(pod, env.other)
         assert "Secret exec is the token of service account executor" in message
         assert tokens == ()
 
 
-async def test_a_secret_of_that_name_in_the_target_is_used_as_it_is(world):
-    world.hold(await world.token())
+async def test_a_secret_of_that_name_in_the_target_is_used_as_it_is(env):
+    env.hold(await env.token())
     theirs = {"metadata": {"name": "exec", "namespace": "ns"}, "data": {}}
-    world.cpu.add(kinds.SECRETS, theirs)
-    pod = world.pod()
-    async with world.running():
-        assert await world.following.ensure(pod, world.other) == ("", ())
+    env.cpu.add(kinds.SECRETS, theirs)
+    pod = env.pod()
+    async with env.running():
+        assert await env.following.ensure(pod, env.other) == ("", ())
 
 
 @pytest.mark.parametrize(
@@ -143,12 +143,12 @@ async def test_a_secret_of_that_name_in_the_target_is_used_as_it_is(world):
     ],
     ids=lambda container: next(iter(container)),
 )
-async def test_a_token_that_could_not_be_renewed_is_refused(world, container):
-    world.hold(await world.token())
-    pod = world.pod(**container)
-    async with world.running():
+async def test_a_token_that_could_not_be_renewed_is_refused(env, container):
+    env.hold(await env.token())
+    pod = env.pod(**container)
+    async with env.running():
         with pytest.raises(ConfigError, match="in a variable or below a subPath: mount it"):
-            await world.following.ensure(pod, world.link)
+            await env.following.ensure(pod, env.link)
 
 
 @pytest.mark.parametrize(
@@ -156,101 +156,101 @@ async def test_a_token_that_could_not_be_renewed_is_refused(world, container):
     [("", "executor"), ("nonsense", "executor"), ("robot", "executor"), ("robot", "")],
     ids=["not-filled-in", "forged", "of-another", "of-nobody"],
 )
-async def test_a_secret_that_gives_no_access_to_an_account_brings_none(world, token, account):
-    held = await world.token("robot") if token == "robot" else token
-    world.hold(held, account)
-    pod = world.pod()
-    async with world.running():
+async def test_a_secret_that_gives_no_access_to_an_account_brings_none(env, token, account):
+    held = await env.token("robot") if token == "robot" else token
+    env.hold(held, account)
+    pod = env.pod()
+    async with env.running():
         with pytest.raises(ConfigError, match="Secret exec holds no valid token of service"):
-            await world.following.ensure(pod, world.link)
+            await env.following.ensure(pod, env.link)
 
-        assert not world.minted
+        assert not env.minted
 
 
-async def test_an_opaque_secret_is_no_token_whatever_is_in_it(world):
-    world.hold(await world.token(), type="Opaque")
-    pod = world.pod()
-    async with world.running():
-        for link in (world.link, world.other):
-            assert await world.following.ensure(pod, link) == ("", ())
+async def test_an_opaque_secret_is_no_token_whatever_is_in_it(env):
+    env.hold(await env.token(), type="Opaque")
+    pod = env.pod()
+    async with env.running():
+        for link in (env.link, env.other):
+            assert await env.following.ensure(pod, link) == ("", ())
 
-        assert not world.minted
-        for target in (world.gpu, world.cpu):
+        assert not env.minted
+        for target in (env.gpu, env.cpu):
             (copy,) = target.all(kinds.SECRETS)
-            assert copy["data"] == world.source.find(kinds.SECRETS, "exec", "ns")["data"]
+            assert copy["data"] == env.source.find(kinds.SECRETS, "exec", "ns")["data"]
 
 
-async def test_a_secret_that_is_missing_is_waited_for_as_on_a_node(world):
-    pod = world.pod()
-    async with world.running():
-        assert await world.following.ensure(pod, world.link) == ("", ())
-        assert not world.minted
+async def test_a_secret_that_is_missing_is_waited_for_as_on_a_node(env):
+    pod = env.pod()
+    async with env.running():
+        assert await env.following.ensure(pod, env.link) == ("", ())
+        assert not env.minted
 
 
-async def test_a_missing_right_is_told(world):
-    world.hold(await world.token())
-    world.source.fail(Denied(403, "Forbidden", "no"), subresource="token", times=None)
-    pod = world.pod()
-    async with world.running():
+async def test_a_missing_right_is_told(env):
+    env.hold(await env.token())
+    env.source.fail(Denied(403, "Forbidden", "no"), subresource="token", times=None)
+    pod = env.pod()
+    async with env.running():
         with pytest.raises(ConfigError, match="create rolebinding vnode-token-minter"):
-            await world.following.ensure(pod, world.link)
+            await env.following.ensure(pod, env.link)
 
 
-async def test_other_pods_cost_no_request_for_it(world):
-    world.add_originals()
-    pods = [world.add_pod(name, node=None) for name in ("one", "two")]
-    async with world.running():
-        await world.following.ensure(pods[0], world.link)
-        before = len(world.source.received("get", kinds.SECRETS))
-        await world.following.ensure(pods[1], world.link)
-        assert len(world.source.received("get", kinds.SECRETS)) == before
-        assert not world.source.received("create", kinds.TOKEN_REVIEWS)
+async def test_other_pods_cost_no_request_for_it(env):
+    env.add_originals()
+    pods = [env.add_pod(name, node=None) for name in ("one", "two")]
+    async with env.running():
+        await env.following.ensure(pods[0], env.link)
+        before = len(env.source.received("get", kinds.SECRETS))
+        await env.following.ensure(pods[1], env.link)
+        assert len(env.source.received("get", kinds.SECRETS)) == before
+        assert not env.source.received("create", kinds.TOKEN_REVIEWS)
 
 
 @asynccontextmanager
-async def bound(world):
+async def bound(env):
     """Have a pod with its own token and that of the Secret run in the target."""
-    world.hold(await world.token())
+    env.hold(await env.token())
     own = {"name": "own", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}}
-    pod = world.pod()
+    pod = env.pod()
     pod["spec"]["volumes"].append(own)
-    world.source.add(kinds.PODS, pod)
-    async with world.running():
-        await world.following.ensure(pod, world.link)
+    env.source.add(kinds.PODS, pod)
+    async with env.running():
+        await env.following.ensure(pod, env.link)
         pod["spec"]["nodeName"] = GPU.node_name
-        world.source.add(kinds.PODS, pod)
+        env.source.add(kinds.PODS, pod)
         labels = {keys.PARENT_UID: "p", keys.PARENT_CLUSTER_NAME: "c1"}
         notes = {keys.PARENT_NAME: "p", keys.PARENT_NAMESPACE: "ns", keys.TARGET: str(GPU)}
         metadata = {"name": names.chaperon("p", "p"), "namespace": "ns", "labels": labels}
         metadata["annotations"] = {**notes, keys.TOKEN: "exec"}
-        world.gpu.add(kinds.POD_CHAPERONS, {"metadata": metadata})
+        env.gpu.add(kinds.POD_CHAPERONS, {"metadata": metadata})
         await asyncio.sleep(1)
         yield
 
 
-async def test_all_tokens_of_a_pod_are_made_anew_together(world):
-    async with bound(world):
-        first = world.held["data"]
+async def test_all_tokens_of_a_pod_are_made_anew_together(env):
+    async with bound(env):
+        first = env.held["data"]
         await asyncio.sleep(0.9 * LIFE)
-        assert [name for name, _bound in world.minted] == ["executor", "robot"] * 2
-        assert world.held["data"].keys() == first.keys()
-        assert world.held["data"][KEY] != first[KEY]
+        assert [name for name, _bound in env.minted] == ["executor", "robot"] * 2
+        assert env.held["data"].keys() == first.keys()
+        assert env.held["data"][KEY] != first[KEY]
 
 
-async def test_a_token_whose_secret_is_deleted_is_not_made_anew_and_the_others_are(world):
-    async with bound(world):
-        world.source.remove(kinds.SECRETS, "exec", "ns")
+async def test_a_token_whose_secret_is_deleted_is_not_made_anew_and_the_others_are(env):
+    async with bound(env):
+        env.source.remove(kinds.SECRETS, "exec", "ns")
         await asyncio.sleep(0.9 * LIFE)
-        assert [name for name, _bound in world.minted] == ["executor", "robot", "robot"]
-        assert KEY not in world.held["data"]
-        assert not world.events_about
+        assert [name for name, _bound in env.minted] == ["executor", "robot", "robot"]
+        assert KEY not in env.held["data"]
+        assert not env.events_about
 
 
-async def test_a_token_whose_secret_is_spoilt_is_told_of_and_the_others_are_made_anew(world):
-    async with bound(world):
-        world.hold("nonsense")
+async def test_a_token_whose_secret_is_spoilt_is_told_of_and_the_others_are_made_anew(env):
+    async with bound(env):
+        env.hold("nonsense")
         await asyncio.sleep(0.9 * LIFE)
-        assert [name for name, _bound in world.minted] == ["executor", "robot", "robot"]
-        ((about, text),) = world.events_about
+        assert [name for name, _bound in env.minted] == ["executor", "robot", "robot"]
+        ((about, text),) = env.events_about
         assert about == "p"
         assert text.startswith("Secret exec holds no valid token of service account executor")

@@ -45,7 +45,7 @@ TARGET = TargetKey("", "t")
 NODE = TARGET.node_name
 
 
-class World:
+class TokensEnvironment:
     """A source and its target; the agent's tokens, and the Events that it records."""
 
     def __init__(self, clock):
@@ -120,15 +120,15 @@ class World:
 
 
 @pytest.fixture
-async def world(clock):
-    world = World(clock)
-    async with links.connected(world.link):
-        yield world
+async def env(clock):
+    env = TokensEnvironment(clock)
+    async with links.connected(env.link):
+        yield env
 
 
 @asynccontextmanager
-async def running(world):
-    task = asyncio.create_task(world.tokens.run())
+async def running(env):
+    task = asyncio.create_task(env.tokens.run())
     await asyncio.sleep(0.1)
     yield task
     task.cancel()
@@ -144,244 +144,244 @@ def with_volumes(base, *sources):
     return {**base, "spec": {**base["spec"], "volumes": volumes}}
 
 
-async def test_tokens_that_a_pod_projects_itself_are_in_the_same_secret(world):
+async def test_tokens_that_a_pod_projects_itself_are_in_the_same_secret(env):
     other = with_volumes(
         pod(path="/elsewhere"),
         {"path": "t", "audience": "vault", "expirationSeconds": 600},
         {"path": "t2"},
     )
-    await world.ensure(other)
-    (secret,) = world.held
+    await env.ensure(other)
+    (secret,) = env.held
     wanted = [WantedToken("vault", 600), WantedToken("", LIFE)]
     assert secret["data"].keys() == {"namespace", *(token.key for token in wanted)}
-    asked = [(spec.get("audiences"), spec["expirationSeconds"]) for spec in world.specs]
+    asked = [(spec.get("audiences"), spec["expirationSeconds"]) for spec in env.specs]
     assert asked == [(["vault"], 600), (None, LIFE)]
-    assert all(spec["boundObjectRef"]["uid"] == "u" for spec in world.specs)
+    assert all(spec["boundObjectRef"]["uid"] == "u" for spec in env.specs)
     refresh = objects.parse_timestamp(objects.annotations(secret)[keys.TOKEN_REFRESH])
-    assert (refresh - world.clock.now()).total_seconds() < 600
+    assert (refresh - env.clock.now()).total_seconds() < 600
 
 
-async def test_the_usual_token_has_its_files_beside_others(world):
-    await world.ensure(with_volumes(pod(), {"path": "t", "audience": "a"}))
-    (secret,) = world.held
+async def test_the_usual_token_has_its_files_beside_others(env):
+    await env.ensure(with_volumes(pod(), {"path": "t", "audience": "a"}))
+    (secret,) = env.held
     usual = {"token", "ca.crt", "namespace"}
     assert secret["data"].keys() == usual | {WantedToken("a", LIFE).key}
     assert base64.b64decode(secret["data"]["ca.crt"]) == b"authority"
 
 
-async def test_a_candidates_token_is_bound_to_its_pod_and_there_before_it(world):
-    world.tokens.on_pod(None, pod())
-    await world.ensure(pod())
-    assert [objects.key(each) for each in world.held] == [f"ns/{SECRET}"]
+async def test_a_candidates_token_is_bound_to_its_pod_and_there_before_it(env):
+    env.tokens.on_pod(None, pod())
+    await env.ensure(pod())
+    assert [objects.key(each) for each in env.held] == [f"ns/{SECRET}"]
     bound = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"}
-    (request,) = world.asked
+    (request,) = env.asked
     assert (request.name, request.body["spec"]["boundObjectRef"]) == ("robot", bound)
 
 
-async def test_a_token_is_made_anew_at_80_percent_of_its_life_and_not_before(world):
-    async with running(world):
-        world.tokens.on_pod(None, pod())
-        await world.ensure(pod())
-        world.tokens.on_pod(pod(), pod(NODE))
+async def test_a_token_is_made_anew_at_80_percent_of_its_life_and_not_before(env):
+    async with running(env):
+        env.tokens.on_pod(None, pod())
+        await env.ensure(pod())
+        env.tokens.on_pod(pod(), pod(NODE))
         await asyncio.sleep(0.79 * LIFE)
-        assert len(world.asked) == 1
+        assert len(env.asked) == 1
         await asyncio.sleep(0.02 * LIFE)
-        assert len(world.asked) == 2
+        assert len(env.asked) == 2
         await asyncio.sleep(0.8 * LIFE)
-        assert len(world.asked) == 3
+        assert len(env.asked) == 3
 
 
-async def test_a_token_goes_with_its_pod_or_when_that_has_finished(world):
-    async with running(world):
+async def test_a_token_goes_with_its_pod_or_when_that_has_finished(env):
+    async with running(env):
         for after in (None, pod(NODE, phase="Succeeded")):
-            world.tokens.on_pod(None, pod(NODE))
-            await world.ensure(pod(NODE))
-            assert world.held
-            world.tokens.on_pod(pod(NODE), after)
+            env.tokens.on_pod(None, pod(NODE))
+            await env.ensure(pod(NODE))
+            assert env.held
+            env.tokens.on_pod(pod(NODE), after)
             await asyncio.sleep(1)
-            assert not world.held
+            assert not env.held
 
 
-async def test_a_token_goes_when_its_candidate_has_lost(world):
-    async with running(world):
-        world.tokens.on_pod(None, pod())
-        await world.ensure(pod())
-        world.tokens.on_pod(pod(), pod("n2"))
+async def test_a_token_goes_when_its_candidate_has_lost(env):
+    async with running(env):
+        env.tokens.on_pod(None, pod())
+        await env.ensure(pod())
+        env.tokens.on_pod(pod(), pod("n2"))
         await asyncio.sleep(1)
-        assert not world.held
+        assert not env.held
 
 
-async def test_a_token_goes_when_its_candidate_ends_but_not_with_that_of_a_namesake(world):
-    async with running(world):
-        world.tokens.on_pod(None, pod())
-        await world.ensure(pod())
-        world.tokens.release("ns/p", "earlier", NODE)
+async def test_a_token_goes_when_its_candidate_ends_but_not_with_that_of_a_namesake(env):
+    async with running(env):
+        env.tokens.on_pod(None, pod())
+        await env.ensure(pod())
+        env.tokens.release("ns/p", "earlier", NODE)
         await asyncio.sleep(1)
-        assert world.held
-        world.tokens.release("ns/p", "u", NODE)
+        assert env.held
+        env.tokens.release("ns/p", "u", NODE)
         await asyncio.sleep(1)
-        assert not world.held
+        assert not env.held
 
 
-async def test_a_token_goes_with_its_delegate_though_others_keep_the_pod(world):
+async def test_a_token_goes_with_its_delegate_though_others_keep_the_pod(env):
     ending = pod(NODE)
     ending["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z"}
-    async with running(world):
-        world.add_candidate(**{keys.TOKEN: ""})
-        world.tokens.on_pod(None, pod(NODE))
-        await world.ensure(pod(NODE))
-        world.tokens.on_pod(pod(NODE), ending)
+    async with running(env):
+        env.add_candidate(**{keys.TOKEN: ""})
+        env.tokens.on_pod(None, pod(NODE))
+        await env.ensure(pod(NODE))
+        env.tokens.on_pod(pod(NODE), ending)
         await asyncio.sleep(1)
-        assert world.held
-        world.remove_candidate()
-        world.tokens.release("ns/p", "u", NODE)
+        assert env.held
+        env.remove_candidate()
+        env.tokens.release("ns/p", "u", NODE)
         await asyncio.sleep(1)
-        assert not world.held
+        assert not env.held
 
 
-async def test_a_target_that_spoils_its_secret_has_no_more_than_a_token_a_minute(world):
-    async with running(world):
-        world.add_candidate(**{keys.TOKEN: ""})
-        world.tokens.on_pod(None, pod(NODE))
+async def test_a_target_that_spoils_its_secret_has_no_more_than_a_token_a_minute(env):
+    async with running(env):
+        env.add_candidate(**{keys.TOKEN: ""})
+        env.tokens.on_pod(None, pod(NODE))
         await asyncio.sleep(1)
         for _ in range(10):
-            for each in world.held:
-                world.target.remove(kinds.SECRETS, objects.name(each), "ns")
+            for each in env.held:
+                env.target.remove(kinds.SECRETS, objects.name(each), "ns")
 
-            world.tokens._remote.wake_all(NODE)
+            env.tokens._remote.wake_all(NODE)
             await asyncio.sleep(1)
 
-        assert len(world.asked) == 1
+        assert len(env.asked) == 1
         await asyncio.sleep(60)
-        assert len(world.asked) == 2
+        assert len(env.asked) == 2
 
 
-async def test_a_target_gets_no_token_of_a_pod_that_is_not_bound_to_it(world):
-    async with running(world):
-        world.tokens.on_pod(None, pod("elsewhere"))
-        world.add_candidate(**{keys.TOKEN: ""})
-        forged = world.forged(pod(NODE))
-        world.show(forged)
-        world.tokens._remote.wake_all(NODE)
+async def test_a_target_gets_no_token_of_a_pod_that_is_not_bound_to_it(env):
+    async with running(env):
+        env.tokens.on_pod(None, pod("elsewhere"))
+        env.add_candidate(**{keys.TOKEN: ""})
+        forged = env.forged(pod(NODE))
+        env.show(forged)
+        env.tokens._remote.wake_all(NODE)
         await asyncio.sleep(120)
-        assert not world.asked
+        assert not env.asked
 
 
-async def test_what_a_target_says_of_a_pending_pod_brings_it_no_token(world):
-    async with running(world):
-        world.tokens.on_pod(None, pod())
-        world.add_candidate(**{keys.TOKEN: ""})
-        world.tokens._remote._on_copy(NODE, world.forged(pod()))
+async def test_what_a_target_says_of_a_pending_pod_brings_it_no_token(env):
+    async with running(env):
+        env.tokens.on_pod(None, pod())
+        env.add_candidate(**{keys.TOKEN: ""})
+        env.tokens._remote._on_copy(NODE, env.forged(pod()))
         await asyncio.sleep(120)
-        assert not world.asked
+        assert not env.asked
 
 
-async def test_a_new_leader_keeps_the_token_of_a_pending_pod_fresh(world):
+async def test_a_new_leader_keeps_the_token_of_a_pending_pod_fresh(env):
     """Else the pod would begin with one whose life is over."""
-    world.put(pod())
-    world.add_candidate(**{keys.TOKEN: ""})
-    world.show(world.forged(pod()))
-    async with running(world):
-        world.tokens.on_pod(None, pod())
+    env.put(pod())
+    env.add_candidate(**{keys.TOKEN: ""})
+    env.show(env.forged(pod()))
+    async with running(env):
+        env.tokens.on_pod(None, pod())
         await asyncio.sleep(120)
-        assert not world.asked
-        world.tokens.renew(pod(), world.link)
+        assert not env.asked
+        env.tokens.renew(pod(), env.link)
         await asyncio.sleep(0.81 * LIFE)
-        assert len(world.asked) == 2
+        assert len(env.asked) == 2
 
 
-async def test_a_candidate_that_mounts_no_token_is_not_given_one_by_a_new_leader(world):
-    world.add_candidate()
-    async with running(world):
-        world.tokens.on_pod(None, pod())
-        world.tokens.renew(pod(), world.link)
+async def test_a_candidate_that_mounts_no_token_is_not_given_one_by_a_new_leader(env):
+    env.add_candidate()
+    async with running(env):
+        env.tokens.on_pod(None, pod())
+        env.tokens.renew(pod(), env.link)
         await asyncio.sleep(120)
-        assert not world.asked
+        assert not env.asked
 
 
 @pytest.mark.parametrize(
     "error", [NotFound(404, "NotFound", "no account"), Unreachable("away")], ids=["said", "quiet"]
 )
-async def test_a_token_that_could_not_be_made_anew_is_once_it_can_be(world, error):
-    refusal = world.refuse(error)
-    world.add_candidate(**{keys.TOKEN: ""})
-    async with running(world):
-        world.tokens.on_pod(None, pod(NODE))
+async def test_a_token_that_could_not_be_made_anew_is_once_it_can_be(env, error):
+    refusal = env.refuse(error)
+    env.add_candidate(**{keys.TOKEN: ""})
+    async with running(env):
+        env.tokens.on_pod(None, pod(NODE))
         await asyncio.sleep(1)
-        assert not world.held
-        texts = [event[3] for event in world.recorded]
+        assert not env.held
+        texts = [event[3] for event in env.recorded]
         assert texts == (["404 NotFound: no account"] if isinstance(error, NotFound) else [])
         refusal.clear()
         await asyncio.sleep(30)
-        assert world.held
+        assert env.held
 
 
-async def test_a_target_that_did_not_ask_and_a_pod_without_the_mount_get_none(world):
-    await world.ensure(pod(path="/elsewhere"))
-    world.link.options = TargetOptions()
-    await world.ensure(pod())
-    assert not world.asked
+async def test_a_target_that_did_not_ask_and_a_pod_without_the_mount_get_none(env):
+    await env.ensure(pod(path="/elsewhere"))
+    env.link.options = TargetOptions()
+    await env.ensure(pod())
+    assert not env.asked
 
 
-async def test_a_missing_right_is_told_with_the_command_that_gives_it(world):
-    world.refuse(Denied(403, "Forbidden", "no"))
+async def test_a_missing_right_is_told_with_the_command_that_gives_it(env):
+    env.refuse(Denied(403, "Forbidden", "no"))
     with pytest.raises(
         ConfigError, match="kubectl --namespace ns create rolebinding vnode-token-minter "
     ):
-        await world.ensure(pod())
+        await env.ensure(pod())
 
-    world.add_candidate(**{keys.TOKEN: ""})
-    async with running(world):
-        world.tokens.on_pod(None, pod(NODE))
+    env.add_candidate(**{keys.TOKEN: ""})
+    async with running(env):
+        env.tokens.on_pod(None, pod(NODE))
         await asyncio.sleep(1)
 
-    assert world.recorded[0][2] == "TokenNotRefreshed"
+    assert env.recorded[0][2] == "TokenNotRefreshed"
 
 
-async def test_a_pod_that_ran_before_its_target_asked_gets_none(world):
-    world.add_candidate()
-    async with running(world):
-        world.tokens.on_pod(None, pod(NODE))
+async def test_a_pod_that_ran_before_its_target_asked_gets_none(env):
+    env.add_candidate()
+    async with running(env):
+        env.tokens.on_pod(None, pod(NODE))
         await asyncio.sleep(120)
 
-    assert not world.asked
+    assert not env.asked
 
 
-async def test_what_is_left_when_a_target_no_longer_asks_is_kept_to_the_pods_end(world):
-    await world.ensure(pod(NODE))
-    world.add_candidate(**{keys.TOKEN: ""})
-    world.link.options = TargetOptions()
-    world.tokens.on_pod(None, pod(NODE))
-    async with running(world):
+async def test_what_is_left_when_a_target_no_longer_asks_is_kept_to_the_pods_end(env):
+    await env.ensure(pod(NODE))
+    env.add_candidate(**{keys.TOKEN: ""})
+    env.link.options = TargetOptions()
+    env.tokens.on_pod(None, pod(NODE))
+    async with running(env):
         await asyncio.sleep(2 * LIFE)
-        assert len(world.asked) == 1
-        assert world.held
-        world.tokens.on_pod(pod(NODE), None)
+        assert len(env.asked) == 1
+        assert env.held
+        env.tokens.on_pod(pod(NODE), None)
         await asyncio.sleep(1)
-        assert not world.held
+        assert not env.held
 
 
 @pytest.mark.parametrize("error", [None, Denied(403, "Forbidden", "no")])
-async def test_a_target_that_never_asked_or_may_not_be_asked_is_not_watched(world, error):
-    world.link.options = TargetOptions()
+async def test_a_target_that_never_asked_or_may_not_be_asked_is_not_watched(env, error):
+    env.link.options = TargetOptions()
     if error is not None:
-        world.target.fail(error, kind=kinds.SECRETS, times=None)
+        env.target.fail(error, kind=kinds.SECRETS, times=None)
 
-    async with running(world):
-        assert not world.tokens._remote.is_watched(NODE)
-
-
-async def test_a_target_that_cannot_be_asked_what_is_left_is_watched(world):
-    world.link.options = TargetOptions()
-    world.target.fail(Unreachable("no answer"), kind=kinds.SECRETS)
-    async with running(world):
-        assert world.tokens._remote.is_watched(NODE)
+    async with running(env):
+        assert not env.tokens._remote.is_watched(NODE)
 
 
-async def test_who_no_longer_leads_follows_no_new_links(world):
+async def test_a_target_that_cannot_be_asked_what_is_left_is_watched(env):
+    env.link.options = TargetOptions()
+    env.target.fail(Unreachable("no answer"), kind=kinds.SECRETS)
+    async with running(env):
+        assert env.tokens._remote.is_watched(NODE)
+
+
+async def test_who_no_longer_leads_follows_no_new_links(env):
     """It raised in the connection to the target, which failed for everybody."""
-    async with running(world) as leading:
+    async with running(env) as leading:
         leading.cancel()
         await asyncio.sleep(0)
-        another = links.link_to(world.target, TargetKey("", "n2"), US, world.clock)
-        world.links.add(another)
+        another = links.link_to(env.target, TargetKey("", "n2"), US, env.clock)
+        env.links.add(another)

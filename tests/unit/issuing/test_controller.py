@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.issuing.issuing_world import RULES, IssuingWorld
+from tests.unit.issuing.issuing_environment import RULES, IssuingEnvironment
 from tests.unsigned_tokens import jwt
 from vnode.api import kinds, objects
 from vnode.api.clock import Clock
@@ -23,42 +23,42 @@ STEPS = [step.value for step in IssueStep]
 
 
 async def test_a_token_is_made_step_by_step(clock: Clock) -> None:
-    world = IssuingWorld(clock)
-    world.request()
-    async with world.running():
-        conditions = world.conditions()
+    env = IssuingEnvironment(clock)
+    env.request()
+    async with env.running():
+        conditions = env.conditions()
 
     assert list(conditions) == [*STEPS, "Expired"]
     assert all(conditions[step][0] == "True" for step in STEPS), conditions
     assert conditions["Expired"] == ("False", "TokenValid")
-    secret = world.secret() or {}
+    secret = env.secret() or {}
     assert secret["type"] == "Opaque"
-    assert objects.controller_uid(secret) == objects.uid(world.find())
+    assert objects.controller_uid(secret) == objects.uid(env.find())
     reached = endpoint.from_kubeconfig(base64.b64decode(secret["data"]["kubeconfig"]))
-    assert reached.url == world.link.client.endpoint.url
-    assert await reached.authorization() == f"Bearer {world.token()}"
-    status = objects.status(world.find())
+    assert reached.url == env.link.client.endpoint.url
+    assert await reached.authorization() == f"Bearer {env.token()}"
+    status = objects.status(env.find())
     assert status["tokenResponse"] == {"kind": "Secret", "namespace": "team", "name": "queue"}
     assert status["clusterUID"] == "cluster-2"
     assert {"expirationTimestamp", "renewAt"} <= status.keys()
-    role = world.target.find(kinds.ROLES, "jobs", "work") or {}
+    role = env.target.find(kinds.ROLES, "jobs", "work") or {}
     assert role["rules"] == RULES
-    [binding] = world.target.all(kinds.ROLE_BINDINGS)
+    [binding] = env.target.all(kinds.ROLE_BINDINGS)
     assert binding["subjects"] == [
         {"kind": "ServiceAccount", "name": "queue", "namespace": "queues"}
     ]
     assert binding["roleRef"]["name"] == "jobs"
-    assert [objects.name(each) for each in world.target.all(kinds.SECRETS)] == []
+    assert [objects.name(each) for each in env.target.all(kinds.SECRETS)] == []
 
 
 async def test_failures_are_retried_ever_more_rarely(clock: Clock) -> None:
-    world = IssuingWorld(clock)
-    world.target.fail(Denied(403, "Forbidden", "no"), verb="create", times=None)
-    world.request()
-    async with world.running():
+    env = IssuingEnvironment(clock)
+    env.target.fail(Denied(403, "Forbidden", "no"), verb="create", times=None)
+    env.request()
+    async with env.running():
         moments, count = [], 0
         for second in range(1000):
-            if (now := world.target.count("create")) != count:
+            if (now := env.target.count("create")) != count:
                 count = now
                 moments.append(second)
 
@@ -66,33 +66,33 @@ async def test_failures_are_retried_ever_more_rarely(clock: Clock) -> None:
 
     gaps = [after - before for before, after in itertools.pairwise(moments)]
     assert gaps == pytest.approx([10, 20, 40, 80, 160, 300, 300], abs=2)
-    assert world.secret() is None
-    assert world.conditions()["ServiceAccountFoundOrCreated"] == ("False", "Forbidden")
+    assert env.secret() is None
+    assert env.conditions()["ServiceAccountFoundOrCreated"] == ("False", "Forbidden")
 
 
 async def test_a_secret_of_somebody_else_is_left_alone(clock: Clock) -> None:
-    world = IssuingWorld(clock)
-    world.source.add(
+    env = IssuingEnvironment(clock)
+    env.source.add(
         kinds.SECRETS,
         {"metadata": {"namespace": "team", "name": "queue"}, "type": "Opaque", "data": {}},
     )
-    world.request()
-    async with world.running():
-        assert world.conditions()["ServiceAccountTokenRetrieved"] == ("False", "SecretNotOurs")
-        await world.delete()
+    env.request()
+    async with env.running():
+        assert env.conditions()["ServiceAccountTokenRetrieved"] == ("False", "SecretNotOurs")
+        await env.delete()
         await asyncio.sleep(1)
 
-    assert (world.secret() or {})["data"] == {}
-    assert world.asked() == 0
+    assert (env.secret() or {})["data"] == {}
+    assert env.asked() == 0
 
 
 async def test_a_secret_that_is_deleted_is_made_again(clock: Clock) -> None:
-    world = IssuingWorld(clock)
-    world.request()
-    async with world.running():
-        world.source.remove(kinds.SECRETS, "queue", "team")
+    env = IssuingEnvironment(clock)
+    env.request()
+    async with env.running():
+        env.source.remove(kinds.SECRETS, "queue", "team")
         await asyncio.sleep(2)
-        assert world.secret() is not None
+        assert env.secret() is not None
 
 
 @pytest.mark.parametrize(
@@ -111,25 +111,25 @@ async def test_what_is_no_token_for_the_account_is_not_stored(
         return GrantedToken(jwt(**claims), None)
 
     monkeypatch.setattr(account_tokens, "request", lie)
-    world = IssuingWorld(clock)
-    world.request()
-    async with world.running():
-        assert world.conditions()["ServiceAccountTokenRetrieved"] == ("False", "TokenRefused")
+    env = IssuingEnvironment(clock)
+    env.request()
+    async with env.running():
+        assert env.conditions()["ServiceAccountTokenRetrieved"] == ("False", "TokenRefused")
 
-    assert world.secret() is None
+    assert env.secret() is None
 
 
 @pytest.mark.parametrize(
     "name", ["../../secrets", "a/b", "%2e%2e", "system:masters", "x" * 253, "a?b", ".."]
 )
 async def test_hostile_names_lead_nowhere_else(clock: Clock, name: str) -> None:
-    world = IssuingWorld(clock)
+    env = IssuingEnvironment(clock)
     role = {"namespace": "work", "name": name, "rules": RULES}
-    world.request(roles=[role], clusterRoles=None)
-    async with world.running():
+    env.request(roles=[role], clusterRoles=None)
+    async with env.running():
         pass
 
     paths = {kinds.ROLES, kinds.ROLE_BINDINGS, kinds.SERVICE_ACCOUNTS, kinds.NAMESPACES}
-    assert {request.kind for request in world.target.received()} <= paths
-    for request in world.target.received():
+    assert {request.kind for request in env.target.received()} <= paths
+    for request in env.target.received():
         assert request.namespace in ("", "work", "queues")

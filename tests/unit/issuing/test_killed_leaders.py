@@ -8,7 +8,7 @@ import itertools
 import pytest
 
 from tests.apiserver.requests import Request
-from tests.unit.issuing.issuing_world import IssuingWorld
+from tests.unit.issuing.issuing_environment import IssuingEnvironment
 from vnode.api.clock import Clock, happens_within
 from vnode.issuing.steps import IssueStep
 
@@ -25,7 +25,9 @@ MADE = {
 }
 
 
-async def kill_at(world: IssuingWorld, number: int, *, carried_out: bool, seconds: float) -> bool:
+async def kill_at(
+    env: IssuingEnvironment, number: int, *, carried_out: bool, seconds: float
+) -> bool:
     """Have a leader work until its write of that number, whose answer it does not get.
 
     Returns False if it has sent fewer within the time.
@@ -42,10 +44,10 @@ async def kill_at(world: IssuingWorld, number: int, *, carried_out: bool, second
     never = float("inf")
     faults = [
         server.fail(None, when=is_due, after=carried_out, delay=never)
-        for server in (world.source, world.target)
+        for server in (env.source, env.target)
     ]
-    world.begin_term()
-    async with world.running():
+    env.begin_term()
+    async with env.running():
         await happens_within(reached, seconds)
 
     for fault in faults:
@@ -57,16 +59,16 @@ async def kill_at(world: IssuingWorld, number: int, *, carried_out: bool, second
 @pytest.mark.parametrize("carried_out", [False, True])
 async def test_a_token_is_issued_all_the_same(clock: Clock, carried_out: bool) -> None:
     for number in itertools.count(1):
-        world = IssuingWorld(clock)
-        world.request()
-        is_killed = await kill_at(world, number, carried_out=carried_out, seconds=5)
-        world.begin_term()
-        async with world.running():
-            conditions = world.conditions()
+        env = IssuingEnvironment(clock)
+        env.request()
+        is_killed = await kill_at(env, number, carried_out=carried_out, seconds=5)
+        env.begin_term()
+        async with env.running():
+            conditions = env.conditions()
 
         assert [conditions[step.value][0] for step in IssueStep] == ["True"] * len(IssueStep)
-        assert world.made() == MADE
-        assert world.token()
+        assert env.made() == MADE
+        assert env.token()
         if not is_killed:
             break
 
@@ -76,20 +78,20 @@ async def test_a_token_is_issued_all_the_same(clock: Clock, carried_out: bool) -
 @pytest.mark.parametrize("carried_out", [False, True])
 async def test_a_token_is_renewed_all_the_same(clock: Clock, carried_out: bool) -> None:
     for number in itertools.count(1):
-        world = IssuingWorld(clock, chance=0.0)
-        world.request()
-        async with world.running():
-            first = world.token()
+        env = IssuingEnvironment(clock, chance=0.0)
+        env.request()
+        async with env.running():
+            first = env.token()
             await asyncio.sleep(DUE - 10)
 
-        is_killed = await kill_at(world, number, carried_out=carried_out, seconds=20)
-        world.begin_term()
-        async with world.running():
+        is_killed = await kill_at(env, number, carried_out=carried_out, seconds=20)
+        env.begin_term()
+        async with env.running():
             await asyncio.sleep(10)  # it may have been killed before the token was due
-            assert world.token() != first
-            assert world.conditions()["Expired"] == ("False", "TokenValid")
+            assert env.token() != first
+            assert env.conditions()["Expired"] == ("False", "TokenValid")
 
-        assert world.made() == MADE
+        assert env.made() == MADE
         if not is_killed:
             break
 
@@ -99,16 +101,16 @@ async def test_a_token_is_renewed_all_the_same(clock: Clock, carried_out: bool) 
 @pytest.mark.parametrize("carried_out", [False, True])
 async def test_nothing_is_left_of_a_request_all_the_same(clock: Clock, carried_out: bool) -> None:
     for number in itertools.count(1):
-        world = IssuingWorld(clock)
-        world.request()
-        async with world.running():
-            assert world.made() == MADE
+        env = IssuingEnvironment(clock)
+        env.request()
+        async with env.running():
+            assert env.made() == MADE
 
-        await world.delete()
-        is_killed = await kill_at(world, number, carried_out=carried_out, seconds=5)
-        world.begin_term()
-        async with world.running():
-            assert (world.made(), world.secret(), world.find()) == (set(), None, {})
+        await env.delete()
+        is_killed = await kill_at(env, number, carried_out=carried_out, seconds=5)
+        env.begin_term()
+        async with env.running():
+            assert (env.made(), env.secret(), env.find()) == (set(), None, {})
 
         if not is_killed:
             break

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.issuing.issuing_world import SPEC
+from tests.unit.issuing.issuing_environment import SPEC
 from vnode.api import keys, kinds
 from vnode.api.objects import Object
 from vnode.issuing import request

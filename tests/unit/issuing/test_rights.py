@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.apiserver.server import APIServer
-from tests.unit.issuing.issuing_world import SPEC
+from tests.unit.issuing.issuing_environment import SPEC
 from vnode.agent import config
 from vnode.api import kinds, objects
 from vnode.api.authors import Author

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tests.unit.issuing.issuing_world import IssuingWorld
+from tests.unit.issuing.issuing_environment import IssuingEnvironment
 from vnode.api import kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import Denied
@@ -30,9 +30,9 @@ def first_end() -> float:
 
 
 async def test_tokens_are_counted_from_their_issue_to_their_revocation(clock: Clock) -> None:
-    world, before = IssuingWorld(clock), counted()
-    world.request()
-    world.request(
+    env, before = IssuingEnvironment(clock), counted()
+    env.request()
+    env.request(
         "longer",
         expirationSeconds=7200,
         serviceAccountName="own",
@@ -45,16 +45,16 @@ async def test_tokens_are_counted_from_their_issue_to_their_revocation(clock: Cl
             name: value - before[name] for name, value in counted().items() if value > before[name]
         }
 
-    async with world.running():
+    async with env.running():
         assert news() == {"issued": 2}
-        ends = str(objects.status(world.find())["expirationTimestamp"])
+        ends = str(objects.status(env.find())["expirationTimestamp"])
         moment = objects.parse_timestamp(ends)
         assert moment is not None
         assert first_end() == pytest.approx(moment.timestamp(), abs=1)
         await asyncio.sleep(500)
         assert news() == {"issued": 2, "renewed": 1}
         assert first_end() > moment.timestamp()
-        await world.delete()
+        await env.delete()
         await asyncio.sleep(2)
         assert news() == {"issued": 2, "renewed": 1, "revoked": 1}
         assert first_end() > clock.now().timestamp() + 6000
@@ -63,22 +63,22 @@ async def test_tokens_are_counted_from_their_issue_to_their_revocation(clock: Cl
 
 
 async def test_a_revocation_is_counted_once_however_late_the_end_is_seen(clock: Clock) -> None:
-    world, before = IssuingWorld(clock), counted()
-    world.request()
-    async with world.running():
-        world.target.fail(None, delay=5, verb="delete", kind=kinds.SERVICE_ACCOUNTS)
-        await world.delete()
+    env, before = IssuingEnvironment(clock), counted()
+    env.request()
+    async with env.running():
+        env.target.fail(None, delay=5, verb="delete", kind=kinds.SERVICE_ACCOUNTS)
+        await env.delete()
         await asyncio.sleep(2)  # its Secret is gone, which wakes the request once more
-        world.source.silence_watches(kinds.AUTH_TOKEN_REQUESTS)
+        env.source.silence_watches(kinds.AUTH_TOKEN_REQUESTS)
         await asyncio.sleep(10)
-        assert world.find() == {}
+        assert env.find() == {}
         assert counted()["revoked"] - before["revoked"] == 1
 
 
 async def test_attempts_that_fail_are_counted(clock: Clock) -> None:
-    world, before = IssuingWorld(clock), counted()
-    world.target.fail(Denied(403, "", "no"), kind=kinds.SERVICE_ACCOUNTS)
-    world.request()
-    async with world.running():
+    env, before = IssuingEnvironment(clock), counted()
+    env.target.fail(Denied(403, "", "no"), kind=kinds.SERVICE_ACCOUNTS)
+    env.request()
+    async with env.running():
         assert counted()["failed"] - before["failed"] == 1
         assert first_end() == 0

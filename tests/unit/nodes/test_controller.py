@@ -27,7 +27,7 @@ TARGET = TargetKey("ns", "t")
 NAME = TARGET.node_name
 
 
-class World:
+class NodeEnvironment:
     """A controller that has just written its Node, and a store that shows what the test says.
 
     There are `more` Targets, which have no Node yet, and get none: creations hang.
@@ -91,49 +91,49 @@ def _cordon(node):
 
 @asynccontextmanager
 async def following(clock, *more):
-    world = World(clock, *more)
-    world.offer("1")
-    async with links.connected(world.link), background.running(world.controller.run()):
+    env = NodeEnvironment(clock, *more)
+    env.offer("1")
+    async with links.connected(env.link), background.running(env.controller.run()):
         await asyncio.sleep(1)
-        assert world.writes == ["", "status"]
-        yield world
+        assert env.writes == ["", "status"]
+        yield env
 
 
 async def test_a_write_is_not_done_again_before_the_store_shows_it(clock):
-    async with following(clock) as world:
-        world.show(world.cordoned)
+    async with following(clock) as env:
+        env.show(env.cordoned)
         await asyncio.sleep(1)
-        assert world.writes == ["", "status"]
-        world.show()
+        assert env.writes == ["", "status"]
+        env.show()
         await asyncio.sleep(1)
-        assert world.writes == ["", "status"]
+        assert env.writes == ["", "status"]
 
 
 async def test_what_changes_meanwhile_is_written_once_the_store_shows_the_last_write(clock):
-    async with following(clock) as world:
-        world.offer("2")
+    async with following(clock) as env:
+        env.offer("2")
         await asyncio.sleep(1)
-        assert world.writes == ["", "status"]
-        world.show()
+        assert env.writes == ["", "status"]
+        env.show()
         await asyncio.sleep(1)
-        assert world.writes == ["", "status", "status"]
-        assert world.node["status"]["capacity"] == {"cpu": "2"}
+        assert env.writes == ["", "status", "status"]
+        assert env.node["status"]["capacity"] == {"cpu": "2"}
 
 
 async def test_a_write_that_is_never_shown_is_done_again_in_the_end(clock):
     """The API server was restored from a backup: it counts from a lower number."""
-    async with following(clock) as world:
+    async with following(clock) as env:
         await asyncio.sleep(LOST_AFTER + 1)
-        assert world.writes == ["", "status", ""]  # its answer shows the status, too
+        assert env.writes == ["", "status", ""]  # its answer shows the status, too
 
 
 async def test_a_target_whose_name_fits_no_label_has_no_node(clock):
     """The API server would refuse it, every few seconds: its condition says why there is none."""
-    async with following(clock, TargetKey("ns", "x" * 64)) as world:
-        assert world.created == []
+    async with following(clock, TargetKey("ns", "x" * 64)) as env:
+        assert env.created == []
 
-    async with following(clock, TargetKey("ns", "x" * 63)) as world:
-        assert world.created == ["x" * 63]
+    async with following(clock, TargetKey("ns", "x" * 63)) as env:
+        assert env.created == ["x" * 63]
 
 
 # --- a target whose summary keeps changing
@@ -142,53 +142,53 @@ async def test_a_target_whose_name_fits_no_label_has_no_node(clock):
 @asynccontextmanager
 async def shown(clock):
     """Run a controller whose store shows each write at once; inside, it has had a second."""
-    async with following(clock) as world:
-        world.server.store.changed.add(
-            lambda kind, change: world.show(change.new) if kind is kinds.NODES else None
+    async with following(clock) as env:
+        env.server.store.changed.add(
+            lambda kind, change: env.show(change.new) if kind is kinds.NODES else None
         )
-        world.show()
+        env.show()
         await asyncio.sleep(1)
-        yield world
+        yield env
 
 
 async def test_a_summary_that_keeps_changing_is_a_few_writes_and_the_last_one_is_shown(clock):
-    async with shown(clock) as world:
+    async with shown(clock) as env:
         for number in range(1000):
-            world.offer(f"{number}m")
+            env.offer(f"{number}m")
             await asyncio.sleep(0.02)
 
         in_time = write_limits.NODES.burst + 20 * write_limits.NODES.rate
-        assert 5 < len(world.writes) <= in_time + 1
+        assert 5 < len(env.writes) <= in_time + 1
         await asyncio.sleep(1 / write_limits.NODES.rate)
-        assert world.node["status"]["capacity"] == {"cpu": "999m"}
+        assert env.node["status"]["capacity"] == {"cpu": "999m"}
 
 
 async def test_labels_that_keep_changing_do_not_keep_the_status_back(clock):
-    async with shown(clock) as world:
+    async with shown(clock) as env:
         for number in range(1000):
-            world.offer(f"{number}m", {"team": str(number)})
+            env.offer(f"{number}m", {"team": str(number)})
             await asyncio.sleep(0.05)
 
-        assert len(world.writes) < 30
-        assert int(world.node["status"]["capacity"]["cpu"].rstrip("m")) > 500
+        assert len(env.writes) < 30
+        assert int(env.node["status"]["capacity"]["cpu"].rstrip("m")) > 500
         await asyncio.sleep(2 / write_limits.NODES.rate)
-        assert world.node["status"]["capacity"] == {"cpu": "999m"}
-        assert objects.labels(world.node)["team"] == "999"
+        assert env.node["status"]["capacity"] == {"cpu": "999m"}
+        assert objects.labels(env.node)["team"] == "999"
 
 
 async def test_what_an_inventory_says_is_shown_at_once(clock):
-    async with following(clock) as world:
-        world.show()
+    async with following(clock) as env:
+        env.show()
         description = ClusterDescription(
             {"vnode.dev/property.a": "b"}, {"vnode.dev/cluster-profile": "f/c"}
         )
-        world.link.describe(description)
+        env.link.describe(description)
         await asyncio.sleep(1)
-        assert objects.labels(world.node)["vnode.dev/property.a"] == "b"
-        assert objects.annotations(world.node)["vnode.dev/cluster-profile"] == "f/c"
-        assert objects.annotations(world.node)[keys.KUBELET_PORT] == "10251"
-        writes = len(world.writes)
-        world.show()
-        world.link.describe(description)
+        assert objects.labels(env.node)["vnode.dev/property.a"] == "b"
+        assert objects.annotations(env.node)["vnode.dev/cluster-profile"] == "f/c"
+        assert objects.annotations(env.node)[keys.KUBELET_PORT] == "10251"
+        writes = len(env.writes)
+        env.show()
+        env.link.describe(description)
         await asyncio.sleep(30)
-        assert len(world.writes) == writes
+        assert len(env.writes) == writes

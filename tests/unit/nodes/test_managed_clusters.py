@@ -37,7 +37,7 @@ CRD: Object = {
 }
 
 
-class World:
+class TaintsEnvironment:
     """A hub with one virtual node, whose Target's profile is of the ManagedCluster berlin."""
 
     def __init__(self, clock: Any) -> None:
@@ -111,147 +111,145 @@ class World:
 
 
 async def test_taints_follow_their_managed_cluster(clock: Any) -> None:
-    world = World(clock)
-    world.serve()
-    world.taint(("full", "NoSelect"))
-    async with world.agent():
-        assert world.taints == [("full", "NoSchedule")]
-        world.taint(("old", "PreferNoSelect"))
+    env = TaintsEnvironment(clock)
+    env.serve()
+    env.taint(("full", "NoSelect"))
+    async with env.agent():
+        assert env.taints == [("full", "NoSchedule")]
+        env.taint(("old", "PreferNoSelect"))
         await asyncio.sleep(2)
-        assert world.taints == [("old", "PreferNoSchedule")]
-        world.taint()
+        assert env.taints == [("old", "PreferNoSchedule")]
+        env.taint()
         await asyncio.sleep(2)
-        assert world.taints == []
-        assert keys.MEMBER_TAINTS not in objects.annotations(world.node)
+        assert env.taints == []
+        assert keys.MEMBER_TAINTS not in objects.annotations(env.node)
 
 
 async def test_a_kind_that_comes_later_is_noticed(clock: Any) -> None:
-    world = World(clock)
-    async with world.agent():
-        world.taint(("full", "NoSelect"))
+    env = TaintsEnvironment(clock)
+    async with env.agent():
+        env.taint(("full", "NoSelect"))
         await asyncio.sleep(2)
-        assert world.taints == []
-        world.serve()
+        assert env.taints == []
+        env.serve()
         await asyncio.sleep(2)
-        assert world.taints == [("full", "NoSchedule")]
+        assert env.taints == [("full", "NoSchedule")]
 
 
 async def test_what_went_while_no_agent_ran_goes_and_what_people_wrote_stays(clock: Any) -> None:
-    world = World(clock)
-    world.serve()
-    world.taint(("full", "NoSelect"))
-    async with world.agent():
+    env = TaintsEnvironment(clock)
+    env.serve()
+    env.taint(("full", "NoSelect"))
+    async with env.agent():
         pass
 
-    world.server.change(
+    env.server.change(
         kinds.NODES,
         NAME,
         "",
         lambda node: node["spec"]["taints"].append({"key": "team", "effect": "NoSchedule"}),
     )
-    world.taint()
-    async with world.agent():
-        assert world.taints == [("team", "NoSchedule")]
+    env.taint()
+    async with env.agent():
+        assert env.taints == [("team", "NoSchedule")]
 
 
 @pytest.mark.parametrize("fault", ["kind", "cluster", "list"])
 async def test_a_fault_of_the_inventory_changes_nothing(clock: Any, fault: str) -> None:
-    world = World(clock)
-    world.serve()
-    world.taint(("full", "NoSelect"))
-    async with world.agent():
+    env = TaintsEnvironment(clock)
+    env.serve()
+    env.taint(("full", "NoSelect"))
+    async with env.agent():
         if fault == "kind":
-            world.server.remove(kinds.CRDS, kinds.MANAGED_CLUSTERS.resource)
+            env.server.remove(kinds.CRDS, kinds.MANAGED_CLUSTERS.resource)
 
         if fault != "list":
-            world.server.remove(kinds.MANAGED_CLUSTERS, "berlin")
+            env.server.remove(kinds.MANAGED_CLUSTERS, "berlin")
 
         await asyncio.sleep(2)
-        assert world.taints == [("full", "NoSchedule")]
+        assert env.taints == [("full", "NoSchedule")]
 
     if fault == "list":
-        world.server.fail(
+        env.server.fail(
             Denied(403, "Forbidden", "no"), verb="list", kind=kinds.MANAGED_CLUSTERS, times=None
         )
 
-    async with world.agent():
-        assert world.taints == [("full", "NoSchedule")]
+    async with env.agent():
+        assert env.taints == [("full", "NoSchedule")]
 
 
 async def test_they_go_where_nobody_asks_for_them_any_more(clock: Any) -> None:
-    world = World(clock)
-    world.serve()
-    world.taint(("full", "NoSelect"))
-    async with world.agent() as link:
+    env = TaintsEnvironment(clock)
+    env.serve()
+    env.taint(("full", "NoSelect"))
+    async with env.agent() as link:
         link.describe(ClusterDescription({}, {keys.CLUSTER_PROFILE: "f/berlin"}))
         await asyncio.sleep(2)
-        assert world.taints == []
+        assert env.taints == []
         link.describe(BERLIN)
         await asyncio.sleep(2)
-        assert world.taints == [("full", "NoSchedule")]
+        assert env.taints == [("full", "NoSchedule")]
 
-    async with world.agent(tainting=False):
-        assert world.taints == []
+    async with env.agent(tainting=False):
+        assert env.taints == []
 
-    assert not world.server.received("list", kinds.MANAGED_CLUSTERS)[2:]
+    assert not env.server.received("list", kinds.MANAGED_CLUSTERS)[2:]
 
 
 async def test_taints_that_keep_changing_are_a_few_writes_and_the_last_are_shown(
     clock: Any,
 ) -> None:
-    world = World(clock)
-    world.serve()
-    async with world.agent():
-        before = len(world.server.received("patch", kinds.NODES))
+    env = TaintsEnvironment(clock)
+    env.serve()
+    async with env.agent():
+        before = len(env.server.received("patch", kinds.NODES))
         for number in range(200):
-            world.taint((f"k{number}", "NoSelect"))
+            env.taint((f"k{number}", "NoSelect"))
             await asyncio.sleep(0.1)
 
-        writes = len(world.server.received("patch", kinds.NODES)) - before
+        writes = len(env.server.received("patch", kinds.NODES)) - before
         assert writes <= write_limits.NODES.burst + 20 * write_limits.NODES.rate + 1
         await asyncio.sleep(2 / write_limits.NODES.rate)
-        assert world.taints == [("k199", "NoSchedule")]
+        assert env.taints == [("k199", "NoSchedule")]
 
 
 async def test_a_node_says_whether_it_has_the_taints_of_its_managed_cluster(clock: Any) -> None:
-    world = World(clock)
-    async with world.agent():
-        assert world.taints_synced == ("False", "ManagedClustersNotServed")
-        world.serve()
+    env = TaintsEnvironment(clock)
+    async with env.agent():
+        assert env.taints_synced == ("False", "ManagedClustersNotServed")
+        env.serve()
         await asyncio.sleep(2)
-        assert world.taints_synced == ("False", "ManagedClusterNotFound")
-        world.taint(("full", "NoSelect"))
+        assert env.taints_synced == ("False", "ManagedClusterNotFound")
+        env.taint(("full", "NoSelect"))
         await asyncio.sleep(2)
-        assert world.taints_synced == ("True", "TaintsSynced")
-        world.server.remove(kinds.MANAGED_CLUSTERS, "berlin")
+        assert env.taints_synced == ("True", "TaintsSynced")
+        env.server.remove(kinds.MANAGED_CLUSTERS, "berlin")
         await asyncio.sleep(2)
-        assert world.taints_synced == ("False", "ManagedClusterNotFound")
-        world.server.remove(kinds.CRDS, kinds.MANAGED_CLUSTERS.resource)
+        assert env.taints_synced == ("False", "ManagedClusterNotFound")
+        env.server.remove(kinds.CRDS, kinds.MANAGED_CLUSTERS.resource)
         await asyncio.sleep(2)
-        assert world.taints_synced == ("False", "ManagedClustersNotServed")
+        assert env.taints_synced == ("False", "ManagedClustersNotServed")
 
 
 @pytest.mark.parametrize("kind", [kinds.CRDS, kinds.MANAGED_CLUSTERS])
 async def test_a_right_that_the_agent_lacks_is_told_by_the_node_until_it_has_it(
     clock: Any, kind: Kind
 ) -> None:
-    world = World(clock)
-    world.serve()
-    world.taint(("full", "NoSelect"))
-    world.server.fail(Denied(403, "Forbidden", "may not"), verb="list", kind=kind, times=7)
-    async with world.agent():
-        assert world.taints_synced == ("False", "ManagedClustersUnreadable")
-        [taints_synced] = [
-            c for c in world.node["status"]["conditions"] if "may not" in c["message"]
-        ]
+    env = TaintsEnvironment(clock)
+    env.serve()
+    env.taint(("full", "NoSelect"))
+    env.server.fail(Denied(403, "Forbidden", "may not"), verb="list", kind=kind, times=7)
+    async with env.agent():
+        assert env.taints_synced == ("False", "ManagedClustersUnreadable")
+        [taints_synced] = [c for c in env.node["status"]["conditions"] if "may not" in c["message"]]
         assert "vnode-managed-clusters" in taints_synced["message"]
         await asyncio.sleep(600)
-        assert world.taints_synced == ("True", "TaintsSynced")
-        assert world.taints == [("full", "NoSchedule")]
+        assert env.taints_synced == ("True", "TaintsSynced")
+        assert env.taints == [("full", "NoSchedule")]
 
 
 async def test_a_node_says_nothing_of_managed_clusters_where_it_has_none(clock: Any) -> None:
-    world = World(clock)
-    world.description = ClusterDescription({}, {keys.CLUSTER_PROFILE: "f/berlin"})
-    async with world.agent():
-        assert world.taints_synced == ("", "")
+    env = TaintsEnvironment(clock)
+    env.description = ClusterDescription({}, {keys.CLUSTER_PROFILE: "f/berlin"})
+    async with env.agent():
+        assert env.taints_synced == ("", "")

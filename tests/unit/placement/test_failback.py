@@ -12,7 +12,7 @@ import pytest
 from tests import background
 from tests.apiserver.links import following
 from tests.unit.placement.moving_acts import make_room, overflowed
-from tests.unit.placement.moving_world import FrankRoom, MovingWorld, fleet
+from tests.unit.placement.moving_environment import FrankRoom, MovingEnvironment, fleet
 from tests.unit.pods.policies import add_replicas, entry, spread
 from vnode.api import keys, kinds, objects, placeholders
 from vnode.api.clock import Clock
@@ -34,84 +34,84 @@ def counted(name: str, **labels: str) -> float:
 
 
 @asynccontextmanager
-async def placeholders_kept(world: MovingWorld, clock: Clock) -> AsyncIterator[None]:
+async def placeholders_kept(env: MovingEnvironment, clock: Clock) -> AsyncIterator[None]:
     """Move pods to where their placeholders could start."""
-    client = world.server.client()
+    client = env.server.client()
     proxies, nodes = Informer(client, kinds.PODS), Informer(client, kinds.NODES)
-    keeper = Placeholders(client, proxies, nodes, world.links, world.cache, world.policy, clock)
-    world.keeper, world.placeholders = keeper, keeper.openings
-    async with world.moving(), following(proxies, nodes), background.running(keeper.run()):
-        keeper.openings.subscribe(world.moves.look_at)
+    keeper = Placeholders(client, proxies, nodes, env.links, env.cache, env.policy, clock)
+    env.keeper, env.placeholders = keeper, keeper.openings
+    async with env.moving(), following(proxies, nodes), background.running(keeper.run()):
+        keeper.openings.subscribe(env.moves.look_at)
         yield
 
 
 async def test_pods_that_overflowed_go_back_when_there_has_been_room_for_long_enough(
     clock: Clock,
 ) -> None:
-    world = fleet(clock, 6, 6, 14)
-    async with world.moving():
-        await overflowed(world)
-        marked = [p for p in world.pods() if keys.OVERFLOWED_FROM in objects.annotations(p)]
+    env = fleet(clock, 6, 6, 14)
+    async with env.moving():
+        await overflowed(env)
+        marked = [p for p in env.pods() if keys.OVERFLOWED_FROM in objects.annotations(p)]
         assert len(marked) == 4
         await asyncio.sleep(3600)
-        assert world.evictions == []
+        assert env.evictions == []
 
-        make_room(world)
+        make_room(env)
         await asyncio.sleep(298)
-        assert world.evictions == []
+        assert env.evictions == []
         await asyncio.sleep(60)
-        assert world.living() == {"c1": 8, "c2": 8, "c3": 4}
-        assert (len(world.evictions), world.most_missing) == (4, 1)
-        assert set(world.evictions) == {objects.name(pod) for pod in marked}
-        assert set(world.replacements.why) == set(world.evictions)
+        assert env.living() == {"c1": 8, "c2": 8, "c3": 4}
+        assert (len(env.evictions), env.most_missing) == (4, 1)
+        assert set(env.evictions) == {objects.name(pod) for pod in marked}
+        assert set(env.replacements.why) == set(env.evictions)
         await asyncio.sleep(3600)
-        assert len(world.evictions) == 4
+        assert len(env.evictions) == 4
 
 
 async def test_after_going_back_the_workload_shrinks_by_its_plan(clock: Clock) -> None:
-    world = fleet(clock, 6, 6, 14)
-    async with world.moving():
-        await overflowed(world)
-        make_room(world)
+    env = fleet(clock, 6, 6, 14)
+    async with env.moving():
+        await overflowed(env)
+        make_room(env)
         await asyncio.sleep(400)
-        world.scale_in(10, {"c1": 4, "c2": 4, "c3": 2})
+        env.scale_in(10, {"c1": 4, "c2": 4, "c3": 2})
         await asyncio.sleep(3600)
-        assert world.living() == {"c1": 4, "c2": 4, "c3": 2}
-        assert len(world.evictions) == 4
+        assert env.living() == {"c1": 4, "c2": 4, "c3": 2}
+        assert len(env.evictions) == 4
 
 
 async def test_room_that_comes_and_goes_is_no_room(clock: Clock) -> None:
-    world = fleet(clock, 6, 6, 14)
-    async with world.moving():
-        await overflowed(world)
+    env = fleet(clock, 6, 6, 14)
+    async with env.moving():
+        await overflowed(env)
         for _ in range(5):
-            world.rooms[0].grow(8)
+            env.rooms[0].grow(8)
             await asyncio.sleep(200)
-            world.rooms[0].grow(6)
+            env.rooms[0].grow(6)
             await asyncio.sleep(50)
 
-        assert world.evictions == []
+        assert env.evictions == []
 
 
 async def test_never_means_never(clock: Clock) -> None:
-    world = fleet(clock, 6, 6, 14, failback=Failback(FailbackMode.NEVER))
-    async with world.moving():
-        await overflowed(world)
-        world.rooms[0].grow(20)
+    env = fleet(clock, 6, 6, 14, failback=Failback(FailbackMode.NEVER))
+    async with env.moving():
+        await overflowed(env)
+        env.rooms[0].grow(20)
         await asyncio.sleep(3600)
-        assert world.evictions == []
-        assert not world.server.received("get", kinds.PODS)
+        assert env.evictions == []
+        assert not env.server.received("get", kinds.PODS)
 
 
 async def test_a_part_of_the_workload_moves_at_once(clock: Clock) -> None:
     failback = Failback(FailbackMode.PROBE, 60, IntOrPercent(15, is_percentage=True))
-    world = fleet(clock, 6, 6, 14, failback=failback)
-    async with world.moving():
-        await overflowed(world)
-        make_room(world)
+    env = fleet(clock, 6, 6, 14, failback=failback)
+    async with env.moving():
+        await overflowed(env)
+        make_room(env)
         await asyncio.sleep(120)
-        assert world.living() == {"c1": 8, "c2": 8, "c3": 4}
-        assert world.most_missing <= 3
+        assert env.living() == {"c1": 8, "c2": 8, "c3": 4}
+        assert env.most_missing <= 3
 
 
 async def test_a_placeholder_says_since_when_there_is_room(clock: Clock) -> None:
@@ -123,50 +123,50 @@ async def test_a_placeholder_says_since_when_there_is_room(clock: Clock) -> None
             assert workload == "deployment/default/web"
             return self.moments.get(node)
 
-    world, known = fleet(clock, 6, 6, 14), KnownPlaceholders()
-    world.placeholders = known
-    async with world.moving():
-        await overflowed(world)
-        make_room(world)
+    env, known = fleet(clock, 6, 6, 14), KnownPlaceholders()
+    env.placeholders = known
+    async with env.moving():
+        await overflowed(env)
+        make_room(env)
         await asyncio.sleep(1000)
-        assert world.evictions == []
-        known.moments[world.rooms[1].node] = clock.monotonic() - 299
-        world.moves.look_at("deployment/default/web")
+        assert env.evictions == []
+        known.moments[env.rooms[1].node] = clock.monotonic() - 299
+        env.moves.look_at("deployment/default/web")
         await asyncio.sleep(30)
-        assert world.living() == {"c1": 6, "c2": 8, "c3": 6}
+        assert env.living() == {"c1": 6, "c2": 8, "c3": 6}
 
 
 async def test_pods_go_back_to_where_their_placeholders_could_start(clock: Clock) -> None:
-    world = fleet(clock, 6, 6, 14)
-    async with placeholders_kept(world, clock):
-        await overflowed(world)
-        c1, c2, _ = world.rooms
+    env = fleet(clock, 6, 6, 14)
+    async with placeholders_kept(env, clock):
+        await overflowed(env)
+        c1, c2, _ = env.rooms
 
         def waiting() -> Counter[str]:
-            return Counter(node for pod in world.pods() for node in placeholders.of(pod))
+            return Counter(node for pod in env.pods() for node in placeholders.of(pod))
 
         assert waiting() == {c1.node: 2, c2.node: 2}
-        assert world.keeper is not None
-        world.keeper.measure()
-        shown = [counted("vnode_placeholders", target=str(r.link.target)) for r in world.rooms]
+        assert env.keeper is not None
+        env.keeper.measure()
+        shown = [counted("vnode_placeholders", target=str(r.link.target)) for r in env.rooms]
         assert shown == [2, 2, 0]
         c1.grow(7)
         await asyncio.sleep(298)
-        assert world.evictions == []
+        assert env.evictions == []
         await asyncio.sleep(60)
-        assert world.living() == {"c1": 7, "c2": 6, "c3": 7}
+        assert env.living() == {"c1": 7, "c2": 6, "c3": 7}
         assert waiting() == {c1.node: 1, c2.node: 2}
         await asyncio.sleep(3600)
-        assert (len(world.evictions), world.most_missing) == (1, 1)
+        assert (len(env.evictions), env.most_missing) == (1, 1)
         c2.grow(8)
         await asyncio.sleep(400)
-        assert world.living() == {"c1": 7, "c2": 8, "c3": 5}
+        assert env.living() == {"c1": 7, "c2": 8, "c3": 5}
         assert waiting() == {c1.node: 1}
-        left = [len(room.server.all(kinds.POD_CHAPERONS)) for room in world.rooms]
+        left = [len(room.server.all(kinds.POD_CHAPERONS)) for room in env.rooms]
         assert left == [8, 8, 5]
 
 
-class _TwoWorkloads(MovingWorld):
+class _TwoWorkloads(MovingEnvironment):
     """Has two Deployments of two pods each."""
 
     def _replace(self) -> None:
@@ -178,19 +178,19 @@ class _TwoWorkloads(MovingWorld):
 
 async def test_a_place_that_becomes_free_is_given_to_one_workload_only(clock: Clock) -> None:
     c1, c2 = FrankRoom("c1", clock, 0), FrankRoom("c2", clock, 20)
-    world = _TwoWorkloads(clock, spread(entry(c1.node, weight=1), entry(c2.node, weight=1)), c1, c2)
-    async with placeholders_kept(world, clock):
-        world.scale(4)
+    env = _TwoWorkloads(clock, spread(entry(c1.node, weight=1), entry(c2.node, weight=1)), c1, c2)
+    async with placeholders_kept(env, clock):
+        env.scale(4)
         await asyncio.sleep(200)
-        assert world.living() == {"c2": 4}
+        assert env.living() == {"c2": 4}
         c1.grow(1)
         await asyncio.sleep(400)
-        assert (world.living(), len(world.evictions)) == ({"c1": 1, "c2": 3}, 1)
+        assert (env.living(), len(env.evictions)) == ({"c1": 1, "c2": 3}, 1)
         await asyncio.sleep(3600)
-        assert len(world.evictions) == 1
+        assert len(env.evictions) == 1
         c1.grow(2)
         await asyncio.sleep(400)
-        assert (world.living(), len(world.evictions)) == ({"c1": 2, "c2": 2}, 2)
+        assert (env.living(), len(env.evictions)) == ({"c1": 2, "c2": 2}, 2)
 
 
 async def test_pods_that_left_no_placeholder_go_back_as_in_mode_probe(clock: Clock) -> None:
@@ -198,10 +198,10 @@ async def test_pods_that_left_no_placeholder_go_back_as_in_mode_probe(clock: Clo
         def since(self, _workload: str, _node: str) -> float | None:
             return None
 
-    world = fleet(clock, 6, 6, 14, keep_unschedulable=False)
-    world.placeholders = Silent()
-    async with world.moving():
-        await overflowed(world)
-        make_room(world)
+    env = fleet(clock, 6, 6, 14, keep_unschedulable=False)
+    env.placeholders = Silent()
+    async with env.moving():
+        await overflowed(env)
+        make_room(env)
         await asyncio.sleep(1000)
-        assert world.living() == {"c1": 8, "c2": 8, "c3": 4}
+        assert env.living() == {"c1": 8, "c2": 8, "c3": 4}

@@ -12,7 +12,7 @@ import pytest
 from tests import background
 from tests.apiserver.links import following
 from tests.apiserver.server import APIServer
-from tests.unit.placement.moving_world import AwaitedPods
+from tests.unit.placement.moving_environment import AwaitedPods
 from tests.unit.pods.policies import Fixed, spread
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
@@ -28,7 +28,7 @@ from vnode.scheduling.placement.policy import Policy
 pytestmark = pytest.mark.looptime
 
 
-class LosingWorld:
+class LosingEnvironment:
     """A source whose virtual nodes are lost; its proxies have a finalizer."""
 
     def __init__(self, clock: Clock, failover: Failover | None) -> None:
@@ -101,125 +101,125 @@ class LosingWorld:
 
 @pytest.fixture
 def make(clock: Clock) -> Any:
-    def made(failover: Failover | None = None, nodes: int = 1, pods: int = 3) -> LosingWorld:
-        world = LosingWorld(clock, failover)
+    def made(failover: Failover | None = None, nodes: int = 1, pods: int = 3) -> LosingEnvironment:
+        env = LosingEnvironment(clock, failover)
         for number in range(1, nodes + 1):
-            world.add_node(f"n{number}")
+            env.add_node(f"n{number}")
 
         for number in range(pods):
-            world.add(f"web-{number}", f"n{number % nodes + 1}")
+            env.add(f"web-{number}", f"n{number % nodes + 1}")
 
-        return world
+        return env
 
     return made
 
 
 async def test_pods_are_evicted_when_their_cluster_has_been_lost_for_long_enough(make: Any) -> None:
-    world = make(Failover(60))
-    async with world.leading():
+    env = make(Failover(60))
+    async with env.leading():
         await asyncio.sleep(1000)
-        world.lose("n1")
+        env.lose("n1")
         await asyncio.sleep(58)
-        assert world.ending() == []
+        assert env.ending() == []
         await asyncio.sleep(3)
-        assert world.ending() == ["web-0", "web-1", "web-2"]
+        assert env.ending() == ["web-0", "web-1", "web-2"]
         why = "moved by placementpolicy/web (failover): node n1 has been lost for 60 s"
-        assert world.event_messages() == [why] * 3
-        assert world.replacements.why == dict.fromkeys(world.ending(), why)
-        pod = world.server.find(kinds.PODS, "web-0", "default")
+        assert env.event_messages() == [why] * 3
+        assert env.replacements.why == dict.fromkeys(env.ending(), why)
+        pod = env.server.find(kinds.PODS, "web-0", "default")
         disrupted = objects.condition(pod, "DisruptionTarget") or {}
         assert (disrupted["status"], disrupted["message"]) == ("True", why)
 
 
 async def test_a_cluster_that_comes_back_in_time_keeps_its_pods(make: Any) -> None:
-    world = make(Failover(60))
-    async with world.leading():
+    env = make(Failover(60))
+    async with env.leading():
         for _ in range(3):
-            world.lose("n1")
+            env.lose("n1")
             await asyncio.sleep(50)
-            world.find("n1")
+            env.find("n1")
             await asyncio.sleep(20)
 
-        assert world.ending() == []
+        assert env.ending() == []
 
 
 async def test_the_time_goes_on_when_another_agent_leads(make: Any) -> None:
-    world = make(Failover(60))
-    world.lose("n1")
-    async with world.leading():
+    env = make(Failover(60))
+    env.lose("n1")
+    async with env.leading():
         await asyncio.sleep(40)
 
-    async with world.leading():
+    async with env.leading():
         await asyncio.sleep(25)
-        assert len(world.ending()) == 3
+        assert len(env.ending()) == 3
 
 
 async def test_evictions_of_a_policy_are_spread_over_all_its_clusters(make: Any) -> None:
-    world = make(Failover(10, per_minute=6), nodes=2, pods=6)
-    async with world.leading():
-        world.lose("n1")
-        world.lose("n2", "unreachable")
+    env = make(Failover(10, per_minute=6), nodes=2, pods=6)
+    async with env.leading():
+        env.lose("n1")
+        env.lose("n2", "unreachable")
         await asyncio.sleep(11)
-        assert len(world.ending()) == 1
+        assert len(env.ending()) == 1
         await asyncio.sleep(20)
-        assert len(world.ending()) == 3
-        world.find("n1")
-        world.find("n2")
+        assert len(env.ending()) == 3
+        env.find("n1")
+        env.find("n2")
         await asyncio.sleep(600)
-        assert len(world.ending()) == 3
+        assert len(env.ending()) == 3
 
 
 async def test_pods_with_a_higher_priority_come_first(make: Any) -> None:
-    world = make(Failover(10, per_minute=6))
-    world.add("important", priority=10)
-    async with world.leading():
-        world.lose("n1")
+    env = make(Failover(10, per_minute=6))
+    env.add("important", priority=10)
+    async with env.leading():
+        env.lose("n1")
         await asyncio.sleep(11)
-        assert world.ending() == ["important"]
+        assert env.ending() == ["important"]
 
 
 async def test_never_evicts_none(make: Any) -> None:
-    world = make(Failover(purge=Purge.NEVER))
-    async with world.leading():
-        world.lose("n1")
+    env = make(Failover(purge=Purge.NEVER))
+    async with env.leading():
+        env.lose("n1")
         await asyncio.sleep(10_000)
-        assert world.ending() == []
-        world.change_policy(spread(failover=Failover(60)))
+        assert env.ending() == []
+        env.change_policy(spread(failover=Failover(60)))
         await asyncio.sleep(5)
-        assert len(world.ending()) == 3
+        assert len(env.ending()) == 3
 
 
 @pytest.mark.parametrize("policy", [None, spread()])
 async def test_pods_whose_policy_has_ended_are_evicted_as_by_kubernetes(
     make: Any, policy: Policy | None
 ) -> None:
-    world = make(Failover(10))
-    world.change_policy(policy)
-    async with world.leading():
-        world.lose("n1")
+    env = make(Failover(10))
+    env.change_policy(policy)
+    async with env.leading():
+        env.lose("n1")
         await asyncio.sleep(298)
-        assert world.ending() == []
+        assert env.ending() == []
         await asyncio.sleep(5)
-        assert len(world.ending()) == 3
+        assert len(env.ending()) == 3
 
 
 async def test_pods_that_kubernetes_evicts_are_left_to_it(make: Any) -> None:
-    world = make(Failover(10), pods=0)
-    world.add("own-tolerations", marked=False)
-    async with world.leading():
-        world.lose("n1")
+    env = make(Failover(10), pods=0)
+    env.add("own-tolerations", marked=False)
+    async with env.leading():
+        env.lose("n1")
         await asyncio.sleep(1000)
-        assert world.ending() == []
+        assert env.ending() == []
 
 
 async def test_an_eviction_that_fails_is_tried_again(make: Any) -> None:
-    world = make(Failover(10))
-    world.server.fail(ServerError(500, "", "no leader"), verb="delete", times=2)
-    async with world.leading():
-        world.lose("n1")
+    env = make(Failover(10))
+    env.server.fail(ServerError(500, "", "no leader"), verb="delete", times=2)
+    async with env.leading():
+        env.lose("n1")
         await asyncio.sleep(20)
-        assert sorted(set(world.ending())) == ["web-0", "web-1", "web-2"]
-        assert len(world.replacements.why) == 3
+        assert sorted(set(env.ending())) == ["web-0", "web-1", "web-2"]
+        assert len(env.replacements.why) == 3
 
 
 def test_a_taint_without_a_time_or_of_another_kind_loses_nothing() -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.placement.moving_acts import make_room, overflowed, placed
-from tests.unit.placement.moving_world import FrankRoom, MovingWorld, fleet
+from tests.unit.placement.moving_environment import FrankRoom, MovingEnvironment, fleet
 from tests.unit.pods.policies import entry, spread
 from tests.unit.pods.source.test_target_quotas import KeptQuota
 from vnode.api import kinds, selectors
@@ -27,24 +27,24 @@ def counted(name: str, **labels: str) -> float:
 
 
 async def test_a_budget_is_kept_and_the_reason_told(clock: Clock) -> None:
-    world = fleet(clock, 6, 6, 14)
-    async with world.moving():
-        await overflowed(world)
+    env = fleet(clock, 6, 6, 14)
+    async with env.moving():
+        await overflowed(env)
         before = counted("vnode_moves_refused_total", reason="failback")
-        world.forbid(times=4)
-        world.rooms[0].grow(8)
+        env.forbid(times=4)
+        env.rooms[0].grow(8)
         await asyncio.sleep(330)
-        assert world.living()["c3"] == 8
+        assert env.living()["c3"] == 8
         message = "cannot be moved yet: Cannot evict pod as it would violate"
-        assert {kind: text.endswith(message) for kind, text in world.events_of("MoveWaits")} == {
+        assert {kind: text.endswith(message) for kind, text in env.events_of("MoveWaits")} == {
             "Pod": True,
             "PlacementPolicy": True,
         }
         assert counted("vnode_moves_refused_total", reason="failback") > before
         await asyncio.sleep(60)
-        assert world.living() == {"c1": 8, "c2": 6, "c3": 6}
+        assert env.living() == {"c1": 8, "c2": 6, "c3": 6}
         moved = "moved by placementpolicy/web (failback): 8 of 20 run in c3, planned 4; c1 has room"
-        assert ("Pod", moved) in world.events_of("Moved")
+        assert ("Pod", moved) in env.events_of("Moved")
 
 
 @pytest.mark.parametrize(
@@ -55,160 +55,160 @@ async def test_a_budget_is_kept_and_the_reason_told(clock: Clock) -> None:
     ],
 )
 async def test_what_else_forbids_an_eviction_is_told_too(clock: Clock, error: ApiError) -> None:
-    world = fleet(clock, 6, 6, 14)
-    async with world.moving():
-        await overflowed(world)
-        world.forbid(error=error)
-        world.rooms[0].grow(8)
+    env = fleet(clock, 6, 6, 14)
+    async with env.moving():
+        await overflowed(env)
+        env.forbid(error=error)
+        env.rooms[0].grow(8)
         await asyncio.sleep(600)
-        assert world.living()["c3"] == 8
-        assert world.replacements.why == {}
-        assert any(error.message in text for _, text in world.events_of("MoveWaits"))
-        assert 10 < len(world.evictions) < 40
+        assert env.living()["c3"] == 8
+        assert env.replacements.why == {}
+        assert any(error.message in text for _, text in env.events_of("MoveWaits"))
+        assert 10 < len(env.evictions) < 40
 
 
 async def test_a_cluster_that_says_too_much_is_tried_less_and_less(clock: Clock) -> None:
-    world = fleet(clock, 6, 6, 20)
-    async with world.moving():
-        await overflowed(world)
-        world.rooms[0].lies = 5
-        world.rooms[0].report_room()
+    env = fleet(clock, 6, 6, 20)
+    async with env.moving():
+        await overflowed(env)
+        env.rooms[0].lies = 5
+        env.rooms[0].report_room()
         await asyncio.sleep(3 * 3600)
-        assert 2 <= len(world.evictions) <= 5
-        assert world.living() == {"c1": 6, "c2": 6, "c3": 8}
+        assert 2 <= len(env.evictions) <= 5
+        assert env.living() == {"c1": 6, "c2": 6, "c3": 8}
 
 
 async def test_a_drain_moves_pods_one_by_one_and_ends(clock: Clock) -> None:
-    world = fleet(clock, 20, 20, 20)
-    async with world.moving():
-        planned = await placed(world)
-        assert world.living() == {"c1": 4, "c2": 4, "c3": 2}
-        assert not world.server.received("get", kinds.PODS)
+    env = fleet(clock, 20, 20, 20)
+    async with env.moving():
+        planned = await placed(env)
+        assert env.living() == {"c1": 4, "c2": 4, "c3": 2}
+        assert not env.server.received("get", kinds.PODS)
         before = counted("vnode_moves_total", reason="drain", outcome="arrived")
-        world.change_policy(replace(planned, drains=(Drain(world.rooms[0].node, 1),)))
+        env.change_policy(replace(planned, drains=(Drain(env.rooms[0].node, 1),)))
         await asyncio.sleep(60)
         assert counted("vnode_moves_total", reason="drain", outcome="arrived") == before + 3
-        assert world.living() == {"c1": 1, "c2": 6, "c3": 3}
-        assert (len(world.evictions), world.most_missing) == (3, 1)
-        world.change_policy(planned)
+        assert env.living() == {"c1": 1, "c2": 6, "c3": 3}
+        assert (len(env.evictions), env.most_missing) == (3, 1)
+        env.change_policy(planned)
         await asyncio.sleep(3600)
-        assert world.living() == {"c1": 1, "c2": 6, "c3": 3}
+        assert env.living() == {"c1": 1, "c2": 6, "c3": 3}
 
 
 async def test_a_drain_waits_for_room(clock: Clock) -> None:
-    world = fleet(clock, 4, 4, 2)
-    async with world.moving():
-        planned = await placed(world)
-        world.change_policy(replace(planned, drains=(Drain(world.rooms[0].node),)))
+    env = fleet(clock, 4, 4, 2)
+    async with env.moving():
+        planned = await placed(env)
+        env.change_policy(replace(planned, drains=(Drain(env.rooms[0].node),)))
         await asyncio.sleep(300)
-        assert world.evictions == []
+        assert env.evictions == []
         why = "deployment/default/web: 4 pods wait to be moved (drain): no room in c2, c3"
-        assert world.events_of("MoveWaits") == [("PlacementPolicy", why)]
-        world.rooms[1].grow(7)
+        assert env.events_of("MoveWaits") == [("PlacementPolicy", why)]
+        env.rooms[1].grow(7)
         await asyncio.sleep(60)
-        assert world.living() == {"c1": 1, "c2": 7, "c3": 2}
+        assert env.living() == {"c1": 1, "c2": 7, "c3": 2}
 
 
 async def test_clusters_are_weighed_for_a_drain_if_no_pod_was_planned_yet(clock: Clock) -> None:
     rooms = [FrankRoom(f"c{number}", clock, 12) for number in (1, 2, 3)]
-    world = MovingWorld(clock, spread(*(entry(room.node) for room in rooms)), *rooms)
-    async with world.moving():
-        world.scale(9)
+    env = MovingEnvironment(clock, spread(*(entry(room.node) for room in rooms)), *rooms)
+    async with env.moving():
+        env.scale(9)
         await asyncio.sleep(30)
-        assert world.living() == {"c1": 3, "c2": 3, "c3": 3}
-        world.cache.workloads.forget()
-        planned = world.policy.policy
+        assert env.living() == {"c1": 3, "c2": 3, "c3": 3}
+        env.cache.workloads.forget()
+        planned = env.policy.policy
         assert planned is not None
-        world.rebalance()
+        env.rebalance()
         await asyncio.sleep(5)
-        assert world.rebalanced()["phase"] == "Complete"
-        world.cache.workloads.forget()
-        world.change_policy(replace(planned, drains=(Drain(rooms[0].node),)))
+        assert env.rebalanced()["phase"] == "Complete"
+        env.cache.workloads.forget()
+        env.change_policy(replace(planned, drains=(Drain(rooms[0].node),)))
         await asyncio.sleep(60)
-        assert sum(world.living().values()) == 9
-        assert "c1" not in world.living()
+        assert sum(env.living().values()) == 9
+        assert "c1" not in env.living()
 
 
 async def test_a_cluster_that_comes_to_a_policy_is_noticed_at_once(clock: Clock) -> None:
     rooms = [FrankRoom(f"c{number}", clock, 9) for number in (1, 2)]
     pool = PlacementTarget(Clusters(selectors.from_labels({"pool": "burst"})))
     policy = spread(entry(rooms[0].node), pool, drains=(Drain(rooms[0].node),))
-    world = MovingWorld(clock, replace(policy, drains=()), *rooms)
-    async with world.moving():
-        world.scale(3)
+    env = MovingEnvironment(clock, replace(policy, drains=()), *rooms)
+    async with env.moving():
+        env.scale(3)
         await asyncio.sleep(30)
-        assert world.living() == {"c1": 3}
-        world.change_policy(policy)
+        assert env.living() == {"c1": 3}
+        env.change_policy(policy)
         await asyncio.sleep(5)
-        assert world.evictions == []
-        world.server.change(
+        assert env.evictions == []
+        env.server.change(
             kinds.NODES,
             rooms[1].node,
             "",
             lambda node: node["metadata"]["labels"].update(pool="burst"),
         )
         await asyncio.sleep(15)
-        assert world.living() == {"c2": 3}
+        assert env.living() == {"c2": 3}
 
 
 async def test_nothing_is_moved_before_it_is_known_which_clusters_answer(clock: Clock) -> None:
-    world = fleet(clock, 20, 20, 20)
-    async with world.moving():
-        world.scale(10)
+    env = fleet(clock, 20, 20, 20)
+    async with env.moving():
+        env.scale(10)
         await asyncio.sleep(30)
-        world.rooms[1].connect()
-        planned = world.policy.policy
+        env.rooms[1].connect()
+        planned = env.policy.policy
         assert planned is not None
-        world.change_policy(replace(planned, drains=(Drain(world.rooms[0].node),)))
+        env.change_policy(replace(planned, drains=(Drain(env.rooms[0].node),)))
         await asyncio.sleep(300)
-        assert world.evictions == []
-        world.rooms[1].set_healthy(True)
+        assert env.evictions == []
+        env.rooms[1].set_healthy(True)
         await asyncio.sleep(60)
-        assert world.living() == {"c2": 7, "c3": 3}
+        assert env.living() == {"c2": 7, "c3": 3}
 
 
 async def test_no_pod_is_moved_to_where_a_quota_would_refuse_it(clock: Clock) -> None:
-    world = fleet(clock, 20, 20, 20)
-    _, c2, c3 = world.rooms
+    env = fleet(clock, 20, 20, 20)
+    _, c2, c3 = env.rooms
     for room, pods in ((c2, 5), (c3, 2)):
         KeptQuota(room, pods)
 
-    async with world.moving():
-        world.scale(10)
+    async with env.moving():
+        env.scale(10)
         await asyncio.sleep(30)
-        assert world.living() == {"c1": 4, "c2": 4, "c3": 2}
-        planned = world.policy.policy
+        assert env.living() == {"c1": 4, "c2": 4, "c3": 2}
+        planned = env.policy.policy
         assert planned is not None
-        world.change_policy(replace(planned, drains=(Drain(world.rooms[0].node),)))
+        env.change_policy(replace(planned, drains=(Drain(env.rooms[0].node),)))
         await asyncio.sleep(600)
-        assert (world.living(), len(world.evictions)) == ({"c1": 3, "c2": 5, "c3": 2}, 1)
+        assert (env.living(), len(env.evictions)) == ({"c1": 3, "c2": 5, "c3": 2}, 1)
 
 
 async def test_pods_that_nobody_replaces_stay(clock: Clock) -> None:
-    world = fleet(clock, 20, 20, 20, group_by="app")
-    async with world.moving():
+    env = fleet(clock, 20, 20, 20, group_by="app")
+    async with env.moving():
         for number in range(4):
-            world.add(f"bare-{number}", cpu="1", labels={"app": "bare"})
+            env.add(f"bare-{number}", cpu="1", labels={"app": "bare"})
 
         await asyncio.sleep(10)
-        planned = world.policy.policy
+        planned = env.policy.policy
         assert planned is not None
-        drains = tuple(Drain(room.node) for room in world.rooms[:2])
-        world.change_policy(replace(planned, drains=drains))
+        drains = tuple(Drain(room.node) for room in env.rooms[:2])
+        env.change_policy(replace(planned, drains=drains))
         await asyncio.sleep(600)
-        assert world.evictions == []
+        assert env.evictions == []
 
 
 async def test_a_new_leader_waits_for_the_pods_that_start(clock: Clock) -> None:
-    world = fleet(clock, 6, 6, 14, failback=Failback(stabilization=10))
-    async with world.running():
-        async with world.leading():
-            await overflowed(world)
-            world.start_after = 1e6
-            make_room(world)
+    env = fleet(clock, 6, 6, 14, failback=Failback(stabilization=10))
+    async with env.running():
+        async with env.leading():
+            await overflowed(env)
+            env.start_after = 1e6
+            make_room(env)
             await asyncio.sleep(60)
-            assert len(world.evictions) == 1
+            assert len(env.evictions) == 1
 
-        async with world.leading():
+        async with env.leading():
             await asyncio.sleep(300)
-            assert len(world.evictions) == 1
+            assert len(env.evictions) == 1

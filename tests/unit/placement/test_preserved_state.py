@@ -32,7 +32,7 @@ GATES = [{"name": keys.AWAITS_STATE}]
 MOVED = {"type": keys.AWAITS_REPLACEMENT, "status": "True"}
 
 
-class PreservingWorld:
+class PreservingEnvironment:
     """A source with a ReplicaSet, whose pods have a finalizer."""
 
     def __init__(self, clock: Clock) -> None:
@@ -93,95 +93,95 @@ class PreservingWorld:
 
 
 @pytest.fixture
-async def world(clock: Clock) -> PreservingWorld:
-    return PreservingWorld(clock)
+async def env(clock: Clock) -> PreservingEnvironment:
+    return PreservingEnvironment(clock)
 
 
 async def test_a_replacement_gets_annotations_and_status_of_the_moved_pod(
-    world: PreservingWorld,
+    env: PreservingEnvironment,
 ) -> None:
-    world.add("old", nodeName="n1")
-    async with world.leading():
-        await world.end("old", MOVED)
-        world.new("new")
+    env.add("old", nodeName="n1")
+    async with env.leading():
+        await env.end("old", MOVED)
+        env.new("new")
         await asyncio.sleep(1)
-        assert world.given("new") == ("old", "old")
-        assert objects.annotations(world.pod("new"))[keys.PRESERVED_FROM] == objects.uid(
-            world.pod("old")
+        assert env.given("new") == ("old", "old")
+        assert objects.annotations(env.pod("new"))[keys.PRESERVED_FROM] == objects.uid(
+            env.pod("old")
         )
-        assert world.server.count("patch", kinds.PODS) == 1
+        assert env.server.count("patch", kinds.PODS) == 1
 
 
-async def test_each_pod_is_replaced_once_by_whoever_leads(world: PreservingWorld) -> None:
+async def test_each_pod_is_replaced_once_by_whoever_leads(env: PreservingEnvironment) -> None:
     for name in ("a", "b"):
-        world.add(name, nodeName="n1")
+        env.add(name, nodeName="n1")
 
-    async with world.leading():
-        await world.end("a", MOVED)
-        world.new("for-a")
+    async with env.leading():
+        await env.end("a", MOVED)
+        env.new("for-a")
         await asyncio.sleep(5)
 
-    async with world.leading():
-        await world.end("b", MOVED)
+    async with env.leading():
+        await env.end("b", MOVED)
         for name in ("for-b", "for-nobody"):
-            world.new(name)
+            env.new(name)
 
         await asyncio.sleep(5)
-        given = [world.given(name)[0] for name in ("for-a", "for-b", "for-nobody")]
+        given = [env.given(name)[0] for name in ("for-a", "for-b", "for-nobody")]
         assert given == ["a", "b", None]
 
 
 async def test_pods_that_others_end_or_of_other_owners_are_not_preserved(
-    world: PreservingWorld,
+    env: PreservingEnvironment,
 ) -> None:
-    world.add("deleted", nodeName="n1")
-    world.add("other", owner="another", nodeName="n1")
-    async with world.leading():
-        await world.end("deleted")
-        await world.end("other", MOVED)
-        world.new("new")
+    env.add("deleted", nodeName="n1")
+    env.add("other", owner="another", nodeName="n1")
+    async with env.leading():
+        await env.end("deleted")
+        await env.end("other", MOVED)
+        env.new("new")
         await asyncio.sleep(1)
-        assert world.given("new") == (None, None)
+        assert env.given("new") == (None, None)
 
 
-async def test_other_gates_stay(world: PreservingWorld) -> None:
+async def test_other_gates_stay(env: PreservingEnvironment) -> None:
     other = {"name": "example.com/quota"}
-    async with world.leading():
-        world.add("new", schedulingGates=[other, *GATES])
+    async with env.leading():
+        env.add("new", schedulingGates=[other, *GATES])
         await asyncio.sleep(1)
-        assert objects.spec(world.pod("new"))["schedulingGates"] == [other]
+        assert objects.spec(env.pod("new"))["schedulingGates"] == [other]
 
 
-async def test_a_pod_whose_policy_has_ended_goes_without(world: PreservingWorld) -> None:
-    world.policies.policy = None
-    world.add("old", nodeName="n1")
-    await world.end("old", MOVED)
-    world.new("new")
-    async with world.leading():
-        assert world.given("new") == (None, None)
+async def test_a_pod_whose_policy_has_ended_goes_without(env: PreservingEnvironment) -> None:
+    env.policies.policy = None
+    env.add("old", nodeName="n1")
+    await env.end("old", MOVED)
+    env.new("new")
+    async with env.leading():
+        assert env.given("new") == (None, None)
 
 
-async def test_a_value_that_is_too_long_is_left_out_and_told(world: PreservingWorld) -> None:
-    world.add("old", nodeName="n1")
-    async with world.leading():
-        await world.end("old", MOVED, at="x" * (preserving.LONGEST + 1))
-        world.new("new")
+async def test_a_value_that_is_too_long_is_left_out_and_told(env: PreservingEnvironment) -> None:
+    env.add("old", nodeName="n1")
+    async with env.leading():
+        await env.end("old", MOVED, at="x" * (preserving.LONGEST + 1))
+        env.new("new")
         await asyncio.sleep(1)
-        assert world.given("new") == (None, "old")
-        (event,) = world.server.all(kinds.EVENTS)
+        assert env.given("new") == (None, "old")
+        (event,) = env.server.all(kinds.EVENTS)
         assert event["message"] == (
             "example.com/at of pod/default/old is not preserved: it has over 4096 bytes"
         )
 
 
-async def test_a_write_that_fails_is_tried_again(world: PreservingWorld) -> None:
-    world.add("old", nodeName="n1")
-    world.server.fail(ServerError(500, "", "no leader"), verb="patch", times=3)
-    async with world.leading():
-        await world.end("old", MOVED)
-        world.new("new")
+async def test_a_write_that_fails_is_tried_again(env: PreservingEnvironment) -> None:
+    env.add("old", nodeName="n1")
+    env.server.fail(ServerError(500, "", "no leader"), verb="patch", times=3)
+    async with env.leading():
+        await env.end("old", MOVED)
+        env.new("new")
         await asyncio.sleep(5)
-        assert world.given("new") == ("old", "old")
+        assert env.given("new") == ("old", "old")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.placement.moving_world import MovingWorld, fleet
+from tests.unit.placement.moving_environment import MovingEnvironment, fleet
 from vnode.api import kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.objects import Object
@@ -17,16 +17,16 @@ from vnode.placement.moves.rebalances import PROGRESS_DEADLINE
 pytestmark = pytest.mark.looptime
 
 
-async def turned(world: MovingWorld) -> None:
+async def turned(env: MovingEnvironment) -> None:
     """Have ten pods that run as their policy planned them before it changed."""
-    world.scale(10)
+    env.scale(10)
     await asyncio.sleep(30)
-    assert world.living() == {"c1": 4, "c2": 4, "c3": 2}
-    planned = world.policy.policy
+    assert env.living() == {"c1": 4, "c2": 4, "c3": 2}
+    planned = env.policy.policy
     assert planned is not None
     first, second, third = planned.targets
     targets = (replace(first, weight=20), second, replace(third, weight=40))
-    world.change_policy(replace(planned, targets=targets))
+    env.change_policy(replace(planned, targets=targets))
 
 
 def true_conditions(status: Object) -> list[str]:
@@ -40,102 +40,102 @@ def true_conditions(status: Object) -> list[str]:
 async def test_it_moves_the_pods_of_its_workloads_and_is_deleted_after_its_time(
     clock: Clock, spec: dict[str, Any]
 ) -> None:
-    world = fleet(clock, 20, 20, 20)
-    async with world.moving():
-        await turned(world)
-        world.rebalance(ttlSecondsAfterFinished=100, **spec)
+    env = fleet(clock, 20, 20, 20)
+    async with env.moving():
+        await turned(env)
+        env.rebalance(ttlSecondsAfterFinished=100, **spec)
         await asyncio.sleep(4)
-        status = world.rebalanced()
+        status = env.rebalanced()
         assert (status["phase"], true_conditions(status)) == ("Progressing", ["Progressing"])
         await asyncio.sleep(60)
-        assert world.living() == {"c1": 2, "c2": 4, "c3": 4}
-        status = world.rebalanced()
+        assert env.living() == {"c1": 2, "c2": 4, "c3": 4}
+        status = env.rebalanced()
         assert (status["phase"], status["moved"], status["remaining"]) == ("Complete", 2, 0)
         assert true_conditions(status) == ["Complete"]
-        assert world.most_missing == 1
-        [(_, message)] = [each for each in world.events_of("Complete") if each[0] == "Rebalance"]
+        assert env.most_missing == 1
+        [(_, message)] = [each for each in env.events_of("Complete") if each[0] == "Rebalance"]
         assert message == "2 pods of 1 workloads were moved; all run as planned"
         await asyncio.sleep(100)
-        assert world.rebalanced() == {}
+        assert env.rebalanced() == {}
         await asyncio.sleep(3600)
-        assert len(world.evictions) == 2
+        assert len(env.evictions) == 2
 
 
 async def test_several_move_at_once_if_it_says_so(clock: Clock) -> None:
-    world = fleet(clock, 20, 20, 20)
-    async with world.moving():
-        await turned(world)
-        world.rebalance(maxConcurrent="30%")
+    env = fleet(clock, 20, 20, 20)
+    async with env.moving():
+        await turned(env)
+        env.rebalance(maxConcurrent="30%")
         await asyncio.sleep(10)
-        assert world.living() == {"c1": 2, "c2": 4, "c3": 4}
-        assert world.most_missing <= 2
+        assert env.living() == {"c1": 2, "c2": 4, "c3": 4}
+        assert env.most_missing <= 2
 
 
 async def test_it_fails_where_there_is_no_room_and_says_so(clock: Clock) -> None:
-    world = fleet(clock, 20, 20, 2)
-    async with world.moving():
-        await turned(world)
-        world.rebalance()
+    env = fleet(clock, 20, 20, 2)
+    async with env.moving():
+        await turned(env)
+        env.rebalance()
         await asyncio.sleep(30)
-        assert world.rebalanced()["message"] == ("0 pods were moved, 2 are left: no room in c3")
+        assert env.rebalanced()["message"] == ("0 pods were moved, 2 are left: no room in c3")
         await asyncio.sleep(PROGRESS_DEADLINE)
-        status = world.rebalanced()
+        status = env.rebalanced()
         assert (status["phase"], status["remaining"]) == ("Failed", 2)
-        assert world.evictions == []
+        assert env.evictions == []
 
 
 async def test_it_fails_at_once_for_what_has_no_plan(clock: Clock) -> None:
-    world = fleet(clock, 20, 20, 20)
-    async with world.moving():
-        await turned(world)
-        world.rebalance(workloads=[{"kind": "StatefulSet", "name": "db"}])
-        world.rebalance("bad", maxConcurrent="lots")
+    env = fleet(clock, 20, 20, 20)
+    async with env.moving():
+        await turned(env)
+        env.rebalance(workloads=[{"kind": "StatefulSet", "name": "db"}])
+        env.rebalance("bad", maxConcurrent="lots")
         await asyncio.sleep(30)
-        status = world.rebalanced()
+        status = env.rebalanced()
         assert status["phase"] == "Failed"
         assert status["message"].startswith("statefulset/default/db: no placement policy")
-        assert world.rebalanced("bad")["conditions"][0]["reason"] == "Invalid"
-        assert world.server.count("patch", kinds.REBALANCES) == 2
-        assert world.evictions == []
+        assert env.rebalanced("bad")["conditions"][0]["reason"] == "Invalid"
+        assert env.server.count("patch", kinds.REBALANCES) == 2
+        assert env.evictions == []
 
 
 async def test_a_budget_holds_it_up(clock: Clock) -> None:
-    world = fleet(clock, 20, 20, 20)
-    async with world.moving():
-        await turned(world)
-        world.forbid(times=3)
-        world.rebalance()
+    env = fleet(clock, 20, 20, 20)
+    async with env.moving():
+        await turned(env)
+        env.forbid(times=3)
+        env.rebalance()
         await asyncio.sleep(15)
-        assert "Cannot evict pod as it would violate" in world.rebalanced()["message"]
+        assert "Cannot evict pod as it would violate" in env.rebalanced()["message"]
         await asyncio.sleep(60)
-        assert world.rebalanced()["phase"] == "Complete"
+        assert env.rebalanced()["phase"] == "Complete"
 
 
 async def test_a_workload_that_ends_meanwhile_is_done(clock: Clock) -> None:
-    world = fleet(clock, 20, 20, 2)
-    async with world.moving():
-        await turned(world)
-        world.rebalance()
+    env = fleet(clock, 20, 20, 2)
+    async with env.moving():
+        await turned(env)
+        env.rebalance()
         await asyncio.sleep(30)
-        world.replicas = 0
-        for pod in world.pods():
-            world.remove(objects.name(pod))
+        env.replicas = 0
+        for pod in env.pods():
+            env.remove(objects.name(pod))
 
         await asyncio.sleep(30)
-        assert world.rebalanced()["phase"] == "Complete"
+        assert env.rebalanced()["phase"] == "Complete"
 
 
 async def test_a_new_leader_goes_on(clock: Clock) -> None:
-    world = fleet(clock, 20, 20, 3)
-    async with world.running():
-        async with world.leading():
-            await turned(world)
-            world.rebalance()
+    env = fleet(clock, 20, 20, 3)
+    async with env.running():
+        async with env.leading():
+            await turned(env)
+            env.rebalance()
             await asyncio.sleep(60)
-            assert world.rebalanced()["moved"] == 1
+            assert env.rebalanced()["moved"] == 1
 
-        world.rooms[2].grow(9)
-        async with world.leading():
+        env.rooms[2].grow(9)
+        async with env.leading():
             await asyncio.sleep(60)
-            status = world.rebalanced()
+            status = env.rebalanced()
             assert (status["phase"], status["moved"]) == ("Complete", 2)

@@ -35,7 +35,7 @@ def pod(name: str, node: str, owner: str, uid: str, second: int = 0) -> Object:
     }
 
 
-class World:
+class WorkloadsEnvironment:
     """A workload of which one pod was moved from `a` to `b`."""
 
     def __init__(self, clock: Clock) -> None:
@@ -58,35 +58,35 @@ class World:
 
 
 async def test_pods_of_the_new_owner_do_not_seem_to_have_been_moved(clock: Clock) -> None:
-    world = World(clock)
-    world.workload.remove("old")
-    world.put(pod("new", "a", "web-1", "2", 1))
-    world.settle(1.0)
-    assert not world.moves.under_way
-    assert world.moves.under_way.in_backoff(1.0) == frozenset()
-    assert not world.workload.directed
+    env = WorkloadsEnvironment(clock)
+    env.workload.remove("old")
+    env.put(pod("new", "a", "web-1", "2", 1))
+    env.settle(1.0)
+    assert not env.moves.under_way
+    assert env.moves.under_way.in_backoff(1.0) == frozenset()
+    assert not env.workload.directed
 
 
 async def test_what_was_in_vain_for_the_former_owner_is_tried_for_the_new_one(
     clock: Clock,
 ) -> None:
-    world = World(clock)
-    world.workload.remove("old")
-    world.put(pod("next", "a", "web-1", "1", 1))
-    world.settle(1.0)
-    assert world.moves.under_way.in_backoff(1.0) == {"b"}
-    world.put(pod("new", "a", "web-1", "2", 2))
-    world.settle(2.0)
-    assert world.moves.under_way.in_backoff(2.0) == frozenset()
+    env = WorkloadsEnvironment(clock)
+    env.workload.remove("old")
+    env.put(pod("next", "a", "web-1", "1", 1))
+    env.settle(1.0)
+    assert env.moves.under_way.in_backoff(1.0) == {"b"}
+    env.put(pod("new", "a", "web-1", "2", 2))
+    env.settle(2.0)
+    assert env.moves.under_way.in_backoff(2.0) == frozenset()
 
 
 async def test_a_rollout_goes_on_with_the_moves(clock: Clock) -> None:
-    world = World(clock)
-    world.workload.remove("old")
-    world.put(pod("new", "", "web-2", "2", 1))
-    world.settle(1.0)
-    assert len(world.moves.under_way) == 1
-    world.put(pod("new", "b", "web-2", "2", 1))
-    world.settle(STARTING)
-    assert not world.moves.under_way
-    assert world.moves.under_way.in_backoff(STARTING) == frozenset()
+    env = WorkloadsEnvironment(clock)
+    env.workload.remove("old")
+    env.put(pod("new", "", "web-2", "2", 1))
+    env.settle(1.0)
+    assert len(env.moves.under_way) == 1
+    env.put(pod("new", "b", "web-2", "2", 1))
+    env.settle(STARTING)
+    assert not env.moves.under_way
+    assert env.moves.under_way.in_backoff(STARTING) == frozenset()

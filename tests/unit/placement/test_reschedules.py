@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.placement.moving_acts import placed
-from tests.unit.placement.moving_world import FrankRoom, MovingWorld, fleet
+from tests.unit.placement.moving_environment import FrankRoom, MovingEnvironment, fleet
 from tests.unit.pods.policies import spread
 from vnode.api.clock import Clock
 from vnode.scheduling.placement.decided import (
@@ -32,47 +32,47 @@ def turn(planned: Policy) -> Policy:
 
 
 async def test_changes_move_pods_only_if_the_policy_says_so(clock: Clock) -> None:
-    world = fleet(clock, 20, 20, 20)
-    async with world.moving():
-        turned = turn(await placed(world))
-        world.change_policy(turned)
+    env = fleet(clock, 20, 20, 20)
+    async with env.moving():
+        turned = turn(await placed(env))
+        env.change_policy(turned)
         await asyncio.sleep(600)
-        assert world.evictions == []
-        world.change_policy(replace(turned, reschedule=ON_CHANGE))
+        assert env.evictions == []
+        env.change_policy(replace(turned, reschedule=ON_CHANGE))
         await asyncio.sleep(60)
-        assert world.living() == {"c1": 2, "c2": 4, "c3": 4}
-        assert len(world.evictions) == 2
+        assert env.living() == {"c1": 2, "c2": 4, "c3": 4}
+        assert len(env.evictions) == 2
 
 
 async def test_pods_that_wait_to_be_moved_stay_when_the_policy_wants_it_no_longer(
     clock: Clock,
 ) -> None:
-    world = fleet(clock, 20, 20, 2)
-    async with world.moving():
-        turned = turn(await placed(world))
-        world.change_policy(replace(turned, reschedule=ON_CHANGE))
+    env = fleet(clock, 20, 20, 2)
+    async with env.moving():
+        turned = turn(await placed(env))
+        env.change_policy(replace(turned, reschedule=ON_CHANGE))
         await asyncio.sleep(60)
-        assert (world.living(), world.evictions) == ({"c1": 4, "c2": 4, "c3": 2}, [])
+        assert (env.living(), env.evictions) == ({"c1": 4, "c2": 4, "c3": 2}, [])
 
-        world.change_policy(turned)
+        env.change_policy(turned)
         await asyncio.sleep(5)
-        world.change_policy(replace(turned, reschedule=frozenset({RescheduleTrigger.LABELS})))
-        world.rooms[2].grow(20)
+        env.change_policy(replace(turned, reschedule=frozenset({RescheduleTrigger.LABELS})))
+        env.rooms[2].grow(20)
         await asyncio.sleep(600)
-        assert world.evictions == []
+        assert env.evictions == []
 
 
 async def test_a_policy_that_takes_the_place_of_another_ends_its_moves(clock: Clock) -> None:
-    world = fleet(clock, 20, 20, 20)
-    async with world.moving():
-        turned = turn(await placed(world))
-        world.change_policy(replace(turned, reschedule=ON_CHANGE))
+    env = fleet(clock, 20, 20, 20)
+    async with env.moving():
+        turned = turn(await placed(env))
+        env.change_policy(replace(turned, reschedule=ON_CHANGE))
         await asyncio.sleep(1.5)
-        assert len(world.evictions) == 1
-        world.change_policy(None)
-        world.change_policy(turned)
+        assert len(env.evictions) == 1
+        env.change_policy(None)
+        env.change_policy(turned)
         await asyncio.sleep(600)
-        assert len(world.evictions) == 1
+        assert len(env.evictions) == 1
 
 
 async def test_a_decision_that_changes_right_after_the_policy_came_is_a_change(
@@ -86,12 +86,12 @@ async def test_a_decision_that_changes_right_after_the_policy_came_is_a_change(
         for room in rooms
         for nodes in [frozenset({room.node})]
     ]
-    world = MovingWorld(clock, None, *rooms)
-    async with world.moving():
-        world.scale(4)
+    env = MovingEnvironment(clock, None, *rooms)
+    async with env.moving():
+        env.scale(4)
         await asyncio.sleep(30)
-        world.change_policy(decided[0])
+        env.change_policy(decided[0])
         await asyncio.sleep(0.1)
-        world.change_policy(decided[1])
+        env.change_policy(decided[1])
         await asyncio.sleep(60)
-        assert world.living() == {"c2": 4}
+        assert env.living() == {"c2": 4}

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from tests.apiserver.links import following
-from tests.unit.placement.world import SETTLED, US, World, node_of
+from tests.unit.placement.environment import SETTLED, US, PlacementEnvironment, node_of
 from vnode.api import keys, kinds, names, objects
 from vnode.api.clock import Clock
 from vnode.api.objects import Object
@@ -29,14 +29,14 @@ def entry(cluster: str, planned: int, running: int, waiting: int = 0) -> Object:
 
 
 async def test_it_has_planned_and_running_of_each_workload(clock: Clock) -> None:
-    world = World(clock, "a", "b", "c")
-    world.add_policy(selector=WEB, targets=SHARES)
-    world.add_pods("web", A, 4)
-    world.add_pods("web", B, 5)
-    world.add_pods("web", C, 1, phase="Pending")
-    world.add_pods("other", C, 1)
-    async with world.running():
-        status = world.status()
+    env = PlacementEnvironment(clock, "a", "b", "c")
+    env.add_policy(selector=WEB, targets=SHARES)
+    env.add_pods("web", A, 4)
+    env.add_pods("web", B, 5)
+    env.add_pods("web", C, 1, phase="Pending")
+    env.add_pods("other", C, 1)
+    async with env.running():
+        status = env.status()
         assert (status["workloadCount"], status["replicas"]) == (1, 10)
         assert status["workloads"] == [
             {
@@ -47,37 +47,37 @@ async def test_it_has_planned_and_running_of_each_workload(clock: Clock) -> None
         ]
         [condition] = status["conditions"]
         assert condition["observedGeneration"] == 1
-        assert [e["reason"] for e in world.server.all(kinds.EVENTS)] == ["Accepted"]
+        assert [e["reason"] for e in env.server.all(kinds.EVENTS)] == ["Accepted"]
 
 
 async def test_pods_that_end_or_have_finished_are_no_replicas(clock: Clock) -> None:
-    world = World(clock, "a")
-    world.add_policy(selector=WEB, targets=[{"cluster": "a", "weight": 1}])
-    world.add_pods("web", A, 2)
-    world.add_pods("web", "", 1, phase="Succeeded")
-    async with world.running():
-        assert world.status()["replicas"] == 2
+    env = PlacementEnvironment(clock, "a")
+    env.add_policy(selector=WEB, targets=[{"cluster": "a", "weight": 1}])
+    env.add_pods("web", A, 2)
+    env.add_pods("web", "", 1, phase="Succeeded")
+    async with env.running():
+        assert env.status()["replicas"] == 2
 
         def end(pod: Object) -> None:
             pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
 
-        world.server.change(kinds.PODS, f"web-{A}-0", "default", end)
+        env.server.change(kinds.PODS, f"web-{A}-0", "default", end)
         await asyncio.sleep(SETTLED)
-        assert world.planned() == {"deployment/default/web": {A: 1}}
-        world.server.remove(kinds.PODS, f"web-{A}-1", "default")
-        world.server.remove(kinds.PODS, f"web-{A}-0", "default")
+        assert env.planned() == {"deployment/default/web": {A: 1}}
+        env.server.remove(kinds.PODS, f"web-{A}-1", "default")
+        env.server.remove(kinds.PODS, f"web-{A}-0", "default")
         await asyncio.sleep(SETTLED)
-        assert world.status()["workloads"] == []
-        assert world.status()["workloadCount"] == 0
+        assert env.status()["workloads"] == []
+        assert env.status()["workloadCount"] == 0
 
 
 async def test_candidates_of_pods_that_wait_are_told_by_cluster(clock: Clock) -> None:
-    world = World(clock, "a", "b")
-    world.add_policy(selector=WEB, mode="Fill", targets=[{"cluster": "a"}, {"cluster": "b"}])
-    [pod] = world.add_pods("web", "", 1, phase="Pending")
-    target, link = world.link("b")
-    async with world.running(), following(link.chaperons):
-        [workload] = world.status()["workloads"]
+    env = PlacementEnvironment(clock, "a", "b")
+    env.add_policy(selector=WEB, mode="Fill", targets=[{"cluster": "a"}, {"cluster": "b"}])
+    [pod] = env.add_pods("web", "", 1, phase="Pending")
+    target, link = env.link("b")
+    async with env.running(), following(link.chaperons):
+        [workload] = env.status()["workloads"]
         assert workload["targets"] == [entry(A, 1, 0)]
         parent, uid = objects.name(pod), objects.uid(pod)
         metadata = {
@@ -88,96 +88,96 @@ async def test_candidates_of_pods_that_wait_are_told_by_cluster(clock: Clock) ->
         }
         target.add(kinds.POD_CHAPERONS, {"metadata": metadata})
         await asyncio.sleep(SETTLED)
-        [workload] = world.status()["workloads"]
+        [workload] = env.status()["workloads"]
         assert workload["targets"] == [entry(A, 1, 0), entry(B, 0, 0, 1)]
 
 
 async def test_placeholders_are_told_by_cluster(clock: Clock) -> None:
-    world = World(clock, "a", "b")
-    world.add_policy(selector=WEB, mode="Fill", targets=[{"cluster": "a"}, {"cluster": "b"}])
-    pods = [objects.name(pod) for pod in world.add_pods("web", B, 2)]
+    env = PlacementEnvironment(clock, "a", "b")
+    env.add_policy(selector=WEB, mode="Fill", targets=[{"cluster": "a"}, {"cluster": "b"}])
+    pods = [objects.name(pod) for pod in env.add_pods("web", B, 2)]
 
     def wait(pod: Object) -> None:
         pod["metadata"]["annotations"] = {keys.PLACEHOLDERS: A}
 
     for pod in pods:
-        world.server.change(kinds.PODS, pod, "default", wait)
+        env.server.change(kinds.PODS, pod, "default", wait)
 
-    async with world.running():
-        [workload] = world.status()["workloads"]
+    async with env.running():
+        [workload] = env.status()["workloads"]
         assert workload["targets"] == [entry(A, 2, 0) | {"placeholders": 2}, entry(B, 0, 2)]
-        world.server.remove(kinds.PODS, pods[0], "default")
+        env.server.remove(kinds.PODS, pods[0], "default")
         await asyncio.sleep(SETTLED)
-        [workload] = world.status()["workloads"]
+        [workload] = env.status()["workloads"]
         assert workload["targets"] == [entry(A, 1, 0) | {"placeholders": 1}, entry(B, 0, 1)]
 
 
 async def test_a_single_workload_is_planned_where_most_of_it_is(clock: Clock) -> None:
-    world = World(clock, "a", "b")
-    world.add_policy(selector=WEB, mode="Single")
-    world.add_pods("web", B, 2)
-    world.add_pods("web", "", 2, phase="Pending")
-    async with world.running():
-        assert world.planned() == {"deployment/default/web": {B: 4}}
+    env = PlacementEnvironment(clock, "a", "b")
+    env.add_policy(selector=WEB, mode="Single")
+    env.add_pods("web", B, 2)
+    env.add_pods("web", "", 2, phase="Pending")
+    async with env.running():
+        assert env.planned() == {"deployment/default/web": {B: 4}}
 
 
 @pytest.mark.parametrize("spec", [{"mode": "Any"}, {}])
 async def test_where_no_plan_is_known_it_says_what_is_there(clock: Clock, spec: Object) -> None:
-    world = World(clock, "a", "b")
-    world.add_policy(selector=WEB, **spec)
-    world.add_pods("web", B, 2)
-    async with world.running():
-        [workload] = world.status()["workloads"]
+    env = PlacementEnvironment(clock, "a", "b")
+    env.add_policy(selector=WEB, **spec)
+    env.add_pods("web", B, 2)
+    async with env.running():
+        [workload] = env.status()["workloads"]
         assert workload["targets"] == [{"cluster": B, "running": 2, "waiting": 0}]
 
 
 async def test_a_cluster_that_takes_no_pods_keeps_those_that_it_has(clock: Clock) -> None:
-    world = World(clock, "a", "b", "c")
-    world.add_target("d", "other")
-    world.add_policy("all", "", selector=WEB, targets=[{"selector": {}, "weight": 1}])
-    world.add_pods("web", A, 4)
-    world.add_pods("web", C, 2)
+    env = PlacementEnvironment(clock, "a", "b", "c")
+    env.add_target("d", "other")
+    env.add_policy("all", "", selector=WEB, targets=[{"selector": {}, "weight": 1}])
+    env.add_pods("web", A, 4)
+    env.add_pods("web", C, 2)
 
     def cordon(node: Object) -> None:
         node["spec"]["unschedulable"] = True
 
-    world.server.change(kinds.NODES, C, "", cordon)
-    async with world.running():
-        [workload] = world.status("all", "")["workloads"]
+    env.server.change(kinds.NODES, C, "", cordon)
+    async with env.running():
+        [workload] = env.status("all", "")["workloads"]
         assert workload["targets"] == [entry(A, 2, 4), entry(B, 2, 0), entry(C, 2, 2)]
 
 
 async def test_what_the_maximums_leave_over_is_told(clock: Clock) -> None:
-    world = World(clock, "a")
-    world.add_policy(selector=WEB, targets=[{"cluster": "a", "weight": 1, "maxReplicas": 2}])
-    world.add_pods("web", A, 3)
-    async with world.running():
-        [workload] = world.status()["workloads"]
+    env = PlacementEnvironment(clock, "a")
+    env.add_policy(selector=WEB, targets=[{"cluster": "a", "weight": 1, "maxReplicas": 2}])
+    env.add_pods("web", A, 3)
+    async with env.running():
+        [workload] = env.status()["workloads"]
         assert (workload["unplaced"], workload["targets"]) == (1, [entry(A, 2, 3)])
 
 
 async def test_pods_are_counted_anew_when_their_policy_changes(clock: Clock) -> None:
-    world = World(clock, "a")
-    world.add_policy(selector=WEB, targets=[{"cluster": "a", "weight": 1}])
-    world.add_pods("web", A, 3)
-    async with world.running():
-        world.add_policy("more", selector=WEB, priority=1)
+    env = PlacementEnvironment(clock, "a")
+    env.add_policy(selector=WEB, targets=[{"cluster": "a", "weight": 1}])
+    env.add_pods("web", A, 3)
+    async with env.running():
+        env.add_policy("more", selector=WEB, priority=1)
         await asyncio.sleep(SETTLED)
-        assert (world.status()["replicas"], world.status("more")["replicas"]) == (0, 3)
-        world.server.remove(kinds.PLACEMENT_POLICIES, "more", "default")
+        assert (env.status()["replicas"], env.status("more")["replicas"]) == (0, 3)
+        env.server.remove(kinds.PLACEMENT_POLICIES, "more", "default")
         await asyncio.sleep(SETTLED)
-        assert world.status()["replicas"] == 3
+        assert env.status()["replicas"] == 3
 
 
 async def test_only_the_largest_workloads_are_listed_and_all_are_counted(clock: Clock) -> None:
-    world = World(clock, "a")
-    world.add_policy(selector={}, targets=[{"cluster": "a", "weight": 1}])
+    env = PlacementEnvironment(clock, "a")
+    env.add_policy(selector={}, targets=[{"cluster": "a", "weight": 1}])
     for number in range(accounts.MOST_WORKLOADS + 10):
-        world.add_pods(f"w{number}", A, 1)
+        env.add_pods(f"w{number}", A, 1)
 
-    world.add_pods("large", A, 2)
-    async with world.running():
-        status = world.status()
+    env.add_pods("large", A, 2)
+    async with env.running():
+        status = env.status()
         assert len(status["workloads"]) == accounts.MOST_WORKLOADS
         assert status["workloads"][0]["workload"] == "deployment/default/large"
         assert status["workloadCount"] == accounts.MOST_WORKLOADS + 11
@@ -187,43 +187,43 @@ async def test_only_the_largest_workloads_are_listed_and_all_are_counted(clock: 
 async def test_a_burst_is_one_write_and_nothing_is_written_when_nothing_changes(
     clock: Clock,
 ) -> None:
-    world = World(clock, "a")
-    world.add_policy(selector=WEB, targets=[{"cluster": "a", "weight": 1}])
-    async with world.running():
-        before = world.server.count("patch", kinds.PLACEMENT_POLICIES)
-        world.add_pods("web", A, 100)
+    env = PlacementEnvironment(clock, "a")
+    env.add_policy(selector=WEB, targets=[{"cluster": "a", "weight": 1}])
+    async with env.running():
+        before = env.server.count("patch", kinds.PLACEMENT_POLICIES)
+        env.add_pods("web", A, 100)
         await asyncio.sleep(SETTLED)
-        assert world.server.count("patch", kinds.PLACEMENT_POLICIES) == before + 1
+        assert env.server.count("patch", kinds.PLACEMENT_POLICIES) == before + 1
         await asyncio.sleep(1000)
-        assert world.server.count("patch", kinds.PLACEMENT_POLICIES) == before + 1
+        assert env.server.count("patch", kinds.PLACEMENT_POLICIES) == before + 1
 
 
 async def test_counts_that_keep_changing_are_written_in_intervals(clock: Clock) -> None:
-    world = World(clock, "a")
-    world.add_policy(selector=WEB, targets=[{"cluster": "a", "weight": 1}])
-    async with world.running():
-        before = world.server.count("patch", kinds.PLACEMENT_POLICIES)
+    env = PlacementEnvironment(clock, "a")
+    env.add_policy(selector=WEB, targets=[{"cluster": "a", "weight": 1}])
+    async with env.running():
+        before = env.server.count("patch", kinds.PLACEMENT_POLICIES)
         for number in range(300):
-            world.add_pods(f"web-{number}", A, 1)
+            env.add_pods(f"web-{number}", A, 1)
 
             def relabel(pod: Object) -> None:
                 pod["metadata"]["labels"]["app"] = "web"
 
-            world.server.change(kinds.PODS, f"web-{number}-{A}-0", "default", relabel)
+            env.server.change(kinds.PODS, f"web-{number}-{A}-0", "default", relabel)
             await asyncio.sleep(2)
 
-        assert world.server.count("patch", kinds.PLACEMENT_POLICIES) - before < 80
+        assert env.server.count("patch", kinds.PLACEMENT_POLICIES) - before < 80
         await asyncio.sleep(SETTLED)
-        assert world.status()["replicas"] == 300
+        assert env.status()["replicas"] == 300
 
 
 async def test_without_policies_no_pod_is_looked_at(clock: Clock) -> None:
-    world = World(clock, "a")
-    world.add_pods("web", A, 3)
-    async with world.running():
+    env = PlacementEnvironment(clock, "a")
+    env.add_pods("web", A, 3)
+    async with env.running():
         asked = list[Object]()
-        world.policies.of = asked.append  # type: ignore[assignment]
-        world.add_pods("db", A, 3)
+        env.policies.of = asked.append  # type: ignore[assignment]
+        env.add_pods("db", A, 3)
         await asyncio.sleep(SETTLED)
         assert asked == []
 
@@ -231,9 +231,9 @@ async def test_without_policies_no_pod_is_looked_at(clock: Clock) -> None:
 async def test_a_namespace_of_many_policies_does_not_keep_back_that_of_another(
     clock: Clock,
 ) -> None:
-    world = World(clock, "a")
+    env = PlacementEnvironment(clock, "a")
     stuck = 30
-    world.server.fail(
+    env.server.fail(
         None,
         verb="patch",
         kind=kinds.PLACEMENT_POLICIES,
@@ -242,9 +242,9 @@ async def test_a_namespace_of_many_policies_does_not_keep_back_that_of_another(
         delay=1000.0,
     )
     for number in range(stuck):
-        world.add_policy(f"p{number}", "a-many")
+        env.add_policy(f"p{number}", "a-many")
 
-    world.add_policy(selector=WEB)
-    async with world.running():
-        assert world.accepted()[0] == "True"
-        assert world.status("p0", "a-many") == {}
+    env.add_policy(selector=WEB)
+    async with env.running():
+        assert env.accepted()[0] == "True"
+        assert env.status("p0", "a-many") == {}

@@ -1,7 +1,7 @@
 """A source whose pods are bound, and its targets: API servers in memory, real informers and links.
 
-The proxy controller is at work while a world is `running`. Nobody is at work in the targets: tests
-say what their agents report, and when a chaperon is gone.
+The proxy controller is at work while an environment is `running`. Nobody is at work in the targets:
+tests say what their agents report, and when a chaperon is gone.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class BoundTarget:
         self.link.set_health(LinkHealth(answers, reason, "", self._clock.now()))
 
 
-class World:
+class BoundPodsEnvironment:
     """A source with the targets c2, c3, ...; `existing` are the nodes whose Targets exist.
 
     They are ClusterTargets if `namespace` is "".

@@ -7,7 +7,7 @@ from typing import Any
 
 from scheduler_plugins import defaults
 from tests.permitted import any_namespace
-from tests.unit.scheduling.worlds import ManualClock, pod, virtual_node
+from tests.unit.scheduling.builders import ManualClock, pod, virtual_node
 from vnode.scheduling import config, registry
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.framework import Framework

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.unit.scheduler_plugins.test_filters import framework, run
-from tests.unit.scheduling.worlds import pod, virtual_node
+from tests.unit.scheduling.builders import pod, virtual_node
 from vnode.api import constraint_size, pod_terms
 from vnode.api.objects import Object
 from vnode.scheduling.framework import Framework

@@ -6,7 +6,7 @@ import pytest
 
 from scheduler_plugins import defaults
 from tests.permitted import any_namespace
-from tests.unit.scheduling.worlds import ManualClock, pod, virtual_node
+from tests.unit.scheduling.builders import ManualClock, pod, virtual_node
 from vnode.api import keys
 from vnode.api.class_names import ClassNames
 from vnode.nodes import member_taints

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from scheduler_plugins.inter_pod_affinity import InterPodAffinity
 from tests.permitted import any_namespace
-from tests.unit.scheduling.worlds import pod, virtual_node
+from tests.unit.scheduling.builders import pod, virtual_node
 from vnode.api.objects import Object
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.cycle import CycleState
@@ -41,7 +41,7 @@ def wished(kind: str, weight: int, wanted: Object) -> Object:
     return {kind: {"preferredDuringSchedulingIgnoredDuringExecution": [wish]}}
 
 
-def world(*placed: Object) -> Cache:
+def env(*placed: Object) -> Cache:
     """Return two nodes in region `r1`, one in `r2`, one without a region."""
     cache = Cache()
     for name, region in (("a", "r1"), ("b", "r1"), ("c", "r2"), ("nowhere", "")):
@@ -92,7 +92,7 @@ def test_reasons_are_the_phrases_of_kube_scheduler(
     plugin: InterPodAffinity, candidate: Object, node: str, reason: str
 ) -> None:
     placed = pod("x", labels=WEB, node="a", affinity=far(term(DATABASE)))
-    state, snapshot = CycleState(), world(placed).snapshot()
+    state, snapshot = CycleState(), env(placed).snapshot()
     assert plugin.pre_filter(state, candidate, snapshot).is_success
     chosen = snapshot.get(node)
     assert chosen is not None
@@ -103,21 +103,21 @@ def test_anti_affinity_keeps_a_pod_away_from_places_with_those_it_names(
     plugin: InterPodAffinity,
 ) -> None:
     candidate = pod("p", labels=WEB, affinity=far(term(WEB)))
-    assert passing(plugin, world(), candidate) == ALL
-    assert passing(plugin, world(pod("x", labels=WEB, node="a")), candidate) == {"c", "nowhere"}
-    assert passing(plugin, world(pod("x", labels=DATABASE, node="a")), candidate) == ALL
+    assert passing(plugin, env(), candidate) == ALL
+    assert passing(plugin, env(pod("x", labels=WEB, node="a")), candidate) == {"c", "nowhere"}
+    assert passing(plugin, env(pod("x", labels=DATABASE, node="a")), candidate) == ALL
 
 
 def test_a_placed_pod_keeps_those_away_whom_it_names(plugin: InterPodAffinity) -> None:
     guard = pod("x", labels=DATABASE, node="a", affinity=far(term(WEB)))
-    assert passing(plugin, world(guard), pod("p", labels=WEB)) == {"c", "nowhere"}
-    assert passing(plugin, world(guard), pod("p", labels=DATABASE)) == ALL
-    assert passing(plugin, world(guard), pod("p", labels=WEB, namespace="other")) == ALL
+    assert passing(plugin, env(guard), pod("p", labels=WEB)) == {"c", "nowhere"}
+    assert passing(plugin, env(guard), pod("p", labels=DATABASE)) == ALL
+    assert passing(plugin, env(guard), pod("p", labels=WEB, namespace="other")) == ALL
 
 
 def test_the_pods_own_candidates_are_no_reason_against_it(plugin: InterPodAffinity) -> None:
     candidate = pod("p", labels=WEB, affinity=far(term(WEB)))
-    cache = world()
+    cache = env()
     cache.assume(candidate, "a", 0)
     assert passing(plugin, cache, candidate) == ALL
     twin = pod("q", labels=WEB, affinity=far(term(WEB)))
@@ -126,24 +126,24 @@ def test_the_pods_own_candidates_are_no_reason_against_it(plugin: InterPodAffini
 
 def test_affinity_wants_one_of_those_it_names_at_the_place(plugin: InterPodAffinity) -> None:
     candidate = pod("p", labels=WEB, affinity=near(term(DATABASE)))
-    assert passing(plugin, world(), candidate) == set()
-    assert passing(plugin, world(pod("x", labels=DATABASE, node="a")), candidate) == {"a", "b"}
+    assert passing(plugin, env(), candidate) == set()
+    assert passing(plugin, env(pod("x", labels=DATABASE, node="a")), candidate) == {"a", "b"}
 
 
 def test_the_first_of_pods_that_want_to_be_together_may_go_where_a_place_is(
     plugin: InterPodAffinity,
 ) -> None:
     candidate = pod("p", labels=WEB, affinity=near(term(WEB)))
-    assert passing(plugin, world(), candidate) == {"a", "b", "c"}
-    assert passing(plugin, world(pod("x", labels=WEB, node="c")), candidate) == {"c"}
+    assert passing(plugin, env(), candidate) == {"a", "b", "c"}
+    assert passing(plugin, env(pod("x", labels=WEB, node="c")), candidate) == {"c"}
 
 
 def test_pods_must_match_all_terms_of_an_affinity_to_count(plugin: InterPodAffinity) -> None:
     candidate = pod("p", affinity=near(term(WEB), term({"tier": "front"}, topologyKey="region")))
     half = pod("x", labels=WEB, node="a")
-    assert passing(plugin, world(half), candidate) == set()
+    assert passing(plugin, env(half), candidate) == set()
     whole = pod("y", labels={**WEB, "tier": "front"}, node="c")
-    assert passing(plugin, world(half, whole), candidate) == {"c"}
+    assert passing(plugin, env(half, whole), candidate) == {"c"}
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_pods_must_match_all_terms_of_an_affinity_to_count(plugin: InterPodAffin
 def test_a_term_is_about_its_own_namespace_unless_it_says_so(
     plugin: InterPodAffinity, fields: Object, seen: bool
 ) -> None:
-    cache = world(pod("x", labels=WEB, node="a", namespace="other"))
+    cache = env(pod("x", labels=WEB, node="a", namespace="other"))
     candidate = pod("p", affinity=far(term(WEB, **fields)))
     assert passing(plugin, cache, candidate) == ({"c", "nowhere"} if seen else ALL)
 
@@ -166,12 +166,12 @@ def test_a_term_is_about_its_own_namespace_unless_it_says_so(
 def test_a_namespace_selector_is_a_reason_with_a_cure(plugin: InterPodAffinity) -> None:
     selector = {"matchLabels": {"team": "a"}}
     candidate = pod("p", affinity=far(term(WEB, namespaceSelector=selector)))
-    outcome = plugin.pre_filter(CycleState(), candidate, world().snapshot())
+    outcome = plugin.pre_filter(CycleState(), candidate, env().snapshot())
     assert "list the namespaces instead" in outcome.message
 
 
 def test_a_term_without_a_selector_selects_nothing(plugin: InterPodAffinity) -> None:
-    cache = world(pod("x", labels=WEB, node="a"))
+    cache = env(pod("x", labels=WEB, node="a"))
     assert passing(plugin, cache, pod("p", labels=WEB, affinity=far(term()))) == ALL
     assert passing(plugin, cache, pod("p", labels=WEB, affinity=near(term()))) == set()
 
@@ -182,7 +182,7 @@ def test_a_term_without_a_selector_selects_nothing(plugin: InterPodAffinity) -> 
 def test_preferences_score_by_the_pods_at_a_place(
     plugin: InterPodAffinity, kind: str, best: set[str]
 ) -> None:
-    snapshot = world(pod("x", labels=WEB, node="a")).snapshot()
+    snapshot = env(pod("x", labels=WEB, node="a")).snapshot()
     state, candidate = CycleState(), pod("p", affinity=wished(kind, 10, term(WEB)))
     assert plugin.pre_score(state, candidate, snapshot, list(snapshot)).is_success
     scores = {node.name: plugin.score(state, candidate, node) for node in snapshot}
@@ -192,7 +192,7 @@ def test_preferences_score_by_the_pods_at_a_place(
 
 
 def test_pods_without_affinity_cost_nothing(plugin: InterPodAffinity) -> None:
-    snapshot = world(pod("x", labels=WEB, node="a")).snapshot()
+    snapshot = env(pod("x", labels=WEB, node="a")).snapshot()
     assert plugin.pre_filter(CycleState(), pod("p", labels=WEB), snapshot).is_skip
     assert plugin.pre_score(CycleState(), pod("p"), snapshot, list(snapshot)).is_skip
 
@@ -207,7 +207,7 @@ def test_whoever_keeps_others_away_does_so_exactly_as_long_as_it_is_there(
     steps: list[tuple[str, str, bool]],
 ) -> None:
     """Pods come, move on and go; `repelling` is what a full count gives."""
-    cache, there = world(), dict[str, str]()
+    cache, there = env(), dict[str, str]()
     for uid, node, guards in steps:
         cache.remove_pod(uid)
         there.pop(uid, None)

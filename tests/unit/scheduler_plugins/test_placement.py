@@ -9,7 +9,7 @@ from typing import Any
 from scheduler_plugins import defaults
 from tests.permitted import any_namespace
 from tests.unit.pods.policies import Fixed, entry, spread
-from tests.unit.scheduling.worlds import ManualClock, pod, virtual_node
+from tests.unit.scheduling.builders import ManualClock, pod, virtual_node
 from vnode.scheduling import registry
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.config import Profile
@@ -33,7 +33,7 @@ FULL = {"cpu": 0, "pods": 100}
 AMPLE = {"cpu": 10_000, "pods": 100}
 
 
-class World:
+class PluginEnvironment:
     """Nodes with so much free, and the real default profile with one policy."""
 
     def __init__(self, policy: Policy | None, **free: dict[str, int]) -> None:
@@ -65,16 +65,16 @@ def of_web(uid: str, node: str = "", since: str = "") -> dict[str, Any]:
 
 
 def test_without_policies_nothing_is_counted_and_nobody_is_rejected() -> None:
-    world = World(None, a=AMPLE, b=AMPLE)
-    result = world.cycle(of_web("p"))
+    env = PluginEnvironment(None, a=AMPLE, b=AMPLE)
+    result = env.cycle(of_web("p"))
     assert {node.name for node in result.feasible} == {"a", "b"}
     assert all("PlacementPolicy" not in node.scores for node in result.feasible)
-    assert not world.cache.workloads._groups
+    assert not env.cache.workloads._groups
 
 
 def test_nodes_that_are_not_the_policys_are_out_for_good() -> None:
-    world = World(spread(entry("a")), a=AMPLE, b=AMPLE)
-    result = world.cycle(of_web("p"))
+    env = PluginEnvironment(spread(entry("a")), a=AMPLE, b=AMPLE)
+    result = env.cycle(of_web("p"))
     assert [node.name for node in result.feasible] == ["a"]
     rejection = result.statuses["b"]
     assert rejection.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
@@ -83,21 +83,25 @@ def test_nodes_that_are_not_the_policys_are_out_for_good() -> None:
 
 
 def test_a_full_planned_cluster_is_probed_and_no_other() -> None:
-    world = World(spread(entry("a", weight=9), entry("b", weight=1)), a=FULL, b=FULL, c=FULL)
-    world.cache.set_pod(of_web("p"))
-    result = world.cycle(of_web("p"))
+    env = PluginEnvironment(
+        spread(entry("a", weight=9), entry("b", weight=1)), a=FULL, b=FULL, c=FULL
+    )
+    env.cache.set_pod(of_web("p"))
+    result = env.cycle(of_web("p"))
     assert result.nominated == ("a",)
     assert result.excluded == {"b", "c"}
-    assert world.cycle(of_web("p"), a=1.0).nominated == ("a",)
+    assert env.cycle(of_web("p"), a=1.0).nominated == ("a",)
 
 
 def test_once_a_cluster_is_opened_it_is_probed_too() -> None:
-    world = World(spread(entry("a", weight=9), entry("b", weight=1), after=60), a=FULL, b=FULL)
+    env = PluginEnvironment(
+        spread(entry("a", weight=9), entry("b", weight=1), after=60), a=FULL, b=FULL
+    )
     waiting = of_web("p", since="2026-01-01T00:00:00Z")
-    world.cache.set_pod(waiting)
-    assert world.cycle(waiting).state.retry_at == 60
-    world.clock.seconds = 60
-    result = world.cycle(waiting, a=1.0)
+    env.cache.set_pod(waiting)
+    assert env.cycle(waiting).state.retry_at == 60
+    env.clock.seconds = 60
+    result = env.cycle(waiting, a=1.0)
     assert result.nominated == ("b",)
     assert not result.excluded
     assert result.state.kept == {"a", "b"}
@@ -106,49 +110,49 @@ def test_once_a_cluster_is_opened_it_is_probed_too() -> None:
 
 def test_two_cycles_on_unchanged_input_give_the_same_choice() -> None:
     entries = (entry(name, weight=3) for name in "abcde")
-    world = World(spread(*entries), **dict.fromkeys("abcde", AMPLE))
+    env = PluginEnvironment(spread(*entries), **dict.fromkeys("abcde", AMPLE))
     pods = [of_web(f"p{number}") for number in range(12)]
     for each in pods:
-        world.cache.set_pod(each)
+        env.cache.set_pod(each)
 
-    first = [[node.name for node in world.cycle(each).feasible] for each in pods]
+    first = [[node.name for node in env.cycle(each).feasible] for each in pods]
     assert all(len(nodes) == 1 for nodes in first)
-    again = [[node.name for node in world.cycle(each).feasible] for each in reversed(pods)]
+    again = [[node.name for node in env.cycle(each).feasible] for each in reversed(pods)]
     assert again[::-1] == first
 
 
 def test_scores_do_not_put_another_cluster_before_the_planned_one() -> None:
     policy = spread(entry("a", weight=99), entry("b", weight=1), after=60)
-    world = World(policy, a=AMPLE, b=AMPLE)
+    env = PluginEnvironment(policy, a=AMPLE, b=AMPLE)
     for number in range(5):
-        world.cache.set_pod(of_web(f"q{number}", node="a"))
+        env.cache.set_pod(of_web(f"q{number}", node="a"))
 
     waiting = of_web("p", since="2026-01-01T00:00:00Z")
-    world.cache.set_pod(waiting)
-    world.clock.seconds = 70
-    assert [node.name for node in world.cycle(waiting).feasible] == ["a", "b"]
+    env.cache.set_pod(waiting)
+    env.clock.seconds = 70
+    assert [node.name for node in env.cycle(waiting).feasible] == ["a", "b"]
 
 
 def test_a_maximum_that_was_lowered_keeps_a_reserved_pod_out() -> None:
-    world = World(spread(entry("a")), a=AMPLE)
+    env = PluginEnvironment(spread(entry("a")), a=AMPLE)
     for uid in ("p", "q"):
-        world.cache.set_pod(of_web(uid))
-        assert world.cycle(of_web(uid)).feasible
-        world.cache.assume(of_web(uid), "a", 0.0)
+        env.cache.set_pod(of_web(uid))
+        assert env.cycle(of_web(uid)).feasible
+        env.cache.assume(of_web(uid), "a", 0.0)
 
-    world.policy.policy = spread(entry("a", maximum=1))
-    world.cache.set_pod(of_web("q", node="a"))
-    refusal = world.framework.check(of_web("p"), world.cache.snapshot(), "a")
+    env.policy.policy = spread(entry("a", maximum=1))
+    env.cache.set_pod(of_web("q", node="a"))
+    refusal = env.framework.check(of_web("p"), env.cache.snapshot(), "a")
     assert refusal.message == "at its maximum of 1 by placementpolicy/web"
 
 
 def test_a_cordoned_cluster_has_no_share_and_its_pods_are_not_planned() -> None:
     entries = (entry(name, weight=1) for name in "ab")
-    world = World(spread(*entries), a=AMPLE, b=AMPLE, c=AMPLE)
-    world.cache.set_pod(of_web("q", node="a"))
-    world.cache.update_node(virtual_node("a", cordoned=True))
-    world.cache.set_pod(of_web("p"))
-    result = world.cycle(of_web("p"))
+    env = PluginEnvironment(spread(*entries), a=AMPLE, b=AMPLE, c=AMPLE)
+    env.cache.set_pod(of_web("q", node="a"))
+    env.cache.update_node(virtual_node("a", cordoned=True))
+    env.cache.set_pod(of_web("p"))
+    result = env.cycle(of_web("p"))
     assert [node.name for node in result.feasible] == ["b"]
     assert result.statuses["a"].plugin == "NodeUnschedulable"
 
@@ -158,33 +162,35 @@ def any_of(*nodes: str) -> dict[str, Share]:
 
 
 def test_pods_that_are_to_stay_together_agree_on_one_cluster() -> None:
-    world = World(spread(mode=Mode.SINGLE), a=AMPLE, b=AMPLE, c=AMPLE)
+    env = PluginEnvironment(spread(mode=Mode.SINGLE), a=AMPLE, b=AMPLE, c=AMPLE)
     for uid in ("p", "q"):
-        world.cache.set_pod(of_web(uid))
-        world.cycle(of_web(uid))
+        env.cache.set_pod(of_web(uid))
+        env.cycle(of_web(uid))
 
-    workload: Workload = world.cache.workloads.of(of_web("p"), "")
+    workload: Workload = env.cache.workloads.of(of_web("p"), "")
     p, q = workload.members["p"], workload.members["q"]
     assert choosing.home(workload, p, any_of("a", "b")) == ""
-    world.cache.assume(of_web("p"), "b", 0.0)
+    env.cache.assume(of_web("p"), "b", 0.0)
     assert choosing.home(workload, p, any_of("a", "b")) == "", "it may still go elsewhere"
     assert choosing.home(workload, q, any_of("a", "b")) is None, "until that one has a place"
-    world.cache.assume(of_web("q"), "a", 0.0)
+    env.cache.assume(of_web("q"), "a", 0.0)
     assert {choosing.home(workload, each, any_of("a", "b")) for each in (p, q)} == {"a"}
     drained = any_of("b") | {"a": Share("a", maximum=0)}
     assert choosing.home(workload, q, drained) is None, "p has a candidate in b, and q in none"
     assert choosing.home(workload, p, drained) == "", "a can take none of them"
-    world.cache.set_pod(of_web("r", node="c"))
+    env.cache.set_pod(of_web("r", node="c"))
     assert choosing.home(workload, p, any_of("a", "b", "c")) == "c"
     assert choosing.home(workload, p, any_of("a", "b")) == "a", "c is not the policy's any more"
 
 
 def test_each_mode_says_why_a_pod_has_its_place() -> None:
-    world = World(spread(entry("a", weight=9), entry("b", weight=1), after=60), a=AMPLE, b=AMPLE)
+    env = PluginEnvironment(
+        spread(entry("a", weight=9), entry("b", weight=1), after=60), a=AMPLE, b=AMPLE
+    )
     waiting = of_web("p", since="2026-01-01T00:00:00Z")
-    world.cache.set_pod(waiting)
-    world.clock.seconds = 60
-    explain = world.cycle(waiting).state.explain_place
+    env.cache.set_pod(waiting)
+    env.clock.seconds = 60
+    explain = env.cycle(waiting).state.explain_place
     assert explain is not None
     assert explain("a") == "planned here: 1 of 1 by weight 9 (placementpolicy/web)"
     assert explain("b") == "overflowed from a after 1m (placementpolicy/web)"
@@ -197,33 +203,33 @@ def test_each_mode_says_why_a_pod_has_its_place() -> None:
             f"first pod of {workload}, which chooses the cluster of all (placementpolicy/web)",
         ),
     ):
-        world.policy.policy = spread(mode=mode)
-        explain = world.cycle(of_web("q")).state.explain_place
+        env.policy.policy = spread(mode=mode)
+        explain = env.cycle(of_web("q")).state.explain_place
         assert explain is not None
         assert explain("a") == expected
 
-    world.cache.set_pod(of_web("r", node="a"))
-    explain = world.cycle(of_web("q")).state.explain_place
+    env.cache.set_pod(of_web("r", node="a"))
+    explain = env.cycle(of_web("q")).state.explain_place
     assert explain is not None
     assert explain("a") == f"with the other pods of {workload} (placementpolicy/web)"
 
 
 def test_without_a_policy_there_is_no_reason() -> None:
-    assert World(None, a=AMPLE).cycle(of_web("p")).state.explain_place is None
+    assert PluginEnvironment(None, a=AMPLE).cycle(of_web("p")).state.explain_place is None
 
 
 def test_a_cluster_that_was_not_decided_for_is_out_and_the_decision_is_named() -> None:
     named = DecisionReference(DecisionKind.PLACEMENT, "default", "gpu")
     decided = ClusterDecision(named, (DecidedCluster("a", frozenset("a")),))
     policy = replace(spread(entry("a"), entry("b")), decision=decided)
-    world = World(policy, a=AMPLE, b=AMPLE)
-    result = world.cycle(of_web("p"))
+    env = PluginEnvironment(policy, a=AMPLE, b=AMPLE)
+    result = env.cycle(of_web("p"))
     assert [node.name for node in result.feasible] == ["a"]
     message = "placementpolicy/web: placement/default/gpu selects other clusters"
     assert result.statuses["b"].message == message
     assert result.statuses["b"].code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
-    world.policy.policy = replace(policy, decision=ClusterDecision(named))
-    result = world.cycle(of_web("p"))
+    env.policy.policy = replace(policy, decision=ClusterDecision(named))
+    result = env.cycle(of_web("p"))
     assert not result.feasible
     assert {status.message for status in result.statuses.values()} == {
         "placementpolicy/web: placement/default/gpu selects no clusters"

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from scheduler_plugins.pod_topology_spread import PodTopologySpread
 from tests.permitted import any_namespace
-from tests.unit.scheduling.worlds import pod, virtual_node
+from tests.unit.scheduling.builders import pod, virtual_node
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.cycle import CycleState
 from vnode.scheduling.plugin import Handle, NoArgs
@@ -31,7 +31,7 @@ def constraint(**fields: Any) -> dict[str, Any]:
     }
 
 
-def world(**placed: list[str]) -> Cache:
+def env(**placed: list[str]) -> Cache:
     """Return a cache of two nodes in region `r1`, one in `r2` and one without a region.
 
     `placed` has the UIDs of the web pods of each node that is to have some.
@@ -57,10 +57,10 @@ def passing(
 
 
 def test_domains_fill_up_evenly(plugin: PodTopologySpread) -> None:
-    assert passing(plugin, world(), constraint()) == {"a", "b", "c"}
-    assert passing(plugin, world(a=["x"]), constraint()) == {"c"}
-    assert passing(plugin, world(a=["x"]), constraint(maxSkew=2)) == {"a", "b", "c"}
-    assert passing(plugin, world(a=["x"], c=["y"]), constraint()) == {"a", "b", "c"}
+    assert passing(plugin, env(), constraint()) == {"a", "b", "c"}
+    assert passing(plugin, env(a=["x"]), constraint()) == {"c"}
+    assert passing(plugin, env(a=["x"]), constraint(maxSkew=2)) == {"a", "b", "c"}
+    assert passing(plugin, env(a=["x"], c=["y"]), constraint()) == {"a", "b", "c"}
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_reasons_are_the_phrase_of_kube_scheduler(
     plugin: PodTopologySpread, node: str, detail: str
 ) -> None:
     candidate = pod("p", labels=WEB, topologySpreadConstraints=[constraint()])
-    state, snapshot = CycleState(), world(a=["x"]).snapshot()
+    state, snapshot = CycleState(), env(a=["x"]).snapshot()
     assert plugin.pre_filter(state, candidate, snapshot).is_success
     chosen = snapshot.get(node)
     assert chosen is not None
@@ -83,21 +83,21 @@ def test_reasons_are_the_phrase_of_kube_scheduler(
 
 
 def test_only_matching_pods_of_the_same_namespace_count(plugin: PodTopologySpread) -> None:
-    cache = world()
+    cache = env()
     cache.set_pod(pod("x", labels={"app": "db"}, node="a"))
     cache.set_pod(pod("y", labels=WEB, node="a", namespace="other"))
     assert passing(plugin, cache, constraint()) == {"a", "b", "c"}
 
 
 def test_too_few_domains_make_the_minimum_zero(plugin: PodTopologySpread) -> None:
-    cache = world(a=["x"], c=["y"])
+    cache = env(a=["x"], c=["y"])
     assert passing(plugin, cache, constraint(minDomains=3)) == set()
 
 
 def test_nodes_that_the_pod_cannot_go_to_do_not_hold_the_minimum_down(
     plugin: PodTopologySpread,
 ) -> None:
-    cache = world(a=["x"])
+    cache = env(a=["x"])
     only_r1 = {"nodeSelector": {"region": "r1"}}
     assert passing(plugin, cache, constraint(), **only_r1) == {"a", "b", "c"}
     ignoring = constraint(nodeAffinityPolicy="Ignore")
@@ -105,7 +105,7 @@ def test_nodes_that_the_pod_cannot_go_to_do_not_hold_the_minimum_down(
 
 
 def test_tainted_nodes_count_unless_told_otherwise(plugin: PodTopologySpread) -> None:
-    cache = world(a=["x"])
+    cache = env(a=["x"])
     taint = {"key": "k", "effect": "NoSchedule"}
     cache.update_node(virtual_node("c", labels={"region": "r2"}, taints=[taint]))
     assert passing(plugin, cache, constraint()) == {"c"}
@@ -116,7 +116,7 @@ def test_tainted_nodes_count_unless_told_otherwise(plugin: PodTopologySpread) ->
 def test_match_label_keys_narrow_the_selector_to_the_pods_own_values(
     plugin: PodTopologySpread,
 ) -> None:
-    cache = world()
+    cache = env()
     cache.set_pod(pod("x", labels={**WEB, "rev": "1"}, node="a"))
     listed = constraint(matchLabelKeys=["rev", "absent"])
     spec: dict[str, Any] = {"topologySpreadConstraints": [listed]}
@@ -131,11 +131,11 @@ def test_match_label_keys_narrow_the_selector_to_the_pods_own_values(
 def test_a_pod_without_hard_constraints_is_not_filtered(plugin: PodTopologySpread) -> None:
     soft = pod("p", topologySpreadConstraints=[constraint(whenUnsatisfiable="ScheduleAnyway")])
     for candidate in (pod("p"), soft):
-        assert plugin.pre_filter(CycleState(), candidate, world().snapshot()).is_skip
+        assert plugin.pre_filter(CycleState(), candidate, env().snapshot()).is_skip
 
 
 def test_soft_constraints_prefer_the_emptier_domain(plugin: PodTopologySpread) -> None:
-    cache = world(a=["x", "y"], c=["z"])
+    cache = env(a=["x", "y"], c=["z"])
     soft = constraint(whenUnsatisfiable="ScheduleAnyway")
     candidate = pod("p", labels=WEB, topologySpreadConstraints=[soft])
     state, snapshot = CycleState(), cache.snapshot()
@@ -148,14 +148,14 @@ def test_soft_constraints_prefer_the_emptier_domain(plugin: PodTopologySpread) -
 def test_an_unreadable_selector_is_a_rejection(plugin: PodTopologySpread) -> None:
     wrong = {"matchExpressions": [{"key": "a", "operator": "Is"}]}
     candidate = pod("p", topologySpreadConstraints=[constraint(labelSelector=wrong)])
-    outcome = plugin.pre_filter(CycleState(), candidate, world().snapshot())
+    outcome = plugin.pre_filter(CycleState(), candidate, env().snapshot())
     assert outcome.is_rejected
 
 
 @given(st.integers(1, 3), st.integers(1, 30))
 def test_the_skew_never_exceeds_its_limit_whatever_node_is_chosen(skew: int, pods: int) -> None:
     plugin = PodTopologySpread(NoArgs(), Handle(namespace_refusal=any_namespace))
-    cache = world()
+    cache = env()
     for number in range(pods):
         allowed = sorted(passing(plugin, cache, constraint(maxSkew=skew)))
         assert allowed

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from scheduler_plugins import defaults, normalizing
 from tests.permitted import any_namespace
-from tests.unit.scheduling.worlds import ManualClock, pod, virtual_node
+from tests.unit.scheduling.builders import ManualClock, pod, virtual_node
 from vnode.scheduling import config, registry
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.plugin import Handle
@@ -38,7 +38,7 @@ def scores(plugin: str, cache: Cache, candidate: dict[str, Any], **args: object)
     return {scored.name: scored.scores.get(plugin, -1) for scored in result.feasible}
 
 
-def world(**free_cpu: int) -> Cache:
+def env(**free_cpu: int) -> Cache:
     cache = Cache()
     for name, cpu in free_cpu.items():
         whole = {"cpu": 10_000, "memory": 1000, "pods": 100}
@@ -49,7 +49,7 @@ def world(**free_cpu: int) -> Cache:
 
 
 def test_least_allocated_prefers_the_emptier_target_and_most_allocated_the_fuller() -> None:
-    cache = world(full=2000, empty=9000)
+    cache = env(full=2000, empty=9000)
     least = scores("NodeResourcesFit", cache, pod("p", cpu="1"))
     assert least == {"empty": 65, "full": 30}
     most = scores(
@@ -64,7 +64,7 @@ def test_least_allocated_prefers_the_emptier_target_and_most_allocated_the_fulle
 
 
 def test_balanced_allocation_prefers_equal_fractions() -> None:
-    cache = world(balanced=6000, skewed=1000)
+    cache = env(balanced=6000, skewed=1000)
     assert scores("NodeResourcesBalancedAllocation", cache, pod("p", cpu="1")) == {
         "balanced": 100,
         "skewed": 75,
@@ -72,7 +72,7 @@ def test_balanced_allocation_prefers_equal_fractions() -> None:
 
 
 def test_a_target_of_unknown_size_is_not_preferred() -> None:
-    cache = world(known=9000)
+    cache = env(known=9000)
     cache.update_node(virtual_node("unknown"))
     for plugin in ("NodeResourcesFit", "NodeResourcesBalancedAllocation"):
         assert scores(plugin, cache, pod("p", cpu="1"))["unknown"] == 0
@@ -85,12 +85,12 @@ def test_preferred_affinity_adds_weights() -> None:
 
     listed = [preference("a", 40), preference("b", 10), {"weight": 5, "preference": {}}]
     affinity = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": listed}}
-    given = scores("NodeAffinity", world(a=1, b=1, c=1), pod("p", affinity=affinity))
+    given = scores("NodeAffinity", env(a=1, b=1, c=1), pod("p", affinity=affinity))
     assert given == {"a": 100, "b": 25, "c": 0}
 
 
 def test_soft_taints_push_pods_away() -> None:
-    cache = world(clean=1)
+    cache = env(clean=1)
     soft = {"key": "k", "effect": "PreferNoSchedule"}
     cache.update_node(virtual_node("tainted", taints=[soft]))
     assert scores("TaintToleration", cache, pod("p")) == {"clean": 100, "tainted": 0}
@@ -99,7 +99,7 @@ def test_soft_taints_push_pods_away() -> None:
 
 
 def test_siblings_keep_away_from_each_other() -> None:
-    cache = world(a=1, b=1, c=1)
+    cache = env(a=1, b=1, c=1)
     for number, node in enumerate(["a", "a", "b"]):
         cache.set_pod(pod(f"q{number}", owner="rs", node=node))
 

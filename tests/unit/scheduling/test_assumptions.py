@@ -10,7 +10,7 @@ import pytest
 from scheduler_plugins import defaults
 from tests import background
 from tests.permitted import any_namespace
-from tests.unit.scheduling.worlds import ManualClock, pod, virtual_node
+from tests.unit.scheduling.builders import ManualClock, pod, virtual_node
 from vnode.api.clock import Clock
 from vnode.scheduling import registry
 from vnode.scheduling.assumptions import Assumptions
@@ -23,7 +23,7 @@ from vnode.scheduling.registry import Registry
 ROOM = {"cpu": 1000, "pods": 100}
 
 
-class World:
+class AssumptionsEnvironment:
     """Two nodes with room for one pod each."""
 
     def __init__(self, clock: Clock | None = None) -> None:
@@ -50,8 +50,8 @@ class World:
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
+def env() -> AssumptionsEnvironment:
+    return AssumptionsEnvironment()
 
 
 def lonely(uid: str) -> dict[str, Any]:
@@ -70,70 +70,72 @@ def spread(uid: str) -> dict[str, Any]:
     return pod(uid, labels={"app": "x"}, cpu="1", topologySpreadConstraints=[constraint])
 
 
-def test_a_pod_is_counted_where_it_may_be_and_not_where_it_may_not(world: World) -> None:
-    assert world.assumptions.assume(lonely("p"), "a").is_success
-    status = world.assumptions.assume(lonely("q"), "a")
+def test_a_pod_is_counted_where_it_may_be_and_not_where_it_may_not(
+    env: AssumptionsEnvironment,
+) -> None:
+    assert env.assumptions.assume(lonely("p"), "a").is_success
+    status = env.assumptions.assume(lonely("q"), "a")
     assert status.plugin == "InterPodAffinity"
-    assert not world.cache.has("q", "a")
-    assert world.assumptions.assume(lonely("q"), "b").is_success
+    assert not env.cache.has("q", "a")
+    assert env.assumptions.assume(lonely("q"), "b").is_success
 
 
-def test_no_plugin_is_asked_as_long_as_nothing_has_changed(world: World) -> None:
-    seen = world.assumptions.generation
-    assert world.assumptions.assume(lonely("p"), "a", seen).is_success
-    assert not world.assumptions.assume(lonely("q"), "a", seen).is_success
+def test_no_plugin_is_asked_as_long_as_nothing_has_changed(env: AssumptionsEnvironment) -> None:
+    seen = env.assumptions.generation
+    assert env.assumptions.assume(lonely("p"), "a", seen).is_success
+    assert not env.assumptions.assume(lonely("q"), "a", seen).is_success
 
 
 @pytest.mark.parametrize("nodes", ["a", "ab"])
 @pytest.mark.parametrize("make", [lonely, spread])
 def test_a_pods_own_candidates_are_no_reason_against_it(
-    world: World, make: Any, nodes: str
+    env: AssumptionsEnvironment, make: Any, nodes: str
 ) -> None:
     for node in nodes:
-        assert world.assumptions.assume(make("p"), node).is_success
+        assert env.assumptions.assume(make("p"), node).is_success
 
-    assert world.assumptions.confirm(make("p"), "a").is_success
-
-
-def test_what_a_target_has_reserved_is_not_subtracted_twice(world: World) -> None:
-    world.cache.update_free("a", {"cpu": 0, "pods": 99}, {"cpu": 0, "pods": 99})
-    assert world.assumptions.confirm(pod("p", cpu="1"), "a").is_success
-    world.cache.update_free("a", {"cpu": 0, "pods": 99}, {"cpu": 0, "pods": 99})
-    assert world.free("a") == 0
-    assert world.cache.has("p", "a")
+    assert env.assumptions.confirm(make("p"), "a").is_success
 
 
-def test_a_confirmed_pod_keeps_others_off(world: World) -> None:
-    assert world.assumptions.confirm(lonely("p"), "a").is_success
-    assert not world.assumptions.confirm(lonely("q"), "a").is_success
+def test_what_a_target_has_reserved_is_not_subtracted_twice(env: AssumptionsEnvironment) -> None:
+    env.cache.update_free("a", {"cpu": 0, "pods": 99}, {"cpu": 0, "pods": 99})
+    assert env.assumptions.confirm(pod("p", cpu="1"), "a").is_success
+    env.cache.update_free("a", {"cpu": 0, "pods": 99}, {"cpu": 0, "pods": 99})
+    assert env.free("a") == 0
+    assert env.cache.has("p", "a")
 
 
-def test_a_node_that_is_gone_takes_nobody(world: World) -> None:
-    world.cache.remove_node("a")
-    assert "not connected" in world.assumptions.confirm(pod("p"), "a").message
+def test_a_confirmed_pod_keeps_others_off(env: AssumptionsEnvironment) -> None:
+    assert env.assumptions.confirm(lonely("p"), "a").is_success
+    assert not env.assumptions.confirm(lonely("q"), "a").is_success
 
 
-async def test_a_forgotten_pod_wakes_others_and_not_itself(world: World) -> None:
+def test_a_node_that_is_gone_takes_nobody(env: AssumptionsEnvironment) -> None:
+    env.cache.remove_node("a")
+    assert "not connected" in env.assumptions.confirm(pod("p"), "a").message
+
+
+async def test_a_forgotten_pod_wakes_others_and_not_itself(env: AssumptionsEnvironment) -> None:
     for uid in ("p", "q"):
-        world.queue.add(pod(uid))
-        await world.queue.pop()
+        env.queue.add(pod(uid))
+        await env.queue.pop()
 
-    world.assumptions.assume(pod("p"), "a")
+    env.assumptions.assume(pod("p"), "a")
     for uid in ("p", "q"):
-        world.queue.reject(uid, {"a": frozenset({"InterPodAffinity"})})
+        env.queue.reject(uid, {"a": frozenset({"InterPodAffinity"})})
 
-    world.assumptions.forget("p", "b")  # was never there
-    assert world.queue.place("q") == "unschedulable"
-    world.assumptions.forget("p", "a")
-    assert (world.queue.place("p"), world.queue.place("q")) == ("unschedulable", "backoff")
+    env.assumptions.forget("p", "b")  # was never there
+    assert env.queue.place("q") == "unschedulable"
+    env.assumptions.forget("p", "a")
+    assert (env.queue.place("p"), env.queue.place("q")) == ("unschedulable", "backoff")
 
 
-async def until_tried_again(world: World, seconds: float) -> str | None:
-    async with background.running(world.assumptions.run()):
+async def until_tried_again(env: AssumptionsEnvironment, seconds: float) -> str | None:
+    async with background.running(env.assumptions.run()):
         await asyncio.sleep(seconds - 0.01)
-        assert world.queue.place("q") == "unschedulable"
+        assert env.queue.place("q") == "unschedulable"
         await asyncio.sleep(0.02)
-        return world.queue.place("q")
+        return env.queue.place("q")
 
 
 @pytest.mark.looptime
@@ -141,31 +143,31 @@ async def until_tried_again(world: World, seconds: float) -> str | None:
 async def test_a_promise_that_lapses_wakes_pods_that_did_not_fit(
     clock: Clock, observed: bool, seconds: float
 ) -> None:
-    world = World(clock)
-    world.queue.add(pod("q"))
-    await world.queue.pop()
-    world.assumptions.assume(pod("p", cpu="1"), "a")
-    assert world.free("a") == 0
-    world.queue.reject("q", {"a": frozenset({"NodeResourcesFit"})})
+    env = AssumptionsEnvironment(clock)
+    env.queue.add(pod("q"))
+    await env.queue.pop()
+    env.assumptions.assume(pod("p", cpu="1"), "a")
+    assert env.free("a") == 0
+    env.queue.reject("q", {"a": frozenset({"NodeResourcesFit"})})
     if observed:
-        world.assumptions.observe("p", "a")
+        env.assumptions.observe("p", "a")
 
-    assert await until_tried_again(world, seconds) == "active"
-    assert world.free("a") == 1000
+    assert await until_tried_again(env, seconds) == "active"
+    assert env.free("a") == 1000
 
 
 @pytest.mark.looptime
 async def test_a_promise_that_is_made_meanwhile_lapses_in_its_time(clock: Clock) -> None:
-    world = World(clock)
-    async with background.running(world.assumptions.run()):
+    env = AssumptionsEnvironment(clock)
+    async with background.running(env.assumptions.run()):
         await asyncio.sleep(1)
-        world.assumptions.assume(pod("p", cpu="1"), "a")
+        env.assumptions.assume(pod("p", cpu="1"), "a")
         await asyncio.sleep(1)
-        world.assumptions.assume(pod("q", cpu="1"), "b")
-        world.assumptions.observe("q", "b")
+        env.assumptions.assume(pod("q", cpu="1"), "b")
+        env.assumptions.observe("q", "b")
         await asyncio.sleep(4.99)
-        assert (world.free("a"), world.free("b")) == (0, 0)
+        assert (env.free("a"), env.free("b")) == (0, 0)
         await asyncio.sleep(0.02)
-        assert (world.free("a"), world.free("b")) == (0, 1000)
+        assert (env.free("a"), env.free("b")) == (0, 1000)
         await asyncio.sleep(9)
-        assert world.free("a") == 1000
+        assert env.free("a") == 1000

@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.scheduling.worlds import pod, virtual_node
+from tests.unit.scheduling.builders import pod, virtual_node
 from vnode.api import selectors
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.snapshot import VirtualNodeInfo

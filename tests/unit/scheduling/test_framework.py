@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.permitted import any_namespace
-from tests.unit.scheduling.worlds import ManualClock, pod, virtual_node
+from tests.unit.scheduling.builders import ManualClock, pod, virtual_node
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.scheduling import status
@@ -135,7 +135,7 @@ def framework(*plugins: Plugin, weight: int = 1, shared: Handle | None = None) -
     return Framework([(plugin, weight) for plugin in everyone], shared.waiting, LoopTime())
 
 
-def world(*names: str) -> Snapshot:
+def env(*names: str) -> Snapshot:
     cache = Cache()
     for name in names:
         cache.update_node(virtual_node(name))
@@ -156,7 +156,7 @@ def fixed() -> Fixed:
 def test_nodes_that_pass_come_best_first_with_weighted_scores(fixed: Fixed) -> None:
     fixed.scores = {"a": 10, "b": 90, "c": 50}
     fixed.verdicts = {"b": status.unschedulable("full")}
-    result = framework(fixed, weight=3).schedule(pod("p"), world("a", "b", "c"))
+    result = framework(fixed, weight=3).schedule(pod("p"), env("a", "b", "c"))
     assert result.status.is_success
     assert [(scored.name, scored.total) for scored in result.feasible] == [("c", 150), ("a", 30)]
     assert result.feasible[0].scores == {"Fixed": 150}
@@ -165,14 +165,14 @@ def test_nodes_that_pass_come_best_first_with_weighted_scores(fixed: Fixed) -> N
 
 
 def test_equal_nodes_take_turns(fixed: Fixed) -> None:
-    machine, snapshot = framework(fixed), world("a", "b", "c")
+    machine, snapshot = framework(fixed), env("a", "b", "c")
     firsts = [machine.schedule(pod("p"), snapshot).feasible[0].name for _ in range(6)]
     assert firsts == ["a", "b", "c", "a", "b", "c"]
 
 
 def test_a_rejection_before_filtering_holds_for_every_node(fixed: Fixed) -> None:
     fixed.before = status.unresolvable("bad spec")
-    result = framework(fixed).schedule(pod("p"), world("a", "b"))
+    result = framework(fixed).schedule(pod("p"), env("a", "b"))
     assert {status.message for status in result.statuses.values()} == {"bad spec"}
     assert result.status.plugin == "Fixed"
 
@@ -181,34 +181,34 @@ def test_a_plugin_that_skips_neither_filters_nor_scores(fixed: Fixed) -> None:
     fixed.before = fixed.before_score = SKIP
     fixed.verdicts = {"a": status.unschedulable("full")}
     fixed.scores = {"a": 100}
-    result = framework(fixed).schedule(pod("p"), world("a"))
+    result = framework(fixed).schedule(pod("p"), env("a"))
     assert [(scored.name, scored.total) for scored in result.feasible] == [("a", 0)]
 
 
 def test_candidates_can_be_nominated_where_no_node_passed(fixed: Fixed) -> None:
     fixed.verdicts = dict.fromkeys(("a", "b"), status.unschedulable("full"))
     fixed.nominates = ("b",)
-    result = framework(fixed).schedule(pod("p"), world("a", "b"))
+    result = framework(fixed).schedule(pod("p"), env("a", "b"))
     assert result.status.code is Code.UNSCHEDULABLE
     assert result.feasible == ()
     assert result.nominated == ("b",)
 
 
 def test_a_broken_plugin_is_an_error_that_names_it() -> None:
-    result = framework(Broken(NoArgs(), handle())).schedule(pod("p"), world("a"))
+    result = framework(Broken(NoArgs(), handle())).schedule(pod("p"), env("a"))
     assert result.status.code is Code.ERROR
     assert result.status.message == "plugin Broken failed: KeyError('oops')"
 
 
 def test_a_score_out_of_range_is_an_error(fixed: Fixed) -> None:
     fixed.scores = {"a": 101}
-    result = framework(fixed).schedule(pod("p"), world("a"))
+    result = framework(fixed).schedule(pod("p"), env("a"))
     assert result.status.code is Code.ERROR
     assert "101" in result.status.message
 
 
 def test_no_nodes_at_all_is_unschedulable(fixed: Fixed) -> None:
-    result = framework(fixed).schedule(pod("p"), world())
+    result = framework(fixed).schedule(pod("p"), env())
     assert result.status.code is Code.UNSCHEDULABLE
     assert result.statuses == {}
 
@@ -298,5 +298,5 @@ def test_takers_are_told_apart_by_whether_a_later_filter_minds(fixed: Fixed) -> 
 
     fixed.verdicts["c"] = status.unresolvable("never")
     plugins = (fixed, Planner(NoArgs(), handle()), Full(NoArgs(), handle()))
-    able, free = framework(*plugins).takers(pod("p"), world("a", "b", "c"), "Planner")
+    able, free = framework(*plugins).takers(pod("p"), env("a", "b", "c"), "Planner")
     assert (able, free) == (frozenset("ab"), frozenset("a"))

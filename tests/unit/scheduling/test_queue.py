@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.scheduling.worlds import ManualClock, pod
+from tests.unit.scheduling.builders import ManualClock, pod
 from vnode.api import objects
 from vnode.api.clock import SystemClock
 from vnode.scheduling import queued_pod, status

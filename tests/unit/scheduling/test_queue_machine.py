@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from tests.unit.scheduling.worlds import ManualClock, pod
+from tests.unit.scheduling.builders import ManualClock, pod
 from vnode.scheduling import queued_pod
 from vnode.scheduling.events import ClusterEvent, ClusterEventWithHint, EventKind
 from vnode.scheduling.queue import SchedulingQueue

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.scheduling.worlds import pod, virtual_node
+from tests.unit.scheduling.builders import pod, virtual_node
 from vnode.api import limit_ranges, resource_quotas
 from vnode.api.limit_ranges import LimitRange
 from vnode.api.resource_quotas import Quota

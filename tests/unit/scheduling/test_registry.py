@@ -10,7 +10,7 @@ import pytest
 
 from scheduler_plugins import defaults
 from tests.permitted import any_namespace
-from tests.unit.scheduling.worlds import ManualClock, pod, virtual_node
+from tests.unit.scheduling.builders import ManualClock, pod, virtual_node
 from vnode.api.errors import ConfigError
 from vnode.scheduling import config, registry
 from vnode.scheduling.cache import Cache

@@ -114,7 +114,7 @@ steps = st.tuples(
 )
 
 
-class World:
+class CountsEnvironment:
     """A cache, and the pods that are live in it."""
 
     def __init__(self) -> None:
@@ -168,12 +168,12 @@ class World:
 
 @given(st.lists(steps, max_size=40), st.integers(0, 40))
 def test_counts_are_those_of_a_full_count(taken: list[tuple[Any, ...]], asked_from: int) -> None:
-    world = World()
+    env = CountsEnvironment()
     for number, step in enumerate(taken):
-        world.do(*step)
+        env.do(*step)
         if number >= asked_from:
             for owner in ("one", "two"):
-                world.check(owner)
+                env.check(owner)
 
     for owner in ("one", "two"):
-        world.check(owner)
+        env.check(owner)

@@ -72,28 +72,28 @@ class Reported:
 async def test_answers_that_keep_changing_are_a_few_writes_and_the_last_one_is_told(
     clock: Clock,
 ) -> None:
-    world = Reported(clock)
-    world.add("ns", "bad")
-    async with world.running():
+    env = Reported(clock)
+    env.add("ns", "bad")
+    async with env.running():
         for number in range(1000):
-            world.message = f"answer {number}"
-            world.reporter.wake(TargetKey("ns", "bad"))
+            env.message = f"answer {number}"
+            env.reporter.wake(TargetKey("ns", "bad"))
             await asyncio.sleep(0.02)
 
         limit = write_limits.TARGETS
-        assert 5 < world.server.count("patch", kinds.TARGETS) <= limit.burst + 20 * limit.rate + 1
+        assert 5 < env.server.count("patch", kinds.TARGETS) <= limit.burst + 20 * limit.rate + 1
         await asyncio.sleep(1 / limit.rate)
-        assert world.message_of("ns", "bad") == "answer 999"
+        assert env.message_of("ns", "bad") == "answer 999"
 
 
 async def test_a_namespace_of_many_targets_does_not_keep_back_that_of_another(clock: Clock) -> None:
-    world = Reported(clock, latency=lambda: 0.1)
-    world.message = "something"
+    env = Reported(clock, latency=lambda: 0.1)
+    env.message = "something"
     for number in range(200):
-        world.add("many", f"t{number}")
+        env.add("many", f"t{number}")
 
-    world.add("one", "t")
-    async with world.running():
+    env.add("one", "t")
+    async with env.running():
         await asyncio.sleep(1)
-        assert world.message_of("one", "t")
-        assert not world.message_of("many", "t199")
+        assert env.message_of("one", "t")
+        assert not env.message_of("many", "t199")

@@ -111,99 +111,99 @@ class RenewedTarget:
 
 
 async def test_a_token_is_renewed_in_time_again_and_again(clock: Clock) -> None:
-    world, begun = RenewedTarget(clock), clock.now()
-    async with world.running():
+    env, begun = RenewedTarget(clock), clock.now()
+    async with env.running():
         await asyncio.sleep(449)
-        assert world.token == world.first
+        assert env.token == env.first
         await asyncio.sleep(32)
-        assert 450 <= (world.issued - begun).total_seconds() <= 480
-        assert world.asked[0].url == "https://c2"
+        assert 450 <= (env.issued - begun).total_seconds() <= 480
+        assert env.asked[0].url == "https://c2"
         await asyncio.sleep(7200)
 
-    assert 7681 / 480 - 1 <= world.requests() <= 7681 / 450 + 1
-    assert world.source.count("patch", kinds.SECRETS) == world.requests()
-    assert (clock.now() - world.issued).total_seconds() < 480
-    assert not world.failures
+    assert 7681 / 480 - 1 <= env.requests() <= 7681 / 450 + 1
+    assert env.source.count("patch", kinds.SECRETS) == env.requests()
+    assert (clock.now() - env.issued).total_seconds() < 480
+    assert not env.failures
 
 
 async def test_nothing_but_the_token_is_changed_in_the_secret(clock: Clock) -> None:
-    world = RenewedTarget(clock)
-    before = world.source.find(kinds.SECRETS, "kubeconfig", "team") or {}
-    async with world.running():
+    env = RenewedTarget(clock)
+    before = env.source.find(kinds.SECRETS, "kubeconfig", "team") or {}
+    async with env.running():
         await asyncio.sleep(500)
 
-    after = world.source.find(kinds.SECRETS, "kubeconfig", "team") or {}
+    after = env.source.find(kinds.SECRETS, "kubeconfig", "team") or {}
     for secret in (before, after):
         secret["metadata"].pop("resourceVersion")
         secret["data"] = base64.b64decode(secret["data"]["config"])
 
-    assert world.token != world.first
-    before["data"] = before["data"].replace(world.first.encode(), world.token.encode())
+    assert env.token != env.first
+    before["data"] = before["data"].replace(env.first.encode(), env.token.encode())
     assert after == before
 
 
 async def test_a_secret_that_is_not_managed_is_left_alone(clock: Clock) -> None:
-    world = RenewedTarget(clock, annotation=None)
-    async with world.running():
+    env = RenewedTarget(clock, annotation=None)
+    async with env.running():
         await asyncio.sleep(7200)
 
-    assert world.token == world.first
-    assert not world.asked
+    assert env.token == env.first
+    assert not env.asked
 
 
 async def test_a_secret_that_becomes_managed_late_is_renewed_at_once(clock: Clock) -> None:
-    world = RenewedTarget(clock, annotation=None)
-    async with world.running():
+    env = RenewedTarget(clock, annotation=None)
+    async with env.running():
         await asyncio.sleep(550)
         note = {"metadata": {"annotations": {keys.RENEW_TOKEN: "24h"}}}
-        await world.source.client().patch(kinds.SECRETS, "kubeconfig", note, "team")
+        await env.source.client().patch(kinds.SECRETS, "kubeconfig", note, "team")
         await asyncio.sleep(1)
-        assert expiry.claims(world.token)["exp"] - expiry.claims(world.token)["iat"] == 86400
+        assert expiry.claims(env.token)["exp"] - expiry.claims(env.token)["iat"] == 86400
 
 
 async def test_an_issuer_that_is_away_when_the_token_is_due_leaves_no_gap(clock: Clock) -> None:
-    world = RenewedTarget(clock)
-    async with world.running():
+    env = RenewedTarget(clock)
+    async with env.running():
         await asyncio.sleep(400)
-        world.target.stop()
+        env.target.stop()
         await asyncio.sleep(160)
-        assert world.token == world.first
-        assert world.failures[-1] == "c2: Cannot connect to host"
-        world.target.start()
+        assert env.token == env.first
+        assert env.failures[-1] == "c2: Cannot connect to host"
+        env.target.start()
         await asyncio.sleep(39)
-        assert world.token != world.first
-        assert world.failures[-1] == ""
-        attempts = len(world.asked)
+        assert env.token != env.first
+        assert env.failures[-1] == ""
+        attempts = len(env.asked)
         await asyncio.sleep(60)
-        assert len(world.asked) == attempts
+        assert len(env.asked) == attempts
 
 
 async def test_a_short_outage_is_not_told(clock: Clock) -> None:
-    world = RenewedTarget(clock, life=7200, annotation="24h")
-    world.deny(ServerError(503, "", "starting"), times=5)
-    async with world.running():
+    env = RenewedTarget(clock, life=7200, annotation="24h")
+    env.deny(ServerError(503, "", "starting"), times=5)
+    async with env.running():
         await asyncio.sleep(6400)
 
-    assert world.requests() == 6
-    assert world.token != world.first
-    assert not world.failures
+    assert env.requests() == 6
+    assert env.token != env.first
+    assert not env.failures
 
 
 async def test_an_account_without_the_right_says_so_at_once_and_asks_rarely(clock: Clock) -> None:
-    world = RenewedTarget(clock, life=7200, annotation="24h")
-    denied = world.deny(Denied(403, "Forbidden", "cannot create resource serviceaccounts/token"))
-    async with world.running():
+    env = RenewedTarget(clock, life=7200, annotation="24h")
+    denied = env.deny(Denied(403, "Forbidden", "cannot create resource serviceaccounts/token"))
+    async with env.running():
         await asyncio.sleep(6800)
-        assert world.renewer.failure(KEY) == (
+        assert env.renewer.failure(KEY) == (
             "service account team/c1 may not ask for its own tokens in the target (run vnode "
             "connect again, which allows it): cannot create resource serviceaccounts/token"
         )
-        assert len(world.failures) == 1
-        assert world.requests() < 20
+        assert len(env.failures) == 1
+        assert env.requests() < 20
         denied.clear()
         await asyncio.sleep(301)
-        assert world.token != world.first
-        assert world.renewer.failure(KEY) == ""
+        assert env.token != env.first
+        assert env.renewer.failure(KEY) == ""
 
 
 @pytest.mark.parametrize(
@@ -216,119 +216,117 @@ async def test_an_account_without_the_right_says_so_at_once_and_asks_rarely(cloc
 async def test_a_missing_right_is_told_long_before_the_token_is_due(
     clock: Clock, verb: str, resource: str, text: str
 ) -> None:
-    world = RenewedTarget(clock, life=86400, annotation="24h")
-    server = world.target if verb == "create" else world.source
+    env = RenewedTarget(clock, life=86400, annotation="24h")
+    server = env.target if verb == "create" else env.source
     server.refuse(verb, resource)
-    async with world.running():
+    async with env.running():
         await asyncio.sleep(1)
-        assert text in world.failures[-1]
+        assert text in env.failures[-1]
         await asyncio.sleep(1800)
-        assert len(world.failures) == 1
+        assert len(env.failures) == 1
         server.refuse(verb, resource, refused=False)
         await asyncio.sleep(301)
-        assert world.failures[-1] == ""
-        asked = len(world.asked)
+        assert env.failures[-1] == ""
+        asked = len(env.asked)
         await asyncio.sleep(3600)
-        assert len(world.asked) == asked  # it is known now, until there is another token
+        assert len(env.asked) == asked  # it is known now, until there is another token
 
 
 async def test_a_secret_that_keeps_changing_is_asked_about_once_a_minute(clock: Clock) -> None:
     """Its author may have any token in it, and any server that looks at it."""
-    world = RenewedTarget(clock, life=86400)
+    env = RenewedTarget(clock, life=86400)
     now, user = int(clock.now().timestamp()), account_users.user_of("team", "c1")
-    async with world.running():
+    async with env.running():
         for number in range(600):
             token = jwt(sub=user, iat=now, exp=now + 86400, jti=number)
             annotation = "24h" if number % 2 else None
-            secret = world.secret(token, annotation)
+            secret = env.secret(token, annotation)
             secret["metadata"]["annotations"].setdefault(keys.RENEW_TOKEN, None)
-            await world.source.client("tenant").patch(kinds.SECRETS, "kubeconfig", secret, "team")
+            await env.source.client("tenant").patch(kinds.SECRETS, "kubeconfig", secret, "team")
             await asyncio.sleep(1)
 
-    assert 5 <= len(world.asked) <= 11
+    assert 5 <= len(env.asked) <= 11
 
 
 async def test_an_agent_that_may_not_write_the_secret_says_so(clock: Clock) -> None:
-    world = RenewedTarget(clock)
+    env = RenewedTarget(clock)
     denied = Denied(403, "Forbidden", "cannot patch resource secrets")
-    world.source.fail(denied, verb="patch", kind=kinds.SECRETS, times=None)
-    async with world.running():
+    env.source.fail(denied, verb="patch", kind=kinds.SECRETS, times=None)
+    async with env.running():
         await asyncio.sleep(490)
-        assert "may not write Secret team/kubeconfig (run vnode connect" in world.failures[-1]
+        assert "may not write Secret team/kubeconfig (run vnode connect" in env.failures[-1]
 
 
 async def test_a_token_goes_only_into_the_secret_that_it_was_asked_for_by(clock: Clock) -> None:
     """Meanwhile somebody has had the Secret lead to another server, which would get the token."""
-    world = RenewedTarget(clock)
+    env = RenewedTarget(clock)
     asked = asyncio.Event()
 
     def note(_request: Request) -> bool:
         asked.set()
         return True
 
-    world.target.fail(None, verb="create", kind=kinds.SERVICE_ACCOUNTS, when=note, delay=5)
-    async with world.running():
+    env.target.fail(None, verb="create", kind=kinds.SERVICE_ACCOUNTS, when=note, delay=5)
+    async with env.running():
         await asked.wait()
-        moved = kubeconfigs.build(ClusterEndpoint("https://evil", None), world.first, "team")
+        moved = kubeconfigs.build(ClusterEndpoint("https://evil", None), env.first, "team")
         data = {"config": base64.b64encode(moved).decode()}
-        await world.source.client("tenant").patch(
-            kinds.SECRETS, "kubeconfig", {"data": data}, "team"
-        )
+        await env.source.client("tenant").patch(kinds.SECRETS, "kubeconfig", {"data": data}, "team")
         await asyncio.sleep(6)
-        assert world.token == world.first
+        assert env.token == env.first
         await asyncio.sleep(30)
 
-    rehearsed, first, second = (endpoint.url for endpoint in world.asked[:3])
+    rehearsed, first, second = (endpoint.url for endpoint in env.asked[:3])
     assert (rehearsed, first, second) == ("https://c2", "https://c2", "https://evil")
 
 
 async def test_a_server_whose_tokens_have_ended_is_asked_rarely(clock: Clock) -> None:
-    world = RenewedTarget(clock)
-    world.target.remove(kinds.SERVICE_ACCOUNTS, "c1", "team")
-    async with world.running():
+    env = RenewedTarget(clock)
+    env.target.remove(kinds.SERVICE_ACCOUNTS, "c1", "team")
+    async with env.running():
         await asyncio.sleep(7200)
 
-    assert "the target gives no token: " in world.failures[-1]
-    assert world.requests() < 40
+    assert "the target gives no token: " in env.failures[-1]
+    assert env.requests() < 40
 
 
 @pytest.mark.parametrize("ahead", [-500, -100, 200, 3600])
 async def test_the_clock_of_a_target_need_not_be_ours(clock: Clock, ahead: int) -> None:
-    world = RenewedTarget(clock, server_clock=ShiftedClock(clock, ahead))
-    async with world.running():
+    env = RenewedTarget(clock, server_clock=ShiftedClock(clock, ahead))
+    async with env.running():
         await asyncio.sleep(480)
         for _ in range(8):
-            before = world.token
+            before = env.token
             await asyncio.sleep(481)
-            assert world.token != before
+            assert env.token != before
 
-    assert world.requests() <= 481 * 9 / 60
-    assert not world.failures
+    assert env.requests() <= 481 * 9 / 60
+    assert not env.failures
 
 
 async def test_a_clock_that_is_far_behind_is_told_and_costs_a_request_in_minutes(
     clock: Clock,
 ) -> None:
-    world = RenewedTarget(clock, server_clock=ShiftedClock(clock, -3600))
-    async with world.running():
+    env = RenewedTarget(clock, server_clock=ShiftedClock(clock, -3600))
+    async with env.running():
         await asyncio.sleep(3600)
 
-    assert "are the clocks of both clusters right?" in world.failures[-1]
-    assert world.requests() < 30
+    assert "are the clocks of both clusters right?" in env.failures[-1]
+    assert env.requests() < 30
 
 
 async def test_a_term_that_begins_late_renews_what_is_due(clock: Clock) -> None:
-    world = RenewedTarget(clock)
+    env = RenewedTarget(clock)
     await asyncio.sleep(550)
-    async with world.running():
+    async with env.running():
         await asyncio.sleep(1)
-        assert world.token != world.first
+        assert env.token != env.first
 
 
 async def test_an_answer_without_a_token_is_no_token(clock: Clock) -> None:
-    world = RenewedTarget(clock)
-    world.deny(Unreachable("c2: the answer to a TokenRequest has no token"))
-    async with world.running():
+    env = RenewedTarget(clock)
+    env.deny(Unreachable("c2: the answer to a TokenRequest has no token"))
+    async with env.running():
         await asyncio.sleep(560)
-        assert world.failures == ["c2: the answer to a TokenRequest has no token"]
-        assert world.token == world.first
+        assert env.failures == ["c2: the answer to a TokenRequest has no token"]
+        assert env.token == env.first

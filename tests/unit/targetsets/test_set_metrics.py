@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tests.unit.targetsets.sets_world import SetsWorld
+from tests.unit.targetsets.sets_environment import TargetSetsEnvironment
 from vnode.api import kinds
 from vnode.api.clock import Clock
 from vnode.telemetry import metrics
@@ -26,16 +26,16 @@ def held(name: str = "all") -> float | None:
 
 
 async def test_profiles_are_shown_by_state_and_held_removals(clock: Clock) -> None:
-    world = SetsWorld(clock, *"abcd")
-    world.server.add(kinds.CLUSTER_TARGETS, {"metadata": {"name": "d"}, "spec": {"self": True}})
-    world.add_set()
-    async with world.leading():
+    env = TargetSetsEnvironment(clock, *"abcd")
+    env.server.add(kinds.CLUSTER_TARGETS, {"metadata": {"name": "d"}, "spec": {"self": True}})
+    env.add_set()
+    async with env.leading():
         await asyncio.sleep(2)
-        world.make_ready("a")
+        env.make_ready("a")
         await asyncio.sleep(2)
         assert profiles() == {**NONE, "ready": 1, "unready": 2, "refused": 1}
         assert held() == 0
-        world.remove_profile(*"abcd")
+        env.remove_profile(*"abcd")
         await asyncio.sleep(10)
         assert profiles() == {**NONE, "gone": 3}
         assert held() == 1
@@ -45,16 +45,16 @@ async def test_profiles_are_shown_by_state_and_held_removals(clock: Clock) -> No
 
 
 async def test_a_set_that_is_gone_or_cannot_be_kept_has_no_series(clock: Clock) -> None:
-    world = SetsWorld(clock, "a")
-    world.add_set()
-    world.add_profile("b", "team")
-    world.add_set("mine", namespace="team")
-    async with world.leading():
+    env = TargetSetsEnvironment(clock, "a")
+    env.add_set()
+    env.add_profile("b", "team")
+    env.add_set("mine", namespace="team")
+    async with env.leading():
         await asyncio.sleep(2)
         assert profiles() == {**NONE, "unready": 2}
         assert profiles("team/mine") == {**NONE, "unready": 1}
-        world.server.remove(kinds.TARGET_SETS, "mine", "team")
-        world.change_set(profiles={"names": [""], "namespace": "elsewhere"})
+        env.server.remove(kinds.TARGET_SETS, "mine", "team")
+        env.change_set(profiles={"names": [""], "namespace": "elsewhere"})
         await asyncio.sleep(2)
         assert profiles() == profiles("team/mine") == {}
         assert held() is held("team/mine") is None

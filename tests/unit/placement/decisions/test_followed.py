@@ -9,7 +9,7 @@ import pytest
 
 from tests import decisions
 from tests.decisions import OCM, SIG, of_placement, of_profiles
-from tests.unit.placement.world import SETTLED, World, node_of
+from tests.unit.placement.environment import SETTLED, PlacementEnvironment, node_of
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import Denied, ServerError
@@ -22,7 +22,7 @@ POD: Object = {"metadata": {"name": "p", "namespace": "default", "labels": {"app
 WEB = {"matchLabels": {"app": "web"}}
 
 
-class Fleet(World):
+class Fleet(PlacementEnvironment):
     """Targets a, b and c, of which a and b name profiles of the namespace fleet."""
 
     def __init__(self, clock: Clock) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from tests import decisions
 from tests.decisions import SIG
-from tests.unit.placement.world import SETTLED, World, node_of
+from tests.unit.placement.environment import SETTLED, PlacementEnvironment, node_of
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import Denied
@@ -21,7 +21,7 @@ WEB = {"matchLabels": {"app": "web"}}
 MINUTE = 60.0
 
 
-class Publishing(World):
+class Publishing(PlacementEnvironment):
     """Targets that name profiles of the namespace fleet, and a policy that publishes."""
 
     def __init__(self, clock: Clock, *names: str, served: bool = True, **publish: Any) -> None:
@@ -59,31 +59,31 @@ async def settled(seconds: float = SETTLED) -> None:
 
 async def test_two_hundred_and_fifty_clusters_are_three_slices(clock: Clock) -> None:
     names = [f"c{number:03}" for number in range(250)]
-    world = Publishing(clock, *names)
+    env = Publishing(clock, *names)
     for name in names:
-        world.add_pods("web", node_of(name), 1)
+        env.add_pods("web", node_of(name), 1)
 
-    async with world.running():
-        found = world.slices()
+    async with env.running():
+        found = env.slices()
         assert {name: len(each) for name, each in found.items()} == {
             "web-0": 100,
             "web-1": 100,
             "web-2": 50,
         }
         assert [name for each in found.values() for name in each] == names
-        assert world.state()[:2] == ("True", "Published")
+        assert env.state()[:2] == ("True", "Published")
 
 
 async def test_only_another_set_is_written_and_that_once_a_minute(clock: Clock) -> None:
-    world = Publishing(clock, "a", "b", "c")
-    world.add_pods("web", node_of("a"), 2)
-    world.add_pods("web", node_of("b"), 1)
-    async with world.running():
-        assert world.slices() == {"web-0": ["a", "b"]}
-        writes = world.writes()
-        more = world.add_pods("web2", node_of("b"), 5)
+    env = Publishing(clock, "a", "b", "c")
+    env.add_pods("web", node_of("a"), 2)
+    env.add_pods("web", node_of("b"), 1)
+    async with env.running():
+        assert env.slices() == {"web-0": ["a", "b"]}
+        writes = env.writes()
+        more = env.add_pods("web2", node_of("b"), 5)
         for pod in more:
-            world.server.change(
+            env.server.change(
                 kinds.PODS,
                 objects.name(pod),
                 "default",
@@ -91,144 +91,144 @@ async def test_only_another_set_is_written_and_that_once_a_minute(clock: Clock) 
             )
 
         await settled(2 * MINUTE)
-        assert world.writes() == writes, "the order alone is no news"
-        world.add_pods("web", node_of("c"), 1)
+        assert env.writes() == writes, "the order alone is no news"
+        env.add_pods("web", node_of("c"), 1)
         await settled(10)
-        assert world.slices() == {"web-0": ["b", "a", "c"]}
-        writes = world.writes()
-        [pod] = [p for p in world.server.all(kinds.PODS) if objects.node_name(p) == node_of("c")]
-        world.server.remove(kinds.PODS, objects.name(pod), "default")
+        assert env.slices() == {"web-0": ["b", "a", "c"]}
+        writes = env.writes()
+        [pod] = [p for p in env.server.all(kinds.PODS) if objects.node_name(p) == node_of("c")]
+        env.server.remove(kinds.PODS, objects.name(pod), "default")
         await settled(MINUTE - 10)
-        assert world.writes() == writes
+        assert env.writes() == writes
         await settled(MINUTE)
-        assert world.slices() == {"web-0": ["b", "a"]}
+        assert env.slices() == {"web-0": ["b", "a"]}
 
 
 async def test_slices_that_are_left_over_are_deleted(clock: Clock) -> None:
     names = [f"c{number:03}" for number in range(120)]
-    world = Publishing(clock, *names)
-    pods = {name: world.add_pods("web", node_of(name), 1)[0] for name in names}
-    async with world.running():
-        assert list(world.slices()) == ["web-0", "web-1"]
+    env = Publishing(clock, *names)
+    pods = {name: env.add_pods("web", node_of(name), 1)[0] for name in names}
+    async with env.running():
+        assert list(env.slices()) == ["web-0", "web-1"]
         for name in names[2:]:
-            world.server.remove(kinds.PODS, objects.name(pods[name]), "default")
+            env.server.remove(kinds.PODS, objects.name(pods[name]), "default")
 
         await settled(3 * MINUTE)
-        assert world.slices() == {"web-0": ["c000", "c001"]}
+        assert env.slices() == {"web-0": ["c000", "c001"]}
 
 
 async def test_a_new_leader_keeps_what_is_published(clock: Clock) -> None:
-    world = Publishing(clock, "a", "b")
-    world.add_pods("web", node_of("a"), 1)
-    world.add_pods("web", node_of("b"), 1)
-    async with world.running():
-        writes = world.writes()
+    env = Publishing(clock, "a", "b")
+    env.add_pods("web", node_of("a"), 1)
+    env.add_pods("web", node_of("b"), 1)
+    async with env.running():
+        writes = env.writes()
 
-    async with world.running():
+    async with env.running():
         await settled(3 * MINUTE)
-        assert world.writes() == writes
-        assert world.state()[0] == "True"
+        assert env.writes() == writes
+        assert env.state()[0] == "True"
 
 
 async def test_a_decision_that_somebody_has_broken_is_mended_without_a_loss(clock: Clock) -> None:
     names = [f"c{number:03}" for number in range(120)]
-    world = Publishing(clock, *names)
+    env = Publishing(clock, *names)
     for name in names:
-        world.add_pods("web", node_of(name), 1)
+        env.add_pods("web", node_of(name), 1)
 
-    async with world.running():
-        assert len(world.slices()) == 2
+    async with env.running():
+        assert len(env.slices()) == 2
 
-    world.server.remove(SIG, "web-0", "default")
-    pod = next(p for p in world.server.all(kinds.PODS) if objects.node_name(p) == node_of("c110"))
-    world.server.remove(kinds.PODS, objects.name(pod), "default")
-    async with world.running():
-        assert {name: len(each) for name, each in world.slices().items()} == {
+    env.server.remove(SIG, "web-0", "default")
+    pod = next(p for p in env.server.all(kinds.PODS) if objects.node_name(p) == node_of("c110"))
+    env.server.remove(kinds.PODS, objects.name(pod), "default")
+    async with env.running():
+        assert {name: len(each) for name, each in env.slices().items()} == {
             "web-0": 100,
             "web-1": 20,
         }, "what others still see is kept for a minute"
         await settled(2 * MINUTE)
-        assert sum(map(len, world.slices().values())) == 119
+        assert sum(map(len, env.slices().values())) == 119
 
 
 async def test_a_policy_that_begins_to_publish_is_not_published_half(clock: Clock) -> None:
-    world = Publishing(clock, "a", "b")
-    world.change()
-    world.add_pods("web", node_of("a"), 1)
-    world.add_pods("web", node_of("b"), 1)
-    async with world.running():
-        assert world.slices() == {}
-        world.change(publish={})
+    env = Publishing(clock, "a", "b")
+    env.change()
+    env.add_pods("web", node_of("a"), 1)
+    env.add_pods("web", node_of("b"), 1)
+    async with env.running():
+        assert env.slices() == {}
+        env.change(publish={})
         await settled()
-        assert world.slices() == {"web-0": ["a", "b"]}
-        assert world.writes() == 1
+        assert env.slices() == {"web-0": ["a", "b"]}
+        assert env.writes() == 1
 
 
 async def test_a_policy_that_publishes_no_more_takes_its_decision_back(clock: Clock) -> None:
-    world = Publishing(clock, "a", name="gpu")
-    world.add_pods("web", node_of("a"), 1)
-    async with world.running():
-        assert world.slices() == {"gpu-0": ["a"]}
-        world.change(publish={"name": "cpu"})
+    env = Publishing(clock, "a", name="gpu")
+    env.add_pods("web", node_of("a"), 1)
+    async with env.running():
+        assert env.slices() == {"gpu-0": ["a"]}
+        env.change(publish={"name": "cpu"})
         await settled(2 * MINUTE)
-        assert world.slices() == {"cpu-0": ["a"]}
-        world.change()
+        assert env.slices() == {"cpu-0": ["a"]}
+        env.change()
         await settled()
-        assert world.slices() == {}
-        assert [c["type"] for c in world.status()["conditions"]] == ["Accepted"]
+        assert env.slices() == {}
+        assert [c["type"] for c in env.status()["conditions"]] == ["Accepted"]
 
 
 async def test_it_is_published_once_the_kind_is_served(clock: Clock) -> None:
-    world = Publishing(clock, "a", served=False)
-    world.add_pods("web", node_of("a"), 1)
-    async with world.running():
-        assert world.state()[:2] == ("False", "NotServed")
-        assert world.server.count("list", SIG) == 0
-        world.server.add(kinds.CRDS, decisions.established(SIG))
+    env = Publishing(clock, "a", served=False)
+    env.add_pods("web", node_of("a"), 1)
+    async with env.running():
+        assert env.state()[:2] == ("False", "NotServed")
+        assert env.server.count("list", SIG) == 0
+        env.server.add(kinds.CRDS, decisions.established(SIG))
         await settled()
-        assert world.slices() == {"web-0": ["a"]}
-        assert world.state()[0] == "True"
+        assert env.slices() == {"web-0": ["a"]}
+        assert env.state()[0] == "True"
 
 
 async def test_without_the_right_to_write_the_condition_names_the_role(clock: Clock) -> None:
-    world = Publishing(clock, "a")
-    world.add_pods("web", node_of("a"), 1)
-    fault = world.server.fail(Denied(403, "Forbidden", "no"), kind=SIG, times=None)
-    async with world.running():
-        status, reason, message = world.state()
+    env = Publishing(clock, "a")
+    env.add_pods("web", node_of("a"), 1)
+    fault = env.server.fail(Denied(403, "Forbidden", "no"), kind=SIG, times=None)
+    async with env.running():
+        status, reason, message = env.state()
         assert (status, reason) == ("False", "Forbidden")
         assert "bind ClusterRole vnode-published-decisions" in message
         fault.clear()
         await settled(2 * MINUTE)
-        assert world.state()[0] == "True"
+        assert env.state()[0] == "True"
 
 
 async def test_the_decision_of_somebody_else_is_left_alone(clock: Clock) -> None:
-    world = Publishing(clock, "a")
-    world.add_pods("web", node_of("a"), 1)
-    world.server.add(SIG, decisions.of_profiles("web", "fleet/x"))
-    async with world.running():
-        assert world.slices() == {"web-0": ["x"]}
-        assert world.state()[:2] == ("False", "NameTaken")
+    env = Publishing(clock, "a")
+    env.add_pods("web", node_of("a"), 1)
+    env.server.add(SIG, decisions.of_profiles("web", "fleet/x"))
+    async with env.running():
+        assert env.slices() == {"web-0": ["x"]}
+        assert env.state()[:2] == ("False", "NameTaken")
 
 
 async def test_clusters_without_a_profile_are_told(clock: Clock) -> None:
-    world = Publishing(clock, "a")
-    world.add_target("b")
-    world.add_pods("web", node_of("a"), 1)
-    world.add_pods("web", node_of("b"), 1)
-    async with world.running():
-        assert world.slices() == {"web-0": ["a"]}
-        status, reason, message = world.state()
+    env = Publishing(clock, "a")
+    env.add_target("b")
+    env.add_pods("web", node_of("a"), 1)
+    env.add_pods("web", node_of("b"), 1)
+    async with env.running():
+        assert env.slices() == {"web-0": ["a"]}
+        status, reason, message = env.state()
         assert (status, reason) == ("False", "ClustersLeftOut")
         assert "name no ClusterProfile: admiralty-b" in message
 
 
 async def test_without_such_a_policy_nothing_is_asked(clock: Clock) -> None:
-    world = World(clock, "a")
-    world.add_policy(selector=WEB)
-    world.server.add(kinds.CRDS, decisions.established(SIG))
-    async with world.running():
-        assert world.server.count("list", SIG) == 0
-        assert world.server.count("list", kinds.CRDS) == 0
-        assert keys.PUBLISHED_BY not in str(world.server.all(SIG))
+    env = PlacementEnvironment(clock, "a")
+    env.add_policy(selector=WEB)
+    env.server.add(kinds.CRDS, decisions.established(SIG))
+    async with env.running():
+        assert env.server.count("list", SIG) == 0
+        assert env.server.count("list", kinds.CRDS) == 0
+        assert keys.PUBLISHED_BY not in str(env.server.all(SIG))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.permitted import any_namespace
-from tests.unit.scheduling.worlds import ManualClock, pod
+from tests.unit.scheduling.builders import ManualClock, pod
 from vnode.api.objects import Object
 from vnode.pods.source.binding import Binder
 from vnode.runtime.links import Links

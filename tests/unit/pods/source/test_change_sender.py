@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from tests.permitted import MANIFESTS
-from tests.unit.pods.bound_pods import PARENT, SPACE, World
+from tests.unit.pods.bound_pods import PARENT, SPACE, BoundPodsEnvironment
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import ApiError, ConfigError, Denied, Invalid, ServerError, Unreachable
@@ -26,13 +26,13 @@ GET, PATCH = ("get", "web"), ("patch", "")
 class Sending:
     """A sender, whose pod has a chaperon; `proxy` is the pod as the informer shows it."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
-        self.target = world.target
-        self.proxy = world.add(metadata={"labels": {"app": "web"}})
+    def __init__(self, env: BoundPodsEnvironment) -> None:
+        self.env = env
+        self.target = env.target
+        self.proxy = env.add(metadata={"labels": {"app": "web"}})
         self.target.add(self.proxy)
-        client = world.source.client()
-        self.sender = ChangeSender(client, world.factory, world.events, Expectations())
+        client = env.source.client()
+        self.sender = ChangeSender(client, env.factory, env.events, Expectations())
 
     async def send(self, candidate: Object | None = None) -> float | None:
         """Send what differs from the chaperon as it is now, or from `candidate`."""
@@ -42,7 +42,7 @@ class Sending:
 
     def change(self, change: Callable[[Object], object]) -> None:
         """Change the pod, and let the informer show that."""
-        self.proxy = self.world.change(change)
+        self.proxy = self.env.change(change)
 
     def label(self, value: str) -> None:
         self.change(lambda pod: pod["metadata"].update(labels={"app": value}))
@@ -54,20 +54,20 @@ class Sending:
     @property
     def asked(self) -> list[tuple[str, str]]:
         """What the source was asked about pods, by verb and name."""
-        return [(r.verb, r.name) for r in self.world.source.received(kind=kinds.PODS)]
+        return [(r.verb, r.name) for r in self.env.source.received(kind=kinds.PODS)]
 
     async def event_messages(self) -> list[str]:
         """Wait until Events are written; their messages."""
         await asyncio.sleep(1)
-        return self.world.event_messages("ChangeRefused")
+        return self.env.event_messages("ChangeRefused")
 
 
 @pytest.fixture
 async def sending(clock: Clock) -> AsyncIterator[Sending]:
-    world = World(clock)
+    env = BoundPodsEnvironment(clock)
     async with asyncio.TaskGroup() as group:
-        events = group.create_task(world.events.run())
-        yield Sending(world)
+        events = group.create_task(env.events.run())
+        yield Sending(env)
         events.cancel()
 
 
@@ -93,14 +93,14 @@ async def test_a_change_is_sent_by_one_write_to_that_very_chaperon(sending: Send
 
 async def test_the_pod_is_sent_as_it_is_now_and_not_as_it_was_shown(sending: Sending) -> None:
     sending.label("db")
-    sending.world.change(lambda pod: pod["metadata"].update(labels={"app": "cache"}))
+    sending.env.change(lambda pod: pod["metadata"].update(labels={"app": "cache"}))
     await sending.send()
     assert sending.labels()[keys.PREFIX + "app"] == "cache"
 
 
 async def test_news_that_the_pod_itself_does_not_confirm_are_not_sent(sending: Sending) -> None:
     sending.label("db")
-    sending.world.change(lambda pod: pod["metadata"].update(labels={"app": "web"}))
+    sending.env.change(lambda pod: pod["metadata"].update(labels={"app": "web"}))
     await sending.send()
     assert sending.asked == [GET]
     assert sending.target.writes == []
@@ -119,7 +119,7 @@ async def test_a_container_that_speaks_by_a_secret_keeps_its_api_server(sending:
         allowed=True,
         tokens=["exec"],
     )
-    env = objects.spec(made)["containers"][0]["env"]
+    variables = objects.spec(made)["containers"][0]["env"]
     shown = sending.target.chaperon() or {}
     shown = {**shown, "spec": made["spec"]}
     shown["metadata"] = {**shown["metadata"], "annotations": objects.annotations(made)}
@@ -127,7 +127,7 @@ async def test_a_container_that_speaks_by_a_secret_keeps_its_api_server(sending:
     sending.change(lambda pod: pod["spec"]["containers"][0].update(image="b"))
     await sending.send()
     (sent,) = objects.spec(sending.target.chaperon() or {})["containers"]
-    assert (sent["image"], sent["env"]) == ("b", env)
+    assert (sent["image"], sent["env"]) == ("b", variables)
 
 
 async def test_before_a_write_is_seen_nothing_is_sent_again(sending: Sending) -> None:
@@ -155,9 +155,9 @@ async def test_a_pod_that_is_gone_sends_nothing_and_its_namesake_not_in_its_plac
     sending: Sending, successor: str | None
 ) -> None:
     sending.label("db")
-    sending.world.source.remove(kinds.PODS, "web", SPACE)
+    sending.env.source.remove(kinds.PODS, "web", SPACE)
     if successor:
-        sending.world.add(metadata={"uid": successor})
+        sending.env.add(metadata={"uid": successor})
 
     assert await sending.send() is None
     assert sending.target.writes == []
@@ -216,7 +216,7 @@ async def test_a_change_that_the_target_refuses_is_told_once_and_tried_again_lat
     (message,) = await sending.event_messages()
     assert "target shop/c2 refused the change" in message
     assert error.message in message
-    assert sending.world.times_told("ChangeRefused") == 1
+    assert sending.env.times_told("ChangeRefused") == 1
     fault.clear()
     assert await sending.send() is None
     assert sending.labels()[keys.PREFIX + "app"] == "db"
@@ -243,7 +243,7 @@ async def test_what_the_agent_of_the_target_refused_is_told_once(sending: Sendin
 
     (message,) = await sending.event_messages()
     assert message.endswith("refused the change: pods may not be resized")
-    assert sending.world.times_told("ChangeRefused") == 1
+    assert sending.env.times_told("ChangeRefused") == 1
 
 
 async def test_a_refusal_that_was_withdrawn_and_comes_again_is_told_again(
@@ -256,7 +256,7 @@ async def test_a_refusal_that_was_withdrawn_and_comes_again_is_told_again(
         await sending.send()
 
     await asyncio.sleep(100)
-    assert sending.world.times_told("ChangeRefused") == 2
+    assert sending.env.times_told("ChangeRefused") == 2
 
 
 async def test_a_pod_of_the_same_name_hears_of_its_own_refusal(sending: Sending) -> None:
@@ -266,4 +266,4 @@ async def test_a_pod_of_the_same_name_hears_of_its_own_refusal(sending: Sending)
         sending.sender.forget(objects.key(sending.proxy))
 
     await asyncio.sleep(100)
-    assert sending.world.times_told("ChangeRefused") == 2
+    assert sending.env.times_told("ChangeRefused") == 2

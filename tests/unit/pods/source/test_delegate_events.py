@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tests import background
-from tests.unit.pods.bound_pods import SPACE, World
+from tests.unit.pods.bound_pods import SPACE, BoundPodsEnvironment
 from vnode.api import keys, kinds, objects
 from vnode.api.errors import Denied, Unreachable
 from vnode.pods import event_record
@@ -24,28 +24,28 @@ WORDS = dict(zip(STARTED, ("to n1", "an image", "it", "it"), strict=True))
 
 
 @pytest.fixture
-async def world(clock):
-    return World(clock)
+async def env(clock):
+    return BoundPodsEnvironment(clock)
 
 
-def reporter(world, clock, mode="Summary"):
+def reporter(env, clock, mode="Summary"):
     made = DelegateEventReporter(
-        world.source.client("agent"), world.links, world.proxies.store.get, mode=mode, clock=clock
+        env.source.client("agent"), env.links, env.proxies.store.get, mode=mode, clock=clock
     )
-    world.proxies.subscribe(made.on_pod)
+    env.proxies.subscribe(made.on_pod)
     return made
 
 
 @asynccontextmanager
-async def running(world, clock, mode="Summary", *, seconds=1):
+async def running(env, clock, mode="Summary", *, seconds=1):
     """Have both controllers at work; inside, they have had that many seconds."""
-    events = reporter(world, clock, mode)
-    async with background.running(events.run()), world.running(seconds=seconds):
+    events = reporter(env, clock, mode)
+    async with background.running(events.run()), env.running(seconds=seconds):
         yield
 
 
-def entry(world, reason, message="", **fields):
-    now = world.source.writer.now()
+def entry(env, reason, message="", **fields):
+    now = env.source.writer.now()
     return {
         "type": "Normal",
         "reason": reason,
@@ -59,71 +59,71 @@ def entry(world, reason, message="", **fields):
     }
 
 
-def warning(world, reason="BackOff", message="Back-off pulling image", **fields):
-    return entry(world, reason, message, type="Warning", **fields)
+def warning(env, reason="BackOff", message="Back-off pulling image", **fields):
+    return entry(env, reason, message, type="Warning", **fields)
 
 
-def start(world):
-    return [entry(world, reason, message) for reason, message in WORDS.items()]
+def start(env):
+    return [entry(env, reason, message) for reason, message in WORDS.items()]
 
 
-def report(world, entries, *, phase="Running", name="web"):
-    world.target.report(name, **{FIELD: entries, "phase": phase})
+def report(env, entries, *, phase="Running", name="web"):
+    env.target.report(name, **{FIELD: entries, "phase": phase})
 
 
-def events_of(world):
+def events_of(env):
     """List the Events that a user sees, as (reason, message, count), the oldest first."""
-    events = sorted(world.source.all(kinds.EVENTS), key=objects.resource_version)
+    events = sorted(env.source.all(kinds.EVENTS), key=objects.resource_version)
     return [(each["reason"], each["message"], each["count"]) for each in events]
 
 
-def asked(world):
+def asked(env):
     """List the verbs of the reporter's requests to the source."""
-    return [each.verb for each in world.source.requests if each.client == "agent"]
+    return [each.verb for each in env.source.requests if each.client == "agent"]
 
 
-async def place(world):
-    world.target.add(world.add())
+async def place(env):
+    env.target.add(env.add())
 
 
-async def test_a_pod_that_goes_well_costs_one_write(world, clock):
-    await place(world)
-    async with running(world, clock):
-        report(world, start(world)[:1], phase="Pending")
+async def test_a_pod_that_goes_well_costs_one_write(env, clock):
+    await place(env)
+    async with running(env, clock):
+        report(env, start(env)[:1], phase="Pending")
         await asyncio.sleep(1)
-        assert asked(world) == ["list"]
-        report(world, start(world))
+        assert asked(env) == ["list"]
+        report(env, start(env))
         await asyncio.sleep(1)
-        assert events_of(world) == [("Started", SUMMARY, 1)]
-        world.target.report(podIP="10.0.0.1")
+        assert events_of(env) == [("Started", SUMMARY, 1)]
+        env.target.report(podIP="10.0.0.1")
         await asyncio.sleep(600)
-        await world.delete()
-        report(world, [*start(world), entry(world, "Killing", "Stopping container main")])
+        await env.delete()
+        report(env, [*start(env), entry(env, "Killing", "Stopping container main")])
         await asyncio.sleep(60)
-        assert asked(world) == ["list", "create"]
+        assert asked(env) == ["list", "create"]
 
 
 @pytest.mark.parametrize("mode", ["Summary", "All"])
-async def test_the_reason_of_a_planned_place_costs_no_event_of_its_own(world, clock, mode):
+async def test_the_reason_of_a_planned_place_costs_no_event_of_its_own(env, clock, mode):
     why = "planned here: 4 of 10 by weight 40 (placementpolicy/web)"
-    world.target.add(world.add(metadata={"annotations": {keys.PLACED: why}}))
-    async with running(world, clock, mode):
-        report(world, start(world))
+    env.target.add(env.add(metadata={"annotations": {keys.PLACED: why}}))
+    async with running(env, clock, mode):
+        report(env, start(env))
         await asyncio.sleep(1)
         before, _, after = SUMMARY.partition(";")
         expected = f"{before}; {why};{after}" if mode == "Summary" else f"to n1; {why}"
-        assert expected in [message for _reason, message, _count in events_of(world)]
-        assert asked(world).count("create") == (1 if mode == "Summary" else len(STARTED))
+        assert expected in [message for _reason, message, _count in events_of(env)]
+        assert asked(env).count("create") == (1 if mode == "Summary" else len(STARTED))
 
 
-async def test_an_event_is_the_targets_and_about_the_proxy(world, clock):
-    await place(world)
-    async with running(world, clock):
-        report(world, [warning(world, count=3)])
+async def test_an_event_is_the_targets_and_about_the_proxy(env, clock):
+    await place(env)
+    async with running(env, clock):
+        report(env, [warning(env, count=3)])
         await asyncio.sleep(1)
 
-    (event,) = world.source.all(kinds.EVENTS)
-    assert event["involvedObject"] == objects.reference(world.pod(), "Pod", "v1")
+    (event,) = env.source.all(kinds.EVENTS)
+    assert event["involvedObject"] == objects.reference(env.pod(), "Pod", "v1")
     assert objects.namespace(event) == SPACE
     assert event["source"] == {"component": f"{SPACE}/c2/kubelet", "host": f"{SPACE}/c2/n1"}
     assert event["reportingComponent"] == "vnode.dev/delegate-events"
@@ -132,59 +132,59 @@ async def test_an_event_is_the_targets_and_about_the_proxy(world, clock):
     assert event["firstTimestamp"] == event["lastTimestamp"]
 
 
-async def test_a_pod_that_is_slow_to_start_says_why_and_then_how_it_went(world, clock):
-    await place(world)
-    async with running(world, clock):
-        pulling = [entry(world, "Pulling", "an image")]
-        report(world, pulling, phase="Pending")
+async def test_a_pod_that_is_slow_to_start_says_why_and_then_how_it_went(env, clock):
+    await place(env)
+    async with running(env, clock):
+        pulling = [entry(env, "Pulling", "an image")]
+        report(env, pulling, phase="Pending")
         await asyncio.sleep(telling.SUMMARY_DELAY + 1)
-        assert events_of(world) == [("Pulling", "Pulling: an image", 1)]
-        report(world, [*pulling, entry(world, "Pulled", "an image in 7.5s")])
+        assert events_of(env) == [("Pulling", "Pulling: an image", 1)]
+        report(env, [*pulling, entry(env, "Pulled", "an image in 7.5s")])
         await asyncio.sleep(1)
-        assert events_of(world) == [("Pulled", "Pulling: an image; Pulled: an image in 7.5s", 1)]
-        assert asked(world) == ["list", "create", "patch"]
+        assert events_of(env) == [("Pulled", "Pulling: an image; Pulled: an image in 7.5s", 1)]
+        assert asked(env) == ["list", "create", "patch"]
 
 
-async def test_a_warning_is_told_at_once_and_what_went_before(world, clock):
-    await place(world)
-    async with running(world, clock):
-        report(world, [*start(world)[:2], warning(world)], phase="Pending")
+async def test_a_warning_is_told_at_once_and_what_went_before(env, clock):
+    await place(env)
+    async with running(env, clock):
+        report(env, [*start(env)[:2], warning(env)], phase="Pending")
         await asyncio.sleep(0.1)
-        assert events_of(world) == [
+        assert events_of(env) == [
             ("Pulled", "Scheduled: to n1; Pulled: an image", 1),
             ("BackOff", "Back-off pulling image", 1),
         ]
 
 
-async def test_containers_that_start_again_are_no_news_but_a_killed_one_is(world, clock):
-    await place(world)
-    async with running(world, clock):
-        report(world, start(world))
+async def test_containers_that_start_again_are_no_news_but_a_killed_one_is(env, clock):
+    await place(env)
+    async with running(env, clock):
+        report(env, start(env))
         await asyncio.sleep(1)
-        again = [{**each, "count": 2, "message": each["message"] + "1"} for each in start(world)]
-        first = [{**each, "message": each["message"] + "0"} for each in start(world)]
-        report(world, first)
+        again = [{**each, "count": 2, "message": each["message"] + "1"} for each in start(env)]
+        first = [{**each, "message": each["message"] + "0"} for each in start(env)]
+        report(env, first)
         await asyncio.sleep(1)
-        before = len(asked(world))
-        report(world, [*again[2:], *again[:2]])
+        before = len(asked(env))
+        report(env, [*again[2:], *again[:2]])
         await asyncio.sleep(60)
-        assert len(asked(world)) == before
-        report(world, [*again, entry(world, "Killing", "failed liveness probe")])
+        assert len(asked(env)) == before
+        report(env, [*again, entry(env, "Killing", "failed liveness probe")])
         await asyncio.sleep(1)
-        assert asked(world)[before:] == ["patch"]
-        assert "Killing: failed liveness probe" in events_of(world)[0][1]
+        assert asked(env)[before:] == ["patch"]
+        assert "Killing: failed liveness probe" in events_of(env)[0][1]
 
 
-async def test_a_count_is_written_once_a_minute(world, clock):
-    await place(world)
-    async with running(world, clock):
+async def test_a_count_is_written_once_a_minute(env, clock):
+    await place(env)
+    async with running(env, clock):
         for number in range(1, 121):
-            report(world, [warning(world, count=number)])
+            report(env, [warning(env, count=number)])
             await asyncio.sleep(1)
 
         await asyncio.sleep(120)
-        assert asked(world) == ["list", "create", "patch", "patch"]
-        assert events_of(world) == [("BackOff", "Back-off pulling image", 120)]
+        assert asked(env) == ["list", "create", "patch", "patch"]
+        assert events_of(env) == [("BackOff", "Back-off pulling image", 120)]
 
 
 @pytest.mark.parametrize(
@@ -196,120 +196,120 @@ async def test_a_count_is_written_once_a_minute(world, clock):
         ("None", []),
     ],
 )
-async def test_the_setting_says_what_is_told(world, clock, mode, reasons):
-    await place(world)
-    async with running(world, clock, mode):
-        report(world, [*start(world), warning(world)])
+async def test_the_setting_says_what_is_told(env, clock, mode, reasons):
+    await place(env)
+    async with running(env, clock, mode):
+        report(env, [*start(env), warning(env)])
         await asyncio.sleep(60)
-        assert [reason for reason, _message, _count in events_of(world)] == reasons
-        assert bool(asked(world)) == (mode != "None")
+        assert [reason for reason, _message, _count in events_of(env)] == reasons
+        assert bool(asked(env)) == (mode != "None")
 
 
-async def test_a_new_leader_tells_nothing_again_and_nothing_less(world, clock):
-    await place(world)
-    async with running(world, clock):
-        report(world, [*start(world), warning(world, "Unhealthy"), warning(world, count=3)])
+async def test_a_new_leader_tells_nothing_again_and_nothing_less(env, clock):
+    await place(env)
+    async with running(env, clock):
+        report(env, [*start(env), warning(env, "Unhealthy"), warning(env, count=3)])
         await asyncio.sleep(1)
 
-    before = len(asked(world))
-    report(world, [*start(world), warning(world), warning(world, "Unhealthy", count=2)])
-    async with running(world, clock):
+    before = len(asked(env))
+    report(env, [*start(env), warning(env), warning(env, "Unhealthy", count=2)])
+    async with running(env, clock):
         await asyncio.sleep(telling.RECOUNT + 1)
-        assert asked(world)[before:] == ["list", "patch"]
-        assert max(events_of(world)) == ("Unhealthy", "Back-off pulling image", 2)
+        assert asked(env)[before:] == ["list", "patch"]
+        assert max(events_of(env)) == ("Unhealthy", "Back-off pulling image", 2)
 
 
-async def test_what_has_expired_is_not_told_again(world, clock):
-    await place(world)
-    async with running(world, clock):
-        report(world, [*start(world), warning(world)])
+async def test_what_has_expired_is_not_told_again(env, clock):
+    await place(env)
+    async with running(env, clock):
+        report(env, [*start(env), warning(env)])
         await asyncio.sleep(1)
 
-    for event in world.source.all(kinds.EVENTS):
-        world.source.remove(kinds.EVENTS, objects.name(event), SPACE)
+    for event in env.source.all(kinds.EVENTS):
+        env.source.remove(kinds.EVENTS, objects.name(event), SPACE)
 
     await asyncio.sleep(2 * 3600)
-    async with running(world, clock):
+    async with running(env, clock):
         await asyncio.sleep(60)
-        assert events_of(world) == []
-        now = warning(world, count=2)
-        report(world, [*start(world), now])
+        assert events_of(env) == []
+        now = warning(env, count=2)
+        report(env, [*start(env), now])
         await asyncio.sleep(telling.RECOUNT)
-        assert events_of(world) == [("BackOff", "Back-off pulling image", 2)]
+        assert events_of(env) == [("BackOff", "Back-off pulling image", 2)]
 
 
-async def test_a_lost_answer_makes_no_second_event(world, clock):
-    await place(world)
-    world.source.fail(Unreachable("lost"), verb="create", kind=kinds.EVENTS, after=True)
-    async with running(world, clock):
-        report(world, [warning(world)])
+async def test_a_lost_answer_makes_no_second_event(env, clock):
+    await place(env)
+    env.source.fail(Unreachable("lost"), verb="create", kind=kinds.EVENTS, after=True)
+    async with running(env, clock):
+        report(env, [warning(env)])
         await asyncio.sleep(60)
-        assert events_of(world) == [("BackOff", "Back-off pulling image", 1)]
-        assert asked(world) == ["list", "create", "create", "patch"]
+        assert events_of(env) == [("BackOff", "Back-off pulling image", 1)]
+        assert asked(env) == ["list", "create", "create", "patch"]
 
 
-async def test_events_wait_while_the_server_is_away_and_a_refused_one_is_given_up(world, clock):
-    await place(world)
-    fault = world.source.fail(Unreachable("away"), verb="create", kind=kinds.EVENTS, times=None)
-    async with running(world, clock):
-        report(world, [warning(world)])
+async def test_events_wait_while_the_server_is_away_and_a_refused_one_is_given_up(env, clock):
+    await place(env)
+    fault = env.source.fail(Unreachable("away"), verb="create", kind=kinds.EVENTS, times=None)
+    async with running(env, clock):
+        report(env, [warning(env)])
         await asyncio.sleep(20)
-        assert events_of(world) == []
+        assert events_of(env) == []
         fault.clear()
-        world.source.fail(Denied(403, "Forbidden", "no"), verb="create", kind=kinds.EVENTS)
+        env.source.fail(Denied(403, "Forbidden", "no"), verb="create", kind=kinds.EVENTS)
         await asyncio.sleep(60)
-        assert events_of(world) == []
-        report(world, [warning(world, "Unhealthy", "other")])
+        assert events_of(env) == []
+        report(env, [warning(env, "Unhealthy", "other")])
         await asyncio.sleep(60)
-        assert events_of(world) == [("Unhealthy", "other", 1)]
+        assert events_of(env) == [("Unhealthy", "other", 1)]
 
 
-async def test_an_agent_that_may_not_list_events_tells_them_all_the_same(world, clock):
-    await place(world)
+async def test_an_agent_that_may_not_list_events_tells_them_all_the_same(env, clock):
+    await place(env)
     denied = Denied(403, "Forbidden", "no")
-    world.source.fail(denied, verb="list", kind=kinds.EVENTS, times=None)
-    async with running(world, clock):
-        report(world, [warning(world)])
+    env.source.fail(denied, verb="list", kind=kinds.EVENTS, times=None)
+    async with running(env, clock):
+        report(env, [warning(env)])
         await asyncio.sleep(60)
-        assert events_of(world) == [("BackOff", "Back-off pulling image", 1)]
+        assert events_of(env) == [("BackOff", "Back-off pulling image", 1)]
 
 
-async def test_a_hostile_target_writes_so_many_events_of_a_pod(world, clock):
-    await place(world)
-    async with running(world, clock):
+async def test_a_hostile_target_writes_so_many_events_of_a_pod(env, clock):
+    await place(env)
+    async with running(env, clock):
         for number in range(100):
-            report(world, [warning(world, message="x" * number)])
+            report(env, [warning(env, message="x" * number)])
             await asyncio.sleep(6)
 
-        assert asked(world).count("create") <= telling.POD_BURST + 600 * telling.POD_RATE + 1
+        assert asked(env).count("create") <= telling.POD_BURST + 600 * telling.POD_RATE + 1
 
 
-async def test_a_hostile_target_writes_so_many_events_in_all(world, clock, monkeypatch):
+async def test_a_hostile_target_writes_so_many_events_in_all(env, clock, monkeypatch):
     monkeypatch.setattr(telling, "TARGET_BURST", 10)
     monkeypatch.setattr(telling, "TARGET_RATE", 0.5)
     names = [f"web-{number}" for number in range(40)]
     for name in names:
-        world.target.add(world.add(name))
+        env.target.add(env.add(name))
 
-    async with running(world, clock):
+    async with running(env, clock):
         for name in names:
-            report(world, [warning(world)], name=name)
+            report(env, [warning(env)], name=name)
 
         await asyncio.sleep(0.5)
-        assert asked(world).count("create") == 10
+        assert asked(env).count("create") == 10
         await asyncio.sleep(90)
-        assert asked(world).count("create") == 40
+        assert asked(env).count("create") == 40
 
 
-async def test_a_target_tells_nothing_of_pods_that_are_not_bound_to_it(world, clock):
-    pod = world.add("waits", node="")
-    world.target.add(pod, allowed=False)
-    world.target.add(world.add("web", node="n1"))
-    async with running(world, clock, seconds=0):
-        report(world, [warning(world)], name="waits")
-        report(world, [warning(world)], name="web")
+async def test_a_target_tells_nothing_of_pods_that_are_not_bound_to_it(env, clock):
+    pod = env.add("waits", node="")
+    env.target.add(pod, allowed=False)
+    env.target.add(env.add("web", node="n1"))
+    async with running(env, clock, seconds=0):
+        report(env, [warning(env)], name="waits")
+        report(env, [warning(env)], name="web")
         await asyncio.sleep(60)
-        assert events_of(world) == []
+        assert events_of(env) == []
 
 
 ODD = [
@@ -326,29 +326,29 @@ ODD = [
 
 
 @pytest.mark.parametrize("odd", ODD)
-async def test_a_list_of_odd_form_is_no_list(world, clock, odd):
-    await place(world)
-    async with running(world, clock):
-        report(world, odd)
+async def test_a_list_of_odd_form_is_no_list(env, clock, odd):
+    await place(env)
+    async with running(env, clock):
+        report(env, odd)
         await asyncio.sleep(60)
-        assert events_of(world) == []
+        assert events_of(env) == []
 
 
-async def test_words_of_a_target_are_bounded_and_plain(world, clock):
-    await place(world)
-    async with running(world, clock):
+async def test_words_of_a_target_are_bounded_and_plain(env, clock):
+    await place(env)
+    async with running(env, clock):
         evil = warning(
-            world,
+            env,
             "Back\nOff" + "x" * 10_000,
             "a\x1b[31mred\u202e \x00" + "y" * 100_000,
             component="kube\x1blet" + "z" * 10_000,
             count=10**30,
             last="9000-01-01T00:00:00Z",
         )
-        report(world, [evil] * 20)
+        report(env, [evil] * 20)
         await asyncio.sleep(1)
 
-    (event,) = world.source.all(kinds.EVENTS)
+    (event,) = env.source.all(kinds.EVENTS)
     assert event["reason"].startswith("Back Offxxx")
     assert len(event["reason"]) <= 64
     assert event["message"].startswith("a [31mred yyy")
@@ -356,16 +356,16 @@ async def test_words_of_a_target_are_bounded_and_plain(world, clock):
     assert event["source"]["component"].startswith(f"{SPACE}/c2/kube letz")
     assert len(event["source"]["component"]) < 200
     assert event["count"] <= 10**6
-    assert event["lastTimestamp"] <= world.source.writer.now()
+    assert event["lastTimestamp"] <= env.source.writer.now()
 
 
-async def test_the_list_does_not_come_to_the_proxys_status(world, clock):
-    await place(world)
-    async with running(world, clock):
-        report(world, start(world))
+async def test_the_list_does_not_come_to_the_proxys_status(env, clock):
+    await place(env)
+    async with running(env, clock):
+        report(env, start(env))
         await asyncio.sleep(1)
-        assert FIELD not in world.status()
-        before = len(world.written())
-        report(world, [*start(world), warning(world)])
+        assert FIELD not in env.status()
+        before = len(env.written())
+        report(env, [*start(env), warning(env)])
         await asyncio.sleep(60)
-        assert len(world.written()) == before
+        assert len(env.written()) == before

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests import background
 from tests.unit.conftest import LoopClock
-from tests.unit.pods.bound_pods import RUNNING, BoundTarget, World
+from tests.unit.pods.bound_pods import RUNNING, BoundPodsEnvironment, BoundTarget
 from vnode.api import kinds, objects
 from vnode.api.clock import Clock
 from vnode.pods.source.feedback_limiter import FeedbackLimiter
@@ -24,13 +24,13 @@ MOST = write_limits.PODS.burst + 10 * write_limits.PODS.rate + 1
 
 
 @pytest.fixture
-async def world(clock: Clock) -> World:
-    return World(clock)
+async def env(clock: Clock) -> BoundPodsEnvironment:
+    return BoundPodsEnvironment(clock)
 
 
 @pytest.fixture
-async def two(clock: Clock) -> World:
-    return World(clock, 2)
+async def two(clock: Clock) -> BoundPodsEnvironment:
+    return BoundPodsEnvironment(clock, 2)
 
 
 def delayed(resource: str = "pods") -> float:
@@ -51,99 +51,103 @@ async def flood(target: BoundTarget, count: int, seconds: float, name: str = "we
 
 @pytest.mark.parametrize(("count", "seconds"), [(1000, 10), (11, 0.2)])
 async def test_many_changes_become_a_few_writes_and_the_last_state_is_there(
-    world: World, count: int, seconds: float
+    env: BoundPodsEnvironment, count: int, seconds: float
 ) -> None:
-    world.target.add(world.add())
+    env.target.add(env.add())
     before = delayed()
-    async with world.running():
-        await flood(world.target, count, seconds)
-        assert world.status()["message"] != f"change {count - 1}"
+    async with env.running():
+        await flood(env.target, count, seconds)
+        assert env.status()["message"] != f"change {count - 1}"
         await asyncio.sleep(2)
-        assert world.status()["message"] == f"change {count - 1}"
-        assert 10 < len(world.written()) <= MOST
+        assert env.status()["message"] == f"change {count - 1}"
+        assert 10 < len(env.written()) <= MOST
         assert delayed() > before
 
 
 async def test_annotations_and_status_that_change_together_are_both_written_in_turn(
-    world: World,
+    env: BoundPodsEnvironment,
 ) -> None:
-    world.target.add(world.add())
-    async with world.running():
+    env.target.add(env.add())
+    async with env.running():
         for number in range(500):
-            world.target.annotate(beat=str(number))
-            world.target.report(message=f"change {number}")
+            env.target.annotate(beat=str(number))
+            env.target.report(message=f"change {number}")
             await asyncio.sleep(0.02)
 
-        assert len(world.written()) <= MOST + 1
+        assert len(env.written()) <= MOST + 1
         await asyncio.sleep(4)
-        assert world.status()["message"] == "change 499"
-        assert objects.annotations(world.pod() or {})["beat"] == "499"
+        assert env.status()["message"] == "change 499"
+        assert objects.annotations(env.pod() or {})["beat"] == "499"
 
 
 async def test_a_state_that_is_taken_back_while_it_waits_is_not_written_nor_waited_for(
-    world: World,
+    env: BoundPodsEnvironment,
 ) -> None:
-    world.target.add(world.add())
-    async with world.running():
-        await flood(world.target, 30, 0.6)
-        held = world.status()["message"]
-        world.target.report(message="another")
+    env.target.add(env.add())
+    async with env.running():
+        await flood(env.target, 30, 0.6)
+        held = env.status()["message"]
+        env.target.report(message="another")
         await asyncio.sleep(0.1)
-        world.target.report(message=held)
-        before = len(world.written())
+        env.target.report(message=held)
+        before = len(env.written())
         await asyncio.sleep(5)
-        assert len(world.written()) == before
-        assert world.status()["message"] == held
-        await world.delete()
-        world.target.remove()
+        assert len(env.written()) == before
+        assert env.status()["message"] == held
+        await env.delete()
+        env.target.remove()
         await asyncio.sleep(5)
-        assert world.pod() is None
+        assert env.pod() is None
 
 
-async def test_the_last_status_of_a_pod_that_ends_is_written_before_it_goes(world: World) -> None:
-    world.target.add(world.add(metadata={"finalizers": ["example.com/keep", "x"]}))
-    async with world.running():
-        await flood(world.target, 100, 2)
-        await world.delete()
+async def test_the_last_status_of_a_pod_that_ends_is_written_before_it_goes(
+    env: BoundPodsEnvironment,
+) -> None:
+    env.target.add(env.add(metadata={"finalizers": ["example.com/keep", "x"]}))
+    async with env.running():
+        await flood(env.target, 100, 2)
+        await env.delete()
         await asyncio.sleep(0.05)
-        world.target.report(phase="Failed", message="the end")
-        world.target.remove()
+        env.target.report(phase="Failed", message="the end")
+        env.target.remove()
         await asyncio.sleep(0.05)
-        assert world.status()["message"] != "the end"
+        assert env.status()["message"] != "the end"
         await asyncio.sleep(5)
-        assert world.status()["message"] == "the end"
+        assert env.status()["message"] == "the end"
 
 
 async def test_a_pod_whose_delegate_was_deleted_goes_once_its_last_status_is_written(
-    world: World,
+    env: BoundPodsEnvironment,
 ) -> None:
-    world.target.add(world.add())
-    async with world.running():
-        await flood(world.target, 100, 2)
-        world.target.report(message="the end")
-        world.target.annotate("vnode.dev/delegate-deleted")
+    env.target.add(env.add())
+    async with env.running():
+        await flood(env.target, 100, 2)
+        env.target.report(message="the end")
+        env.target.annotate("vnode.dev/delegate-deleted")
         await asyncio.sleep(5)
-        assert world.is_ending()
-        assert world.status()["message"] == "the end"
+        assert env.is_ending()
+        assert env.status()["message"] == "the end"
 
 
-async def test_a_pod_that_ended_leaves_no_debt_to_its_successor(world: World) -> None:
-    world.target.add(world.add())
-    async with world.running():
-        await flood(world.target, 100, 2)
-        world.target.remove()
-        world.source.remove(kinds.PODS, "web", "shop")
+async def test_a_pod_that_ended_leaves_no_debt_to_its_successor(env: BoundPodsEnvironment) -> None:
+    env.target.add(env.add())
+    async with env.running():
+        await flood(env.target, 100, 2)
+        env.target.remove()
+        env.source.remove(kinds.PODS, "web", "shop")
         await asyncio.sleep(1)
-        world.target.add(world.add())
+        env.target.add(env.add())
         before = delayed()
-        await flood(world.target, 5, 0.5)
+        await flood(env.target, 5, 0.5)
         assert delayed() == before
 
 
 # --- pods beside each other
 
 
-async def test_a_target_that_floods_does_not_delay_the_feedback_of_another(two: World) -> None:
+async def test_a_target_that_floods_does_not_delay_the_feedback_of_another(
+    two: BoundPodsEnvironment,
+) -> None:
     loud, calm = two.targets
     for number in range(50):
         loud.add(two.add(f"loud-{number}"))
@@ -173,22 +177,22 @@ START = st.lists(
 @given(containers=START)
 async def test_a_pod_that_starts_never_waits(containers: list[tuple[float, str]]) -> None:
     """It is scheduled, its containers are created, start one after the other, and are ready."""
-    world = World(LoopClock())
-    world.target.add(world.add())
+    env = BoundPodsEnvironment(LoopClock())
+    env.target.add(env.add())
     before = delayed()
-    async with world.running():
+    async with env.running():
         scheduled = {"type": "PodScheduled", "status": "True"}
-        world.target.report(phase="Pending", conditions=[scheduled])
+        env.target.report(phase="Pending", conditions=[scheduled])
         for number, (gap, kind) in enumerate(containers):
             await asyncio.sleep(gap)
-            world.target.report(phase="Pending", message=f"{kind} {number}")
+            env.target.report(phase="Pending", message=f"{kind} {number}")
 
-        world.target.report(phase="Running", conditions=[scheduled])
+        env.target.report(phase="Running", conditions=[scheduled])
         await asyncio.sleep(0.2)
-        world.target.annotate(cni="done")
-        world.target.report(**RUNNING)
+        env.target.annotate(cni="done")
+        env.target.report(**RUNNING)
         await asyncio.sleep(0.1)
-        assert objects.condition(world.pod() or {}, "Ready")
+        assert objects.condition(env.pod() or {}, "Ready")
 
     assert delayed() == before
 

@@ -101,7 +101,7 @@ def sent(name, by=GPU):
     return {"metadata": {"name": names.chaperon(name, name), **metadata}}
 
 
-class World:
+class OrphansEnvironment:
     """A source that has Targets, and the cluster "a" that its links lead to.
 
     The source's informer of proxies has listed none: what pods there are only its API server knows.
@@ -158,70 +158,70 @@ class World:
 
 
 @pytest.fixture
-async def world(clock):
-    return World(clock)
+async def env(clock):
+    return OrphansEnvironment(clock)
 
 
 @pytest.mark.looptime
-async def test_whatever_link_reaches_it_collects_what_its_target_left_behind(world):
-    world.link()
-    async with world.collecting():
-        world.chaperon("web")
-        await world.until_left()
+async def test_whatever_link_reaches_it_collects_what_its_target_left_behind(env):
+    env.link()
+    async with env.collecting():
+        env.chaperon("web")
+        await env.until_left()
 
 
 @pytest.mark.looptime
-async def test_the_api_server_has_the_last_word_on_a_pod(world):
+async def test_the_api_server_has_the_last_word_on_a_pod(env):
     """The first is not in our store, but there; the second, which is not, shows that it stays."""
-    world.clusters[GPU] = ""
-    world.pod("kept", GPU.node_name)
-    world.link()
-    async with world.collecting():
-        world.chaperon("kept")
-        world.chaperon("gone")
-        await world.until_left("kept")
-        assert world.asked == ["kept", "gone"]
-        assert world.cluster.count("delete") == 1
+    env.clusters[GPU] = ""
+    env.pod("kept", GPU.node_name)
+    env.link()
+    async with env.collecting():
+        env.chaperon("kept")
+        env.chaperon("gone")
+        await env.until_left("kept")
+        assert env.asked == ["kept", "gone"]
+        assert env.cluster.count("delete") == 1
 
 
 @pytest.mark.looptime
-async def test_what_a_link_of_its_own_reaches_is_left_to_that(world):
-    world.clusters[GPU] = "a"
-    world.link(GPU)
-    world.link()
-    async with world.collecting():
-        world.chaperon("own")
-        world.chaperon("left", by=TargetKey("ns", "former"))
-        await world.until_left("own")
-        assert world.asked == ["left"]
+async def test_what_a_link_of_its_own_reaches_is_left_to_that(env):
+    env.clusters[GPU] = "a"
+    env.link(GPU)
+    env.link()
+    async with env.collecting():
+        env.chaperon("own")
+        env.chaperon("left", by=TargetKey("ns", "former"))
+        await env.until_left("own")
+        assert env.asked == ["left"]
 
 
 @pytest.mark.looptime
-async def test_a_target_that_comes_to_be_another_cluster_leaves_orphans(world):
-    world.clusters[GPU] = "a"
-    world.pod("web", GPU.node_name)
-    world.link()
-    async with world.collecting():
-        world.chaperon("web")
-        world.chaperon("gone")
-        await world.until_left("web")
-        world.clusters[GPU] = "b"
-        world.source.add(kinds.TARGETS, {"metadata": {"namespace": "ns", "name": "gpu"}})
-        await world.until_left()
+async def test_a_target_that_comes_to_be_another_cluster_leaves_orphans(env):
+    env.clusters[GPU] = "a"
+    env.pod("web", GPU.node_name)
+    env.link()
+    async with env.collecting():
+        env.chaperon("web")
+        env.chaperon("gone")
+        await env.until_left("web")
+        env.clusters[GPU] = "b"
+        env.source.add(kinds.TARGETS, {"metadata": {"namespace": "ns", "name": "gpu"}})
+        await env.until_left()
 
 
 @pytest.mark.looptime
 @pytest.mark.parametrize("forged", [{"name": "planted"}, {"namespace": "mine"}], ids=str)
-async def test_what_no_agent_of_ours_made_is_left_to_who_made_it(world, forged):
+async def test_what_no_agent_of_ours_made_is_left_to_who_made_it(env, forged):
     """Whoever may make chaperons in one namespace of a target can write our UID on them."""
-    world.cluster.add(kinds.NAMESPACES, {"metadata": {"name": "mine"}})
-    world.link(TargetKey("", "all"))
-    async with world.collecting():
+    env.cluster.add(kinds.NAMESPACES, {"metadata": {"name": "mine"}})
+    env.link(TargetKey("", "all"))
+    async with env.collecting():
         planted = sent("planted")
         planted["metadata"] |= forged
-        world.cluster.add(kinds.POD_CHAPERONS, planted)
-        world.chaperon("web")
-        await world.until_left("planted")
+        env.cluster.add(kinds.POD_CHAPERONS, planted)
+        env.chaperon("web")
+        await env.until_left("planted")
         await asyncio.sleep(60)
-        assert world.left() == {"planted"}
-        assert world.asked == ["web"]
+        assert env.left() == {"planted"}
+        assert env.asked == ["web"]

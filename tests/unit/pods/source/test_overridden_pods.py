@@ -13,7 +13,7 @@ from tests.apiserver import links
 from tests.apiserver.server import APIServer
 from tests.permitted import MANIFESTS
 from tests.unit.overrides.making import patch, policy
-from tests.unit.pods.bound_pods import PARENT, SPACE, World
+from tests.unit.pods.bound_pods import PARENT, SPACE, BoundPodsEnvironment
 from tests.unit.pods.clusters import Source
 from tests.unit.pods.targets import Target, prefer
 from vnode.api import changeable, keys, kinds, objects
@@ -141,17 +141,15 @@ class Running:
 
     def __init__(self, clock: Clock, **fields: Any) -> None:
         lazy = Lazy()
-        self.world = World(clock, overrides=lazy)
-        self.target = self.world.target
-        self.overrides = lazy.real = overrides_of(
-            self.world.source, policy(MIRROR, namespace=SPACE)
-        )
+        self.env = BoundPodsEnvironment(clock, overrides=lazy)
+        self.target = self.env.target
+        self.overrides = lazy.real = overrides_of(self.env.source, policy(MIRROR, namespace=SPACE))
         self.fields = fields
 
     @asynccontextmanager
     async def at_work(self) -> AsyncIterator[Running]:
         async with links.following(*self.overrides.informers):
-            pod = self.world.add(**self.fields)
+            pod = self.env.add(**self.fields)
             override = self.overrides.choose(pod, self.target.link)
             made = chaperons.for_link(
                 *(pod, PARENT, self.target.link),
@@ -161,8 +159,8 @@ class Running:
             )
             made["metadata"]["finalizers"] = [keys.DELEGATE_FINALIZER]
             self.target.server.add(kinds.POD_CHAPERONS, {**made, "status": {"phase": "Running"}})
-            self.world.source.remove(kinds.OVERRIDE_POLICIES, "mirror", SPACE)
-            async with self.world.running(seconds=5):
+            self.env.source.remove(kinds.OVERRIDE_POLICIES, "mirror", SPACE)
+            async with self.env.running(seconds=5):
                 yield self
 
     @property
@@ -182,7 +180,7 @@ class Running:
                 (container,) = pod["spec"]["containers"]
                 pod["spec"]["containers"] = [{**container, "image": image}]
 
-        self.world.change(do)
+        self.env.change(do)
         await asyncio.sleep(5)
 
 
@@ -191,9 +189,9 @@ async def test_a_running_pod_that_nobody_changes_costs_nothing(clock: Clock) -> 
     async with running.at_work():
         await asyncio.sleep(60)
         assert running.target.writes == []
-        reads = [r for r in running.world.source.received("get", kinds.PODS) if r.name]
+        reads = [r for r in running.env.source.received("get", kinds.PODS) if r.name]
         assert reads == []
-        annotations = objects.annotations(running.world.pod() or {})
+        annotations = objects.annotations(running.env.pod() or {})
         assert (annotations["note"], "own" in annotations) == ("here", False)
 
 
@@ -224,7 +222,7 @@ async def test_annotations_that_are_overridden_travel_neither_way(clock: Clock) 
         assert (annotations["note"], annotations["plain"]) == ("there", "1")
         running.target.annotate(own="2", plain="2")
         await asyncio.sleep(5)
-        back = objects.annotations(running.world.pod() or {})
+        back = objects.annotations(running.env.pod() or {})
         assert (back["plain"], "own" in back) == ("2", False)
 
 
@@ -235,21 +233,21 @@ async def test_a_record_that_the_target_spoils_stops_changes_and_says_so(clock: 
         await running.change(image="nginx:2")
         (container,) = objects.spec(running.chaperon)["containers"]
         assert container["image"] == "mirror.example/nginx"
-        (message,) = running.world.event_messages("ChangeRefused")
+        (message,) = running.env.event_messages("ChangeRefused")
         assert "were lost or forged" in message
 
 
 async def test_admiraltys_targets_feed_back_no_override_either(clock: Clock) -> None:
     running = Running(clock)
     async with running.at_work():
-        proxy = running.world.pod() or {}
+        proxy = running.env.pod() or {}
         assert feedback.annotations_patch(proxy, running.chaperon, two_way=False) == {}
 
 
 async def test_what_was_overridden_is_undone_for_the_comparison(clock: Clock) -> None:
     running = Running(clock)
     async with running.at_work():
-        proxy = proxy_state.trim(running.world.pod() or {})
+        proxy = proxy_state.trim(running.env.pod() or {})
         shown = trim_chaperon(running.chaperon)
         assert not changes.is_news(proxy, shown, PARENT)
         undone = overriding.undone(shown)

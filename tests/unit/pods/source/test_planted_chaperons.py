@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.permitted import MANIFESTS
-from tests.unit.pods.bound_pods import PARENT, US, World, new_pod
+from tests.unit.pods.bound_pods import PARENT, US, BoundPodsEnvironment, new_pod
 from tests.unit.pods.clusters import Source
 from tests.unit.pods.targets import US as CHOOSING
 from tests.unit.pods.targets import Target, is_silent, prefer, reserves
@@ -42,15 +42,15 @@ in_place = pytest.mark.parametrize("forgery", [FORGERIES["names the namespace of
 
 
 @pytest.fixture
-async def world(clock: Clock) -> World:
-    made = World(clock, namespace="")
+async def env(clock: Clock) -> BoundPodsEnvironment:
+    made = BoundPodsEnvironment(clock, namespace="")
     made.target.server.add(kinds.NAMESPACES, {"metadata": {"name": PLACE}})
     return made
 
 
-def plant(world: World, forgery: dict[str, str | None], *, name: str = "") -> Object:
+def plant(env: BoundPodsEnvironment, forgery: dict[str, str | None], *, name: str = "") -> Object:
     """Make a chaperon of the pod `web` in another namespace."""
-    link = world.target.link
+    link = env.target.link
     pod = new_pod(node=link.node_name)
     built = chaperons.build(
         pod, PARENT, str(link.target), manifests=MANIFESTS, allowed=True, finalizer=True
@@ -61,64 +61,64 @@ def plant(world: World, forgery: dict[str, str | None], *, name: str = "") -> Ob
         "namespace": PLACE,
         "annotations": {key: value for key, value in annotations.items() if value is not None},
     }
-    return world.target.server.add(kinds.POD_CHAPERONS, {**built, "status": SPOOFED})
+    return env.target.server.add(kinds.POD_CHAPERONS, {**built, "status": SPOOFED})
 
 
-def is_there(world: World, planted: Object) -> bool:
-    found = world.target.server.find(kinds.POD_CHAPERONS, objects.name(planted), PLACE)
+def is_there(env: BoundPodsEnvironment, planted: Object) -> bool:
+    found = env.target.server.find(kinds.POD_CHAPERONS, objects.name(planted), PLACE)
     return found is not None and not objects.is_terminating(found)
 
 
 @forged
 async def test_a_planted_chaperon_feeds_back_nothing(
-    world: World, forgery: dict[str, str | None]
+    env: BoundPodsEnvironment, forgery: dict[str, str | None]
 ) -> None:
-    world.target.add(world.add(), phase="Pending")
-    plant(world, forgery)
-    async with world.running():
+    env.target.add(env.add(), phase="Pending")
+    plant(env, forgery)
+    async with env.running():
         await asyncio.sleep(60)
-        assert world.status()["phase"] == "Pending"
-        world.target.report(phase="Running", podIP="192.0.2.1")
+        assert env.status()["phase"] == "Pending"
+        env.target.report(phase="Running", podIP="192.0.2.1")
         await asyncio.sleep(60)
-        assert world.status()["podIP"] == "192.0.2.1"
+        assert env.status()["podIP"] == "192.0.2.1"
 
 
 @forged
 async def test_a_planted_chaperon_keeps_no_pod_from_ending(
-    world: World, forgery: dict[str, str | None]
+    env: BoundPodsEnvironment, forgery: dict[str, str | None]
 ) -> None:
-    world.target.add(world.add(), phase="Running")
-    planted = plant(world, forgery)
-    async with world.running():
-        await world.delete()
+    env.target.add(env.add(), phase="Running")
+    planted = plant(env, forgery)
+    async with env.running():
+        await env.delete()
         await asyncio.sleep(1)
-        world.target.remove()
-        world.target.server.remove(kinds.POD_CHAPERONS, objects.name(planted), PLACE)
-        plant(world, forgery)
+        env.target.remove()
+        env.target.server.remove(kinds.POD_CHAPERONS, objects.name(planted), PLACE)
+        plant(env, forgery)
         await asyncio.sleep(60)
-        assert world.pod() is None
-        written = world.source.received("patch", kinds.PODS, "status")
+        assert env.pod() is None
+        written = env.source.received("patch", kinds.PODS, "status")
         assert "192.0.2.66" not in str([each.body for each in written])
 
 
 @in_place
 async def test_a_chaperon_in_a_namespace_where_we_made_none_is_not_deleted(
-    world: World, forgery: dict[str, str | None]
+    env: BoundPodsEnvironment, forgery: dict[str, str | None]
 ) -> None:
-    planted = plant(world, forgery)
-    async with world.running():
+    planted = plant(env, forgery)
+    async with env.running():
         await asyncio.sleep(100)
-        assert is_there(world, planted), "its pod is not there, yet we did not make it"
-        world.add(node="")
-        await world.delete()
+        assert is_there(env, planted), "its pod is not there, yet we did not make it"
+        env.add(node="")
+        await env.delete()
         await asyncio.sleep(100)
-        assert is_there(world, planted)
+        assert is_there(env, planted)
 
 
 async def test_a_chaperon_of_another_name_is_no_candidate_unless_admiralty_made_it(
-    world: World,
+    env: BoundPodsEnvironment,
 ) -> None:
-    pod, link = world.add(), world.target.link
+    pod, link = env.add(), env.target.link
     parent = {keys.PARENT_CLUSTER_UID: US.uid, keys.PARENT_NAME: "web"}
     for name, noted, ours in (
         ("web-bcdfg", parent, False),
@@ -128,10 +128,10 @@ async def test_a_chaperon_of_another_name_is_no_candidate_unless_admiralty_made_
         labels = {keys.PARENT_UID: "web", keys.PARENT_CLUSTER_NAME: US.name}
         metadata = {"name": name, "namespace": objects.namespace(pod), "labels": labels}
         body: Object = {"metadata": {**metadata, "annotations": noted}, "spec": {}}
-        world.target.server.add(kinds.POD_CHAPERONS, body)
+        env.target.server.add(kinds.POD_CHAPERONS, body)
         found = await link.fetch_candidate(objects.key(pod), objects.uid(pod))
         assert (found is not None) is ours
-        world.target.server.remove(kinds.POD_CHAPERONS, name, objects.namespace(pod))
+        env.target.server.remove(kinds.POD_CHAPERONS, name, objects.namespace(pod))
 
 
 async def test_a_pod_is_not_bound_where_only_a_planted_chaperon_has_a_place(clock: Clock) -> None:

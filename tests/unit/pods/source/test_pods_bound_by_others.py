@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tests.unit.pods.bound_pods import World, is_allowed, new_pod
+from tests.unit.pods.bound_pods import BoundPodsEnvironment, is_allowed, new_pod
 from vnode.api import kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import AlreadyExists, Denied, Invalid, NotFound
@@ -17,8 +17,8 @@ pytestmark = pytest.mark.looptime
 
 
 @pytest.fixture
-async def world(clock: Clock) -> World:
-    return World(clock)
+async def env(clock: Clock) -> BoundPodsEnvironment:
+    return BoundPodsEnvironment(clock)
 
 
 def others(**metadata) -> dict:
@@ -27,39 +27,43 @@ def others(**metadata) -> dict:
     return {"spec": spec, "metadata": {"finalizers": [], **metadata}}
 
 
-async def test_a_pod_that_somebody_else_bound_gets_a_chaperon_that_may_run(world: World) -> None:
-    async with world.running():
-        world.add(**others())
+async def test_a_pod_that_somebody_else_bound_gets_a_chaperon_that_may_run(
+    env: BoundPodsEnvironment,
+) -> None:
+    async with env.running():
+        env.add(**others())
         await asyncio.sleep(1)
-        assert is_allowed(world.target.chaperon())
-        assert world.brought == ["web"]
+        assert is_allowed(env.target.chaperon())
+        assert env.brought == ["web"]
         await asyncio.sleep(100)
-        assert world.target.writes == [("create", "")]
+        assert env.target.writes == [("create", "")]
 
 
 async def test_secrets_that_the_target_has_tokens_for_are_exchanged_for_them(
-    world: World,
+    env: BoundPodsEnvironment,
 ) -> None:
-    world.target.link.options = TargetOptions(source_api=("api", "6443"))
-    world.tokens = ("exec",)
+    env.target.link.options = TargetOptions(source_api=("api", "6443"))
+    env.tokens = ("exec",)
     volume = {"name": "v", "secret": {"secretName": "exec"}}
-    async with world.running():
+    async with env.running():
         pod = others()
-        world.add(**{**pod, "spec": {**pod["spec"], "volumes": [volume]}})
+        env.add(**{**pod, "spec": {**pod["spec"], "volumes": [volume]}})
         await asyncio.sleep(1)
-        made = world.target.chaperon() or {}
+        made = env.target.chaperon() or {}
         assert chaperons.tokens_of(made) == ["exec"]
         assert objects.spec(made)["volumes"] != [volume]
 
 
-async def test_a_pod_that_begins_to_end_meanwhile_gets_no_chaperon(world: World) -> None:
-    async with world.running():
-        world.source.fail(None, verb="get", kind=kinds.PODS, delay=1)
-        world.add(**others())
+async def test_a_pod_that_begins_to_end_meanwhile_gets_no_chaperon(
+    env: BoundPodsEnvironment,
+) -> None:
+    async with env.running():
+        env.source.fail(None, verb="get", kind=kinds.PODS, delay=1)
+        env.add(**others())
         await asyncio.sleep(0.5)
-        await world.delete()
+        await env.delete()
         await asyncio.sleep(10)
-        assert world.target.writes == []
+        assert env.target.writes == []
 
 
 @pytest.mark.parametrize(
@@ -67,76 +71,74 @@ async def test_a_pod_that_begins_to_end_meanwhile_gets_no_chaperon(world: World)
     [Denied(403, "", "no quota"), Invalid(422, "", "no such"), NotFound(404, "", "no namespace")],
 )
 async def test_a_chaperon_that_its_target_refuses_is_told_and_tried_again_later(
-    world: World, error: Denied | Invalid | NotFound
+    env: BoundPodsEnvironment, error: Denied | Invalid | NotFound
 ) -> None:
-    world.target.server.fail(error, verb="create")
-    world.add(**others())
-    async with world.running(seconds=10):
-        (message,) = world.event_messages("DelegateRefused")
+    env.target.server.fail(error, verb="create")
+    env.add(**others())
+    async with env.running(seconds=10):
+        (message,) = env.event_messages("DelegateRefused")
         assert error.message in message
-        assert world.target.writes == [("create", "")]
-        assert not world.is_ending()
+        assert env.target.writes == [("create", "")]
+        assert not env.is_ending()
         await asyncio.sleep(30)
-        assert is_allowed(world.target.chaperon())
+        assert is_allowed(env.target.chaperon())
 
 
-async def test_a_chaperon_that_was_made_meanwhile_is_no_refusal(world: World) -> None:
-    world.target.server.fail(AlreadyExists(409, "AlreadyExists", "it is there"), verb="create")
-    world.add(**others())
-    async with world.running(seconds=10):
-        assert world.event_messages("DelegateRefused") == []
-        assert world.target.writes == [("create", "")]
+async def test_a_chaperon_that_was_made_meanwhile_is_no_refusal(env: BoundPodsEnvironment) -> None:
+    env.target.server.fail(AlreadyExists(409, "AlreadyExists", "it is there"), verb="create")
+    env.add(**others())
+    async with env.running(seconds=10):
+        assert env.event_messages("DelegateRefused") == []
+        assert env.target.writes == [("create", "")]
 
 
-async def test_a_pod_that_has_run_is_not_begun_anew(world: World) -> None:
-    world.add(status={"phase": "Running"}, **others())
-    async with world.running():
-        assert world.is_ending()
-        assert world.target.writes == []
+async def test_a_pod_that_has_run_is_not_begun_anew(env: BoundPodsEnvironment) -> None:
+    env.add(status={"phase": "Running"}, **others())
+    async with env.running():
+        assert env.is_ending()
+        assert env.target.writes == []
 
 
 async def test_a_pod_of_another_namespace_is_told_that_the_node_is_not_for_it(
-    world: World,
+    env: BoundPodsEnvironment,
 ) -> None:
-    async with world.running():
-        pod = new_pod("web", world.target.node, **others(namespace="elsewhere"))
-        world.source.add(kinds.PODS, pod)
+    async with env.running():
+        pod = new_pod("web", env.target.node, **others(namespace="elsewhere"))
+        env.source.add(kinds.PODS, pod)
         await asyncio.sleep(1)
-        assert (
-            "is not for pods of namespace elsewhere" in world.event_messages("DelegateRefused")[0]
-        )
-        assert world.target.writes == []
+        assert "is not for pods of namespace elsewhere" in env.event_messages("DelegateRefused")[0]
+        assert env.target.writes == []
 
 
-async def test_the_pod_of_a_daemon_set_is_nothing_to_a_target(world: World) -> None:
+async def test_the_pod_of_a_daemon_set_is_nothing_to_a_target(env: BoundPodsEnvironment) -> None:
     owner = {"kind": "DaemonSet", "name": "d", "uid": "d", "controller": True}
-    world.add(**others(ownerReferences=[owner]))
-    async with world.running(seconds=10):
-        assert world.target.writes == []
-        assert not world.is_ending()
+    env.add(**others(ownerReferences=[owner]))
+    async with env.running(seconds=10):
+        assert env.target.writes == []
+        assert not env.is_ending()
 
 
 async def test_a_pod_of_a_namespace_without_the_label_is_sent_once_it_has_it(clock: Clock) -> None:
-    world = World(clock, label_required=True)
-    async with world.running():
-        world.add(**others())
+    env = BoundPodsEnvironment(clock, label_required=True)
+    async with env.running():
+        env.add(**others())
         await asyncio.sleep(100)
         assert "does not have the label multicluster-scheduler=enabled" in "".join(
-            world.event_messages("DelegateRefused")
+            env.event_messages("DelegateRefused")
         )
-        assert world.target.writes == []
-        assert world.brought == []
-        world.label_namespace()
+        assert env.target.writes == []
+        assert env.brought == []
+        env.label_namespace()
         await asyncio.sleep(1)
-        assert is_allowed(world.target.chaperon())
+        assert is_allowed(env.target.chaperon())
 
 
 async def test_a_pod_that_is_created_on_a_node_with_our_scheduler_is_not_taken_for_lost(
-    world: World,
+    env: BoundPodsEnvironment,
 ) -> None:
     """As `kubectl debug --copy-to --same-node` does; nobody has bound it."""
-    async with world.running():
-        world.add(status={"phase": "Pending", "conditions": []})
+    async with env.running():
+        env.add(status={"phase": "Pending", "conditions": []})
         await asyncio.sleep(1)
-        assert is_allowed(world.target.chaperon())
-        assert not world.is_ending()
+        assert is_allowed(env.target.chaperon())
+        assert not env.is_ending()

@@ -11,7 +11,7 @@ import pytest
 from tests.apiserver import links
 from tests.apiserver.server import APIServer
 from tests.permitted import all_namespaces
-from tests.unit.pods.bound_pods import RUNNING, World
+from tests.unit.pods.bound_pods import RUNNING, BoundPodsEnvironment
 from vnode.api import kinds
 from vnode.api.clock import Clock
 from vnode.api.errors import ServerError
@@ -28,57 +28,59 @@ PODS = ("a", "b", "c")
 
 
 @pytest.fixture
-async def world(clock: Clock) -> World:
-    return World(clock)
+async def env(clock: Clock) -> BoundPodsEnvironment:
+    return BoundPodsEnvironment(clock)
 
 
-async def lose(world: World) -> list[int]:
+async def lose(env: BoundPodsEnvironment) -> list[int]:
     """Have pods deleted while their target is out of reach; how many ends it knows of when told."""
     ends: list[int] = []
-    returned = world.controller.returned
-    returned.subscribe(lambda _node: ends.append(world.target.writes.count(("delete", ""))))
-    world.target.set_answering(False)
+    returned = env.controller.returned
+    returned.subscribe(lambda _node: ends.append(env.target.writes.count(("delete", ""))))
+    env.target.set_answering(False)
     for name in PODS:
-        await world.delete(name)
+        await env.delete(name)
 
     await asyncio.sleep(100)
-    assert world.target.node not in returned
+    assert env.target.node not in returned
     return ends
 
 
-async def test_it_is_told_of_all_pods_that_are_to_end_before_others_go_there(world: World) -> None:
+async def test_it_is_told_of_all_pods_that_are_to_end_before_others_go_there(
+    env: BoundPodsEnvironment,
+) -> None:
     for name in (*PODS, "stays"):
-        world.target.add(world.add(name), **RUNNING)
+        env.target.add(env.add(name), **RUNNING)
 
-    async with world.running():
-        ends = await lose(world)
-        world.target.set_answering(True)
-        assert world.target.node in world.controller.returned
+    async with env.running():
+        ends = await lose(env)
+        env.target.set_answering(True)
+        assert env.target.node in env.controller.returned
         await asyncio.sleep(1)
         assert ends == [len(PODS)]
-        assert world.target.node not in world.controller.returned
+        assert env.target.node not in env.controller.returned
 
 
-async def test_a_request_that_fails_keeps_others_away_once_only(world: World) -> None:
+async def test_a_request_that_fails_keeps_others_away_once_only(env: BoundPodsEnvironment) -> None:
     for name in PODS:
-        world.target.add(world.add(name), **RUNNING)
+        env.target.add(env.add(name), **RUNNING)
 
-    async with world.running():
-        ends = await lose(world)
-        world.target.server.fail(ServerError(500, "", "no leader"), verb="delete", times=2)
-        world.target.set_answering(True)
+    async with env.running():
+        ends = await lose(env)
+        env.target.server.fail(ServerError(500, "", "no leader"), verb="delete", times=2)
+        env.target.set_answering(True)
         await asyncio.sleep(10)
         assert len(ends) == 1
-        assert world.target.server.count("delete", kinds.POD_CHAPERONS) == len(PODS) + 2
+        assert env.target.server.count("delete", kinds.POD_CHAPERONS) == len(PODS) + 2
 
 
-async def test_a_target_whose_pods_all_stay_is_not_waited_for(world: World) -> None:
-    world.target.add(world.add(), **RUNNING)
-    async with world.running():
-        world.target.set_answering(False)
+async def test_a_target_whose_pods_all_stay_is_not_waited_for(env: BoundPodsEnvironment) -> None:
+    env.target.add(env.add(), **RUNNING)
+    async with env.running():
+        env.target.set_answering(False)
         await asyncio.sleep(100)
-        world.target.set_answering(True)
-        assert world.target.node not in world.controller.returned
+        env.target.set_answering(True)
+        assert env.target.node not in env.controller.returned
 
 
 async def test_no_pod_is_sent_to_a_target_that_has_yet_to_be_told(clock: Clock) -> None:

@@ -19,7 +19,7 @@ from vnode.scheduling.workload import Workload
 PATIENT = Overflow(after=1e9)
 
 
-class World:
+class ChoosingEnvironment:
     """A workload in clusters with so much room, where time passes."""
 
     def __init__(self, shares: list[Share], overflow: Overflow = PATIENT, **rooms: int) -> None:
@@ -76,12 +76,12 @@ def share_lists(draw: st.DrawFn) -> list[Share]:
 def test_with_room_everywhere_pods_are_where_they_are_planned(
     shares: list[Share], bursts: list[int]
 ) -> None:
-    world = World(shares)
+    env = ChoosingEnvironment(shares)
     for count in bursts:
-        world.add(count)
-        world.cycle()
+        env.add(count)
+        env.cycle()
 
-    assert world.bound == plan(sum(bursts), shares, "w").planned
+    assert env.bound == plan(sum(bursts), shares, "w").planned
 
 
 @given(share_lists(), st.integers(0, 20), st.data())
@@ -89,14 +89,14 @@ def test_waiting_pods_are_divided_by_the_plan_and_asking_again_changes_nothing(
     shares: list[Share], count: int, data: st.DataObject
 ) -> None:
     rooms = {share.node: data.draw(st.integers(0, 6)) for share in shares}
-    world = World(shares, PATIENT, **rooms)
-    world.add(count)
-    world.cycle()
-    counted = +(world.workload.bound + world.workload.aimed)
+    env = ChoosingEnvironment(shares, PATIENT, **rooms)
+    env.add(count)
+    env.cycle()
+    counted = +(env.workload.bound + env.workload.aimed)
     assert counted == plan(count, shares, "w").planned
-    order = data.draw(st.permutations([member.uid for member in world.workload.pending()]))
-    aims = {uid: world.workload.members[uid].aim for uid in order}
-    assert {uid: world.choose(uid).aim for uid in order} == aims
+    order = data.draw(st.permutations([member.uid for member in env.workload.pending()]))
+    aims = {uid: env.workload.members[uid].aim for uid in order}
+    assert {uid: env.choose(uid).aim for uid in order} == aims
 
 
 @given(share_lists(), st.integers(0, 25), st.integers(1, 4), st.data())
@@ -104,18 +104,18 @@ def test_overflow_respects_maximums_and_the_number_of_candidates(
     shares: list[Share], count: int, candidates: int, data: st.DataObject
 ) -> None:
     rooms = {share.node: data.draw(st.integers(0, 6)) for share in shares}
-    world = World(shares, Overflow(10, candidates), **rooms)
-    world.add(count)
+    env = ChoosingEnvironment(shares, Overflow(10, candidates), **rooms)
+    env.add(count)
     for _ in range(8):
-        world.cycle()
-        world.now += 7
+        env.cycle()
+        env.now += 7
 
     for share in shares:
         limit = min(rooms[share.node], 99 if share.maximum is None else share.maximum)
-        assert world.bound.get(share.node, 0) <= limit
-        assert share.maximum is None or world.workload.held[share.node] <= share.maximum
+        assert env.bound.get(share.node, 0) <= limit
+        assert share.maximum is None or env.workload.held[share.node] <= share.maximum
 
-    for member in world.workload.pending():
+    for member in env.workload.pending():
         assert len(member.opened) < max(2, candidates)
         assert len({member.aim, *(node for node, _ in member.opened)}) == 1 + len(member.opened)
         assert candidates > 1 or not member.opened
@@ -123,70 +123,70 @@ def test_overflow_respects_maximums_and_the_number_of_candidates(
 
 def test_the_example_of_overflow() -> None:
     shares = [Share("a", 40, minimum=2), Share("b", 40, minimum=2), Share("c", 20, minimum=2)]
-    world = World(shares, Overflow(20, 3), a=6, b=6, c=14)
-    world.add(20)
-    world.cycle()
-    assert world.bound == {"a": 6, "b": 6, "c": 4}
-    assert world.workload.aimed == {"a": 2, "b": 2}
-    world.now = 19
-    world.cycle()
-    assert world.bound == {"a": 6, "b": 6, "c": 4}
-    world.now = 20
-    world.cycle()
-    assert world.bound == {"a": 6, "b": 6, "c": 8}
+    env = ChoosingEnvironment(shares, Overflow(20, 3), a=6, b=6, c=14)
+    env.add(20)
+    env.cycle()
+    assert env.bound == {"a": 6, "b": 6, "c": 4}
+    assert env.workload.aimed == {"a": 2, "b": 2}
+    env.now = 19
+    env.cycle()
+    assert env.bound == {"a": 6, "b": 6, "c": 4}
+    env.now = 20
+    env.cycle()
+    assert env.bound == {"a": 6, "b": 6, "c": 8}
 
 
 def test_what_full_clusters_cannot_take_is_divided_by_the_weights_of_the_others() -> None:
     shares = [Share("a", 4), Share("b", 2), Share("c", 1)]
-    world = World(shares, Overflow(20, 2), a=0)
-    world.add(14)
-    world.cycle()
-    assert world.bound == {"b": 4, "c": 2}
-    world.now = 20
-    world.cycle()
-    assert Counter(world.bound) == plan(14, shares[1:], "w").planned
+    env = ChoosingEnvironment(shares, Overflow(20, 2), a=0)
+    env.add(14)
+    env.cycle()
+    assert env.bound == {"b": 4, "c": 2}
+    env.now = 20
+    env.cycle()
+    assert Counter(env.bound) == plan(14, shares[1:], "w").planned
 
 
 def test_full_clusters_of_a_tier_overflow_within_it_first() -> None:
     shares = [Share("a", 3, tier=1), Share("b", 1, tier=1), Share("c", 9)]
-    world = World(shares, Overflow(20, 3), a=1)
-    world.add(8)
-    world.cycle()
-    assert world.bound == {"a": 1, "b": 2}
-    world.now = 20
-    world.cycle()
-    assert world.bound == {"a": 1, "b": 7}
+    env = ChoosingEnvironment(shares, Overflow(20, 3), a=1)
+    env.add(8)
+    env.cycle()
+    assert env.bound == {"a": 1, "b": 2}
+    env.now = 20
+    env.cycle()
+    assert env.bound == {"a": 1, "b": 7}
 
 
 def test_the_moment_of_the_next_cluster_counts_from_when_the_pod_was_first_rejected() -> None:
-    world = World([Share("a"), Share("b"), Share("c")], Overflow(20, 3), a=0, b=0, c=0)
-    world.now = 5
-    world.add(1)
-    assert world.choose("p0-0").until == 25
-    world.cycle()
-    world.now = 26
-    choice = world.choose("p0-0")
+    env = ChoosingEnvironment([Share("a"), Share("b"), Share("c")], Overflow(20, 3), a=0, b=0, c=0)
+    env.now = 5
+    env.add(1)
+    assert env.choose("p0-0").until == 25
+    env.cycle()
+    env.now = 26
+    choice = env.choose("p0-0")
     assert (len(choice.opened), choice.until) == (1, 45)
-    world.now = 59
-    choice = world.choose("p0-0")
+    env.now = 59
+    choice = env.choose("p0-0")
     assert (len(choice.opened), choice.until) == (2, None)
 
 
 @pytest.mark.parametrize("target", ["b", "c"])
 def test_a_gap_to_which_a_pod_was_moved_is_filled_first_and_once(target: str) -> None:
-    world = World([Share("a", 1), Share("b", 1), Share("c", 1)])
-    world.put("p1", node="a")
-    world.workload.directed[target] += 1
-    world.add(2)
-    first, second = (world.choose(member.uid).aim for member in world.workload.pending())
+    env = ChoosingEnvironment([Share("a", 1), Share("b", 1), Share("c", 1)])
+    env.put("p1", node="a")
+    env.workload.directed[target] += 1
+    env.add(2)
+    first, second = (env.choose(member.uid).aim for member in env.workload.pending())
     assert {first, second} == {"b", "c"}
     assert first == target
-    assert not world.workload.directed
+    assert not env.workload.directed
 
 
 def test_without_a_gap_the_plan_goes_before_what_was_moved() -> None:
-    world = World([Share("a", 1), Share("c", 0)])
-    world.workload.directed["c"] += 1
-    world.add(2)
-    world.cycle()
-    assert world.bound == {"a": 2}
+    env = ChoosingEnvironment([Share("a", 1), Share("c", 0)])
+    env.workload.directed["c"] += 1
+    env.add(2)
+    env.cycle()
+    assert env.bound == {"a": 2}

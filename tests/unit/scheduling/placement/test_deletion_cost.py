@@ -86,7 +86,7 @@ def test_an_older_pod_that_comes_late_changes_no_other_cost() -> None:
 
 
 @st.composite
-def worlds(draw: st.DrawFn) -> tuple[list[Share], list[PlacedPod]]:
+def shares_and_pods(draw: st.DrawFn) -> tuple[list[Share], list[PlacedPod]]:
     names = draw(st.lists(st.sampled_from("abcde"), min_size=1, unique=True))
     shares = []
     for name in names:
@@ -100,11 +100,11 @@ def worlds(draw: st.DrawFn) -> tuple[list[Share], list[PlacedPod]]:
     return shares, placed("rs", 0, **counts)
 
 
-@given(worlds(), st.integers(0, 20))
+@given(shares_and_pods(), st.integers(0, 20))
 def test_what_stays_is_the_plan_as_far_as_pods_are_there(
-    world: tuple[list[Share], list[PlacedPod]], count: int
+    drawn: tuple[list[Share], list[PlacedPod]], count: int
 ) -> None:
-    shares, pods = world
+    shares, pods = drawn
     stay = Counter(on_nodes(shrink(pods, shares, count)))
     there = Counter(on_nodes(pods))
     wanted = plan(count, shares, "w").planned

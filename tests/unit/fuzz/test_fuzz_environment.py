@@ -10,44 +10,44 @@ import pytest
 
 from tests.apiserver.status import StatusError
 from tests.fuzz import typed
+from tests.fuzz.environment import FuzzEnvironment
 from tests.fuzz.players import TargetPlayers
-from tests.fuzz.world import World
 from vnode.api import kinds
 
 pytestmark = pytest.mark.looptime
 
 
 @pytest.fixture
-async def world(tmp_path):
-    return World(tmp_path, random.Random(1))
+async def env(tmp_path):
+    return FuzzEnvironment(tmp_path, random.Random(1))
 
 
 @pytest.mark.parametrize("cluster", ["source", "honest"])
-async def test_a_change_of_either_cluster_ends_the_wait(world, cluster):
-    server = world.servers[cluster]
+async def test_a_change_of_either_cluster_ends_the_wait(env, cluster):
+    server = env.servers[cluster]
     before = len(server.store.changed)
     made = {"metadata": {"name": "a"}}
     asyncio.get_running_loop().call_later(5, server.add, kinds.NAMESPACES, made)
     began = asyncio.get_running_loop().time()
-    assert await world.happens(lambda: server.find(kinds.NAMESPACES, "a") is not None, 60)
+    assert await env.happens(lambda: server.find(kinds.NAMESPACES, "a") is not None, 60)
     assert asyncio.get_running_loop().time() - began == pytest.approx(5, abs=0.1)
     assert len(server.store.changed) == before
 
 
-async def test_what_does_not_happen_is_told_in_time(world):
+async def test_what_does_not_happen_is_told_in_time(env):
     began = asyncio.get_running_loop().time()
-    assert not await world.happens(lambda: False, 60)
+    assert not await env.happens(lambda: False, 60)
     assert asyncio.get_running_loop().time() - began == pytest.approx(60, abs=0.1)
 
 
-async def test_a_pod_that_comes_after_the_end_of_its_owner_is_collected(world):
+async def test_a_pod_that_comes_after_the_end_of_its_owner_is_collected(env):
     owner = {"apiVersion": "v1", "kind": "PodChaperon", "name": "a", "uid": "gone"}
     metadata = {"name": "a", "namespace": "ns", "ownerReferences": [{**owner, "controller": True}]}
     async with aiohttp.ClientSession() as session:
-        players = TargetPlayers(world.honest, session, extender="")
+        players = TargetPlayers(env.honest, session, extender="")
         players.follow()
-        world.honest.add(kinds.PODS, {"metadata": metadata, "spec": {"containers": []}})
-        assert await world.happens(lambda: world.honest.find(kinds.PODS, "a", "ns") is None, 60)
+        env.honest.add(kinds.PODS, {"metadata": metadata, "spec": {"containers": []}})
+        assert await env.happens(lambda: env.honest.find(kinds.PODS, "a", "ns") is None, 60)
         await players.stop()
 
 

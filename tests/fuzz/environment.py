@@ -36,7 +36,7 @@ _MANIFESTS: Final = Path(__file__).parents[2] / "vnode/manifests"
 _CLUSTERS: Final = ("source", "honest", "hostile")
 
 
-class World:
+class FuzzEnvironment:
     """Everything that there is in a run."""
 
     def __init__(

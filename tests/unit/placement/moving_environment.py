@@ -80,7 +80,7 @@ class AwaitedPods:
         del self.why[objects.name(pod)]
 
 
-class MovingWorld(Planned):
+class MovingEnvironment(Planned):
     """Has `replicas` pods; `living` counts them by target, and `evictions` has those evicted."""
 
     def __init__(self, clock: Clock, policy: Policy | None, *targets: FrankRoom) -> None:
@@ -242,11 +242,11 @@ class MovingWorld(Planned):
             self.remove(name)
 
 
-def fleet(clock: Clock, *places: int, minimum: int = 2, **fields: Any) -> MovingWorld:
-    """Return a world of three targets with room for that many pods, of weights 40, 40 and 20."""
+def fleet(clock: Clock, *places: int, minimum: int = 2, **fields: Any) -> MovingEnvironment:
+    """Return three targets with room for that many pods, of weights 40, 40 and 20."""
     rooms = [FrankRoom(f"c{number}", clock, count) for number, count in enumerate(places, 1)]
     weights = (40, 40, 20)
     entries = [
         entry(r.node, weight=w, minimum=minimum) for r, w in zip(rooms, weights, strict=True)
     ]
-    return MovingWorld(clock, spread(*entries, **fields), *rooms)
+    return MovingEnvironment(clock, spread(*entries, **fields), *rooms)

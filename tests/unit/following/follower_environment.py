@@ -61,7 +61,7 @@ class Family(ConfigObjects):
         return Original("original", "5", self.trim(self.body)["digest"], marks, self.body)
 
 
-class World:
+class FollowerEnvironment:
     """A follower, a family, and two Targets that lead to one cluster. `messages` are of Events.
 
     `admit` is a mutating webhook of the target.
@@ -121,18 +121,18 @@ class World:
 
 
 @pytest.fixture
-async def world(clock):
-    world = World(clock)
-    async with background.running(world.follower.run()):
+async def env(clock):
+    env = FollowerEnvironment(clock)
+    async with background.running(env.follower.run()):
         await asyncio.sleep(0)
-        world.connect("n1")
-        world.connect("n2")
-        yield world
+        env.connect("n1")
+        env.connect("n2")
+        yield env
 
 
-async def ensure(world, node=N1):
-    world.family.needs[node] = Need.WANTED
-    return await world.follower.ensure([Key(node, MAP)])
+async def ensure(env, node=N1):
+    env.family.needs[node] = Need.WANTED
+    return await env.follower.ensure([Key(node, MAP)])
 
 
 def labelled(**labels):

@@ -35,7 +35,7 @@ SPEC: Object = {
 }
 
 
-class IssuingWorld:
+class IssuingEnvironment:
     """The source, the target `east`, and what issues tokens."""
 
     def __init__(self, clock: Clock, *, chance: float = 0.5, connected: bool = True) -> None:

@@ -1,4 +1,4 @@
-"""Small worlds for scheduling tests: virtual nodes and pods made of what a test names."""
+"""Builds virtual nodes and pods of what a scheduling test names, and a clock that stands still."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class Nobody:
         return iter(())
 
 
-class World:
+class PlacementEnvironment:
     """The source; `running` watches and reports, as a leader does."""
 
     def __init__(self, clock: Clock, *clusters: str) -> None:

@@ -29,7 +29,7 @@ CRD: Object = {
 ALL: Object = {"profiles": {"selector": {}}}
 
 
-class SetsWorld:
+class TargetSetsEnvironment:
     """A cluster whose agent believes profiles of the namespaces `fleet` and `team`."""
 
     def __init__(self, clock: Clock, *profiles: str, served: bool = True) -> None:
