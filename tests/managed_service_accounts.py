@@ -17,8 +17,8 @@ import yaml
 
 from hack.fleetlib import agents, processes
 from hack.fleetlib import inventory as profiles
-from hack.fleetlib.commands import Site as Place
-from hack.fleetlib.fleet import Fleet as Site
+from hack.fleetlib.commands import ClusterSite
+from hack.fleetlib.fleet import LocalFleet
 from hack.fleetlib.state import Process
 from hack.fleetlib.tools import binaries, catalogue, gobuild
 from tests import inventory, kit
@@ -50,7 +50,7 @@ def crd() -> Object:
     return found
 
 
-def provider(place: Place) -> dict[str, Any]:
+def provider(place: ClusterSite) -> dict[str, Any]:
     """Return the setting of a hub's agent that has the plugin read copies of tokens."""
     plugin = binaries.locate(["cp-creds"])["cp-creds"]
     variables = {"KUBECONFIG": place.file("vnode.kubeconfig"), "NAMESPACE": profiles.NAMESPACE}
@@ -86,7 +86,7 @@ class Hub:
 
     async def _add_profile(self) -> None:
         """Write a profile as registration does, without the proxy in between."""
-        place = Site(self.fleet.folder).site("c2")
+        place = LocalFleet(self.fleet.folder).site("c2")
         [direct] = profiles.status(place)["accessProviders"]
         status = {**profiles.status(place), "accessProviders": [{**direct, "name": MANAGER}]}
         labels = {
@@ -117,7 +117,7 @@ class Hub:
         manager += ["--feature-gates=ClusterProfileCredSyncer=true"]
         environment = {"NAMESPACE": ADD_ON, "HUB_KUBECONFIG": hub}
         for cluster, words in (("c1", manager), ("c2", agent)):
-            log = Site(self.fleet.folder).site(cluster).file(f"msa-{words[0]}.log")
+            log = LocalFleet(self.fleet.folder).site(cluster).file(f"msa-{words[0]}.log")
             argv = [program, *words, f"--kubeconfig={hub}", *quiet]
             definition = Process(argv, log, environment)
             processes.start(self.fleet.folder, cluster, f"msa-{words[0]}", definition)
@@ -125,7 +125,7 @@ class Hub:
 
 def start_hub(fleet: Fleet) -> None:
     """Run vnode in c1, with the CRD of profiles and the plugin of the add-on."""
-    site = Site(fleet.folder)
+    site = LocalFleet(fleet.folder)
     place = site.site("c1")
     agents.install(place)
     profiles.install(place)

@@ -15,7 +15,7 @@ from typing import Any, Final
 import yaml
 
 from hack.fleetlib import processes
-from hack.fleetlib.fleet import Fleet as Site
+from hack.fleetlib.fleet import LocalFleet
 from hack.fleetlib.state import Process
 from hack.fleetlib.tools import binaries, catalogue, gobuild
 from tests import kit
@@ -82,7 +82,7 @@ async def install(client: Client, *clusters: str) -> None:
 
 def start(fleet: Fleet, hub: str) -> None:
     """Start the controller in a cluster that has the CRDs."""
-    place = Site(fleet.folder).site(hub)
+    place = LocalFleet(fleet.folder).site(hub)
     argv = [str(get_program()), "controller", f"--kubeconfig={fleet.kubeconfig(hub)}"]
     argv += ["--namespace=default", "--disable-leader-election"]
     argv += [f"--listen={place.address}:{_PORT}"]

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 
-class Terminal:
+class PseudoTerminal:
     """The user's side: types, resizes, looks."""
 
     def __init__(self, outer: int, process: asyncio.subprocess.Process) -> None:
@@ -49,7 +49,7 @@ def _resize(descriptor: int, rows: int, columns: int) -> None:
 @asynccontextmanager
 async def started(
     command: list[str], environment: Mapping[str, str], rows: int, columns: int
-) -> AsyncIterator[Terminal]:
+) -> AsyncIterator[PseudoTerminal]:
     """Run `command` in a terminal of that size; kill it at the end if it still runs."""
     outer, inner = pty.openpty()
     _resize(outer, rows, columns)
@@ -64,7 +64,7 @@ async def started(
     )
     os.close(inner)
     try:
-        yield Terminal(outer, process)
+        yield PseudoTerminal(outer, process)
     finally:
         if process.returncode is None:
             process.kill()

@@ -42,7 +42,7 @@ def preferred_slot(directory: Path) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class AddressPlan:
     mode: Mode
     slot: int
 

@@ -20,7 +20,7 @@ from hack.fleetlib.errors import FleetError
 from hack.fleetlib.state import Process
 
 if TYPE_CHECKING:
-    from hack.fleetlib.commands import Site
+    from hack.fleetlib.commands import ClusterSite
 
 AGENT, CANDIDATE_SCHEDULER, SERVICE = "agent", "candidate-scheduler", "service"
 AGENTS = (AGENT, f"{AGENT}-2")
@@ -52,12 +52,12 @@ def _environment() -> dict[str, str]:
     return {"PYTHONPATH": str(_REPOSITORY), "PYTHONUNBUFFERED": "1"}
 
 
-def install(place: Site) -> None:
+def install(place: ClusterSite) -> None:
     webhook = f"https://{place.service}:{addresses.AGENT_WEBHOOK}"
     vnode("install", "--kubeconfig", str(place.kubeconfig), "--webhook-url", webhook)
 
 
-def as_service_account(place: Site, name: str, namespace: str = NAMESPACE) -> str:
+def as_service_account(place: ClusterSite, name: str, namespace: str = NAMESPACE) -> str:
     """Write a kubeconfig with the permissions of a service account of `vnode install`."""
     path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
     spec = {"expirationSeconds": _TOKEN_SECONDS}
@@ -75,7 +75,7 @@ def as_service_account(place: Site, name: str, namespace: str = NAMESPACE) -> st
 
 def start_agents(
     directory: Path,
-    place: Site,
+    place: ClusterSite,
     arguments: tuple[str, ...] = (),
     config: dict[str, Any] | None = None,
 ) -> None:
@@ -100,7 +100,7 @@ def start_agents(
         wait_for_agent(directory, place, name)
 
 
-def _start_balancer(directory: Path, place: Site) -> None:
+def _start_balancer(directory: Path, place: ClusterSite) -> None:
     """Start the load balancer for the Service of the agents."""
     argv = [sys.executable, "-m", "hack.fleetlib.balancer", place.service, *place.agents]
     definition = Process(argv, place.file(f"{SERVICE}.log"), _environment())
@@ -113,7 +113,7 @@ def _start_balancer(directory: Path, place: Site) -> None:
     )
 
 
-def _configure(place: Site, config: dict[str, Any]) -> str:
+def _configure(place: ClusterSite, config: dict[str, Any]) -> str:
     """Write the configuration of the agents; return its file."""
     head = {"apiVersion": "vnode.dev/v1alpha1", "kind": "AgentConfiguration"}
     file = place.folder / f"{AGENT}.yaml"
@@ -125,7 +125,7 @@ def _credentials(name: str) -> str:
     return name.replace(AGENT, "credentials")
 
 
-def wait_for_agent(directory: Path, place: Site, name: str = AGENT) -> None:
+def wait_for_agent(directory: Path, place: ClusterSite, name: str = AGENT) -> None:
     address = place.agents[AGENTS.index(name)]
     clusters.until(directory, place.name, name, lambda: _answers(address, addresses.AGENT_HEALTH))
 
@@ -141,7 +141,7 @@ def _answers(address: str, port: int) -> bool:
         connection.close()
 
 
-def start_candidate_scheduler(directory: Path, place: Site, binary: Path) -> None:
+def start_candidate_scheduler(directory: Path, place: ClusterSite, binary: Path) -> None:
     """Start the upstream scheduler that decides over candidates, with the agent as its extender."""
     kubeconfig = as_service_account(place, "vnode-candidate-scheduler")
     printed = vnode(
@@ -160,7 +160,7 @@ def start_candidate_scheduler(directory: Path, place: Site, binary: Path) -> Non
     processes.start(directory, place.name, CANDIDATE_SCHEDULER, definition)
 
 
-def connect(source: Site, target: Site) -> None:
+def connect(source: ClusterSite, target: ClusterSite) -> None:
     """Make `target` a target of `source` in namespace default, and wait for its virtual node."""
     files = ["--source", str(source.kubeconfig), "--target", str(target.kubeconfig)]
     names = [
@@ -173,7 +173,7 @@ def connect(source: Site, target: Site) -> None:
     wait_for_virtual_node(source, virtual_node(target.name))
 
 
-def wait_for_virtual_node(source: Site, node: str) -> None:
+def wait_for_virtual_node(source: ClusterSite, node: str) -> None:
     """Wait until a virtual node of a source is Ready."""
     try:
         Api(source.kubeconfig).wait(

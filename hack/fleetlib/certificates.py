@@ -24,7 +24,7 @@ ADMINISTRATORS = "system:masters"
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class CertificatePair:
     certificate: x509.Certificate
     key: ec.EllipticCurvePrivateKey
 
@@ -38,32 +38,32 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class Authority:
+class CertificateAuthority:
     """Signs for its cluster. `pair` is its own, self-signed."""
 
-    pair: Pair
+    pair: CertificatePair
 
-    def client(self, name: str, *groups: str) -> Pair:
+    def client(self, name: str, *groups: str) -> CertificatePair:
         """Return a client certificate: `name` becomes the user, `groups` the user's groups."""
         return self._issue(name, groups, ExtendedKeyUsageOID.CLIENT_AUTH, ())
 
-    def server(self, name: str, hosts: Sequence[str]) -> Pair:
+    def server(self, name: str, hosts: Sequence[str]) -> CertificatePair:
         """Return a serving certificate for `hosts`, DNS names and addresses."""
         return self._issue(name, (), ExtendedKeyUsageOID.SERVER_AUTH, hosts)
 
     def _issue(
         self, name: str, groups: Sequence[str], usage: x509.ObjectIdentifier, hosts: Sequence[str]
-    ) -> Pair:
+    ) -> CertificatePair:
         key = ec.generate_private_key(ec.SECP256R1())
         builder = _builder(_subject(name, groups), self.pair.certificate.subject, key)
         builder = builder.add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
         if hosts:
             names = x509.SubjectAlternativeName([_general_name(host) for host in hosts])
             builder = builder.add_extension(names, critical=False)
-        return Pair(builder.sign(self.pair.key, hashes.SHA256()), key)
+        return CertificatePair(builder.sign(self.pair.key, hashes.SHA256()), key)
 
 
-def authority(name: str) -> Authority:
+def authority(name: str) -> CertificateAuthority:
     """Return a new authority with a key of its own."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = _subject(name, ())
@@ -85,7 +85,7 @@ def authority(name: str) -> Authority:
         .add_extension(usage, critical=True)
         .add_extension(identifier, critical=False)
     )
-    return Authority(Pair(builder.sign(key, hashes.SHA256()), key))
+    return CertificateAuthority(CertificatePair(builder.sign(key, hashes.SHA256()), key))
 
 
 def _builder(
@@ -124,7 +124,7 @@ def _private_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
     )
 
 
-def write_pair(folder: Path, name: str, pair: Pair) -> None:
+def write_pair(folder: Path, name: str, pair: CertificatePair) -> None:
     """Write `NAME.crt` and `NAME.key`, the key readable by its owner only."""
     (folder / f"{name}.crt").write_bytes(pair.certificate_pem)
     _write_secret(folder / f"{name}.key", pair.key_pem)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hack.fleetlib import clusters, fleet, kwok, progress, state
 from hack.fleetlib.errors import FleetError
-from hack.fleetlib.fleet import Fleet, FleetOptions
+from hack.fleetlib.fleet import FleetOptions, LocalFleet
 from hack.fleetlib.realnode import node as realnode
 
 _DESCRIPTION = """Kubernetes clusters as child processes on this machine: etcd, kube-apiserver,
@@ -147,7 +147,7 @@ def fleet_options(arguments: argparse.Namespace) -> FleetOptions:
     """Make the options of a fleet from the arguments of `up`."""
     return FleetOptions(
         names=arguments.names,
-        clusters=clusters.Options(
+        clusters=clusters.ControlPlaneOptions(
             arguments.nodes,
             _size(arguments),
             tuple(arguments.apiserver_arg),
@@ -162,7 +162,7 @@ def fleet_options(arguments: argparse.Namespace) -> FleetOptions:
         metrics_server=arguments.metrics_server,
         real_nodes=arguments.real_node,
         bare=arguments.bare,
-        real_node=realnode.Options(services=arguments.services, images=arguments.images),
+        real_node=realnode.NodeOptions(services=arguments.services, images=arguments.images),
     )
 
 
@@ -174,7 +174,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.command == "up":
         show(fleet.up(arguments.directory, fleet_options(arguments)))
         return
-    known = Fleet(arguments.directory.resolve())
+    known = LocalFleet(arguments.directory.resolve())
     match arguments.command:
         case "down":
             _down(known, arguments.logs)
@@ -195,7 +195,7 @@ def run(arguments: argparse.Namespace) -> None:
             known.connect(*arguments.connection)
 
 
-def _down(known: Fleet, logs: Path | None) -> None:
+def _down(known: LocalFleet, logs: Path | None) -> None:
     if logs is not None:
         for log in known.directory.glob("*/*.log"):
             folder = logs / log.parent.name
@@ -204,7 +204,7 @@ def _down(known: Fleet, logs: Path | None) -> None:
     known.down()
 
 
-def show(known: Fleet) -> None:
+def show(known: LocalFleet) -> None:
     """Print the clusters of a fleet, each with its processes."""
     current: state.State = known.state()
     for cluster in current.clusters.values():

@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from hack.fleetlib.commands import Site
+    from hack.fleetlib.commands import ClusterSite
 
 READY_SECONDS = 90.0
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class ControlPlaneOptions:
     """The options of `hack/fleet up` for control planes."""
 
     nodes: int = 1
@@ -41,10 +41,10 @@ class Options:
     controller_manager_arguments: tuple[str, ...] = ()
 
 
-def site(directory: Path, fleet: state.State, name: str) -> Site:
+def site(directory: Path, fleet: state.State, name: str) -> ClusterSite:
     cluster = fleet.cluster(name)
     plan = fleet.plan
-    return commands.Site(
+    return commands.ClusterSite(
         name=name,
         folder=directory / name,
         address=cluster.address,
@@ -55,7 +55,9 @@ def site(directory: Path, fleet: state.State, name: str) -> Site:
     )
 
 
-def bring_up(directory: Path, place: Site, programs: dict[str, Path], options: Options) -> None:
+def bring_up(
+    directory: Path, place: ClusterSite, programs: dict[str, Path], options: ControlPlaneOptions
+) -> None:
     """Start a control plane and its nodes; FleetError has the tail of a log."""
     _start(directory, place, "etcd", commands.etcd(place, programs["etcd"]))
     server = commands.api_server(place, programs["kube-apiserver"], options.api_server_arguments)
@@ -83,7 +85,7 @@ _BEHIND_READINESS = ("kube-controller-manager", "kwok")
 
 
 def _start_controllers(
-    directory: Path, place: Site, programs: dict[str, Path], options: Options
+    directory: Path, place: ClusterSite, programs: dict[str, Path], options: ControlPlaneOptions
 ) -> None:
     manager = commands.controller_manager(
         place, programs["kube-controller-manager"], options.controller_manager_arguments
@@ -98,7 +100,7 @@ def _start_controllers(
     _start(directory, place, "kube-scheduler", scheduler)
 
 
-def _start(directory: Path, place: Site, process: str, argv: list[str]) -> None:
+def _start(directory: Path, place: ClusterSite, process: str, argv: list[str]) -> None:
     definition = Process(argv, place.file(f"{process}.log"))
     processes.start(directory, place.name, process, definition)
 
@@ -120,7 +122,7 @@ def real_node(cluster: str) -> str:
 
 
 def create_nodes(
-    api: Api, place: Site, count: int, size: kwok.NodeSize, first: int = 0
+    api: Api, place: ClusterSite, count: int, size: kwok.NodeSize, first: int = 0
 ) -> list[str]:
     """Create kwok nodes, spread over three zones; returns their names."""
     names = [f"{place.name}-node-{first + number}" for number in range(count)]
@@ -142,7 +144,7 @@ def release_nodes(api: Api) -> None:
             api.call("DELETE", f"{path}/{name}")
 
 
-def write_files(place: Site, *, usage: bool = False) -> None:
+def write_files(place: ClusterSite, *, usage: bool = False) -> None:
     """Write certificates, kubeconfigs and configuration: all files that a cluster's processes read.
 
     With `usage`, kwok's nodes tell what their pods use.
@@ -165,7 +167,9 @@ def write_files(place: Site, *, usage: bool = False) -> None:
     (place.folder / "pods-previous.log").write_text(previous)
 
 
-def _write_certificates(place: Site, pki: Path, authority: certificates.Authority) -> None:
+def _write_certificates(
+    place: ClusterSite, pki: Path, authority: certificates.CertificateAuthority
+) -> None:
     proxy = certificates.authority("front-proxy-ca")
     hosts = [
         place.address,
@@ -194,7 +198,7 @@ def _write_certificates(place: Site, pki: Path, authority: certificates.Authorit
     certificates.write_signing_key(pki, "service-accounts")
 
 
-def _write_kubeconfigs(place: Site, authority: certificates.Authority) -> None:
+def _write_kubeconfigs(place: ClusterSite, authority: certificates.CertificateAuthority) -> None:
     users = {
         place.kubeconfig: ("admin", (certificates.ADMINISTRATORS,)),
         place.folder / "controller-manager.kubeconfig": ("system:kube-controller-manager", ()),

@@ -17,7 +17,7 @@ _OPEN_PATHS = "/healthz,/readyz,/livez,/metrics"
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class ClusterSite:
     """Where a cluster is: its name, folder, and addresses."""
 
     name: str
@@ -42,7 +42,7 @@ class Site:
         return self.folder.parent / f"kubeconfig-{self.name}"
 
 
-def etcd(site: Site, binary: Path) -> list[str]:
+def etcd(site: ClusterSite, binary: Path) -> list[str]:
     client = f"http://{site.etcd}:{addresses.ETCD_CLIENT}"
     peer = f"http://{site.etcd}:{addresses.ETCD_PEER}"
     return [
@@ -61,7 +61,7 @@ def etcd(site: Site, binary: Path) -> list[str]:
     ]
 
 
-def api_server(site: Site, binary: Path, extra: tuple[str, ...] = ()) -> list[str]:
+def api_server(site: ClusterSite, binary: Path, extra: tuple[str, ...] = ()) -> list[str]:
     return [
         str(binary),
         f"--etcd-servers=http://{site.etcd}:{addresses.ETCD_CLIENT}",
@@ -98,7 +98,7 @@ def api_server(site: Site, binary: Path, extra: tuple[str, ...] = ()) -> list[st
     ]
 
 
-def controller_manager(site: Site, binary: Path, extra: tuple[str, ...] = ()) -> list[str]:
+def controller_manager(site: ClusterSite, binary: Path, extra: tuple[str, ...] = ()) -> list[str]:
     return [
         str(binary),
         *_serving(site, "controller-manager", addresses.CONTROLLER_MANAGER),
@@ -117,11 +117,11 @@ def controller_manager(site: Site, binary: Path, extra: tuple[str, ...] = ()) ->
     ]
 
 
-def scheduler(site: Site, binary: Path, config: str, port: int) -> list[str]:
+def scheduler(site: ClusterSite, binary: Path, config: str, port: int) -> list[str]:
     return [str(binary), *_serving(site, "scheduler", port), f"--config={config}"]
 
 
-def _serving(site: Site, user: str, port: int) -> list[str]:
+def _serving(site: ClusterSite, user: str, port: int) -> list[str]:
     kubeconfig = site.file(f"{user}.kubeconfig")
     return [
         f"--bind-address={site.address}",
@@ -152,7 +152,7 @@ def tuned(config: dict[str, Any], kubeconfig: str) -> dict[str, Any]:
     return {**config, "leaderElection": {"leaderElect": False}, "clientConnection": connection}
 
 
-def kwok(site: Site, binary: Path) -> list[str]:
+def kwok(site: ClusterSite, binary: Path) -> list[str]:
     return [
         str(binary),
         f"--kubeconfig={site.file('kwok.kubeconfig')}",

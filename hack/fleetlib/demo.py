@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hack.fleetlib.api import Object
-    from hack.fleetlib.fleet import Fleet
+    from hack.fleetlib.fleet import LocalFleet
 
 SOURCE, TARGETS = "cluster1", ("cluster2", "cluster3")
 LOST = TARGETS[1]
@@ -55,11 +55,11 @@ spec:
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class DemoContext:
     """What all steps of the demo need."""
 
     terminal: Terminal
-    fleet: Fleet
+    fleet: LocalFleet
     kubectl: Path
 
     def run(self, *arguments: str, given: str | None = None) -> str:
@@ -109,17 +109,17 @@ def _play(terminal: Terminal, directory: Path) -> None:
     kubectl = binaries.locate()["kubectl"]
     options = fleet.FleetOptions(
         names=(SOURCE, *TARGETS),
-        clusters=clusters.Options(nodes=2),
+        clusters=clusters.ControlPlaneOptions(nodes=2),
         agents=True,
         connections=[(SOURCE, target) for target in TARGETS],
     )
-    stage = Stage(terminal, fleet.up(directory, options), kubectl)
+    stage = DemoContext(terminal, fleet.up(directory, options), kubectl)
     for scene in (_show_nodes, _deploy, _show_pods, _look_inside, _lose_a_target):
         scene(stage)
     terminal.good("\nThat was it: one Deployment, three clusters, and kubectl as always.")
 
 
-def _show_nodes(stage: Stage) -> None:
+def _show_nodes(stage: DemoContext) -> None:
     stage.terminal.heading(f"To {SOURCE}, each other cluster is a node")
     nodes = stage.fleet.api(SOURCE).call("GET", "/api/v1/nodes")["items"]
     stage.terminal.table(
@@ -141,7 +141,7 @@ def _status(node: Object) -> str:
     return "Ready" if api.is_ready(node) else "NotReady"
 
 
-def _deploy(stage: Stage) -> None:
+def _deploy(stage: DemoContext) -> None:
     stage.terminal.heading(f"A Deployment of {REPLICAS} replicas, with one annotation")
     stage.run("label", "namespace", "default", "multicluster-scheduler=enabled", "--overwrite")
     stage.terminal.line(DEPLOYMENT.rstrip())
@@ -156,7 +156,7 @@ def _deploy(stage: Stage) -> None:
         stage.fleet.api(SOURCE).wait(_PODS, all_run, _WAIT, {"labelSelector": "app=web"})
 
 
-def _show_pods(stage: Stage) -> None:
+def _show_pods(stage: DemoContext) -> None:
     stage.terminal.heading("Which pod runs where")
     delegates = {
         pod["metadata"]["labels"].get(_PARENT, ""): (target, pod)
@@ -179,19 +179,19 @@ def _show_pods(stage: Stage) -> None:
     stage.terminal.table(header, sorted(rows, key=lambda row: (row[2], row[0])))
 
 
-def _proxies(stage: Stage) -> list[Object]:
+def _proxies(stage: DemoContext) -> list[Object]:
     found = stage.fleet.api(SOURCE).call("GET", f"{_PODS}?labelSelector=app%3Dweb")["items"]
     return list(found)
 
 
-def _look_inside(stage: Stage) -> None:
+def _look_inside(stage: DemoContext) -> None:
     stage.terminal.heading("kubectl knows nothing of all this, and works")
     pod = _proxies(stage)[0]["metadata"]["name"]
     stage.run("logs", pod)
     stage.run("exec", pod, "--", "sh", "-c", "echo this container is in $CLUSTER")
 
 
-def _lose_a_target(stage: Stage) -> None:
+def _lose_a_target(stage: DemoContext) -> None:
     terminal, node = stage.terminal, agents.virtual_node(LOST)
     how = "unplugging its network"
     if stage.fleet.state().mode == "loopback":
@@ -209,7 +209,9 @@ def _lose_a_target(stage: Stage) -> None:
     _count_running(stage)
 
 
-def _await_node(stage: Stage, name: str, wanted: Callable[[Object], bool], what: str) -> Object:
+def _await_node(
+    stage: DemoContext, name: str, wanted: Callable[[Object], bool], what: str
+) -> Object:
     with stage.terminal.waiting(f"waiting until {name} is {what}"):
         nodes = stage.fleet.api(SOURCE).wait(
             "/api/v1/nodes",
@@ -220,7 +222,7 @@ def _await_node(stage: Stage, name: str, wanted: Callable[[Object], bool], what:
     return nodes[name]
 
 
-def _count_running(stage: Stage) -> None:
+def _count_running(stage: DemoContext) -> None:
     proxies = _proxies(stage)
     there = sum(p["spec"].get("nodeName") == agents.virtual_node(LOST) for p in proxies)
     lost = stage.fleet.state().cluster(LOST).partitioned
@@ -228,7 +230,7 @@ def _count_running(stage: Stage) -> None:
     stage.terminal.line(f"{len(proxies)} pods, {there} of them in {LOST}: {kept}.")
 
 
-def _say_what_is_left(terminal: Terminal, running: fleet.Fleet) -> None:
+def _say_what_is_left(terminal: Terminal, running: fleet.LocalFleet) -> None:
     """Print commands to go on with the clusters."""
     programs = (Path(sys.executable).parent, binaries.locate()["kubectl"].parent)
     target = running.kubeconfig(TARGETS[0])
@@ -247,7 +249,7 @@ def _say_what_is_left(terminal: Terminal, running: fleet.Fleet) -> None:
 
 def _end(terminal: Terminal, directory: Path, *, keep: bool) -> None:
     """Take the clusters down; a second Ctrl-C must not leave half of them."""
-    running = fleet.Fleet(directory)
+    running = fleet.LocalFleet(directory)
     if keep and (directory / "state.json").exists():
         _say_what_is_left(terminal, running)
         return

@@ -1,7 +1,8 @@
 """Manages fleets: clusters that were started together in a directory.
 
-Tests and the demo use `Fleet` and `up`; `hack/fleet` is a thin command line over them. Everything
-that was started is in the state file, so a `Fleet` can be made for a directory at any time.
+Tests and the demo use `LocalFleet` and `up`; `hack/fleet` is a thin command line over them.
+Everything that was started is in the state file, so a `LocalFleet` can be made for a directory at
+any time.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from hack.fleetlib.tools import binaries, catalogue
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from hack.fleetlib.commands import Site
+    from hack.fleetlib.commands import ClusterSite
 
 T = TypeVar("T")
 
@@ -46,7 +47,7 @@ class FleetOptions:
     """What `up` starts. `connections` are pairs of source and target, both in `names`."""
 
     names: Sequence[str]
-    clusters: clusters.Options = field(default_factory=clusters.Options)
+    clusters: clusters.ControlPlaneOptions = field(default_factory=clusters.ControlPlaneOptions)
     agents: bool = False
     candidate_scheduler: bool = True
     replicas: int = 1  # agents in each cluster
@@ -56,7 +57,7 @@ class FleetOptions:
     metrics_server: bool = False
     real_nodes: Sequence[str] = ()
     bare: Sequence[str] = ()  # clusters without anything of vnode's
-    real_node: realnode.Options = field(default_factory=realnode.Options)
+    real_node: realnode.NodeOptions = field(default_factory=realnode.NodeOptions)
 
     def programs(self) -> list[str]:
         """Return the names of the programs that the fleet needs."""
@@ -88,7 +89,7 @@ class FleetOptions:
             raise FleetError("--connect needs --agents")
         if self.inventory and not self.connections:
             raise FleetError("--inventory says how clusters are connected: add --connect")
-        if self.real_node != realnode.Options() and not self.real_nodes:
+        if self.real_node != realnode.NodeOptions() and not self.real_nodes:
             raise FleetError("--services and --images are for real nodes: add --real-node")
         self.real_node.check()
 
@@ -104,7 +105,7 @@ def _is_label(name: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Fleet:
+class LocalFleet:
     """A running fleet, by its directory."""
 
     directory: Path
@@ -112,7 +113,7 @@ class Fleet:
     def state(self) -> state.State:
         return state.load(self.directory)
 
-    def site(self, name: str) -> Site:
+    def site(self, name: str) -> ClusterSite:
         return clusters.site(self.directory, self.state(), name)
 
     def kubeconfig(self, name: str) -> Path:
@@ -212,7 +213,7 @@ class Fleet:
             self.directory.rmdir()
 
 
-def up(directory: Path, options: FleetOptions) -> Fleet:
+def up(directory: Path, options: FleetOptions) -> LocalFleet:
     """Start a fleet; on any failure, also Ctrl-C, everything is taken down again."""
     options.check()
     directory = directory.resolve()
@@ -225,7 +226,7 @@ def up(directory: Path, options: FleetOptions) -> Fleet:
     programs = binaries.locate(options.programs())
     directory.mkdir(parents=True, exist_ok=True)
     _claim(directory, options)
-    fleet = Fleet(directory)
+    fleet = LocalFleet(directory)
     try:
         networks.create(fleet.state().plan, len(options.names))
         _bring_up(fleet, options, programs)
@@ -248,7 +249,7 @@ def _claim(directory: Path, options: FleetOptions) -> None:
         state.save(directory, state.State(plan.mode, plan.slot, str(claim), known))
 
 
-def _bring_up(fleet: Fleet, options: FleetOptions, programs: dict[str, Path]) -> None:
+def _bring_up(fleet: LocalFleet, options: FleetOptions, programs: dict[str, Path]) -> None:
     sites = [fleet.site(name) for name in options.names]
     for place in sites:
         clusters.write_files(place, usage=options.metrics_server)
@@ -275,13 +276,15 @@ def _bring_up(fleet: Fleet, options: FleetOptions, programs: dict[str, Path]) ->
             _each(options.connections, lambda pair: way(*map(fleet.site, pair)))
 
 
-def _add_real_node(fleet: Fleet, name: str, options: realnode.Options) -> None:
+def _add_real_node(fleet: LocalFleet, name: str, options: realnode.NodeOptions) -> None:
     known = fleet.state()
     own_cgroup = realnode.cgroup(known.plan, known.cluster(name).index)
     realnode.start(fleet.directory, fleet.site(name), own_cgroup, options)
 
 
-def _add_agent(fleet: Fleet, place: Site, options: FleetOptions, programs: dict[str, Path]) -> None:
+def _add_agent(
+    fleet: LocalFleet, place: ClusterSite, options: FleetOptions, programs: dict[str, Path]
+) -> None:
     agents.install(place)
     config: dict[str, Any] = {}
     if options.inventory and place.name in {source for source, _target in options.connections}:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class ProcessIdentity:
     """A pid, the clock tick since boot at which it started, and the boot: unique for all time."""
 
     pid: int
@@ -57,10 +57,10 @@ def boot() -> str:
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
-def of(pid: int) -> Identity:
+def of(pid: int) -> ProcessIdentity:
     """Return the identity of a process that was just started."""
     started = _stat(pid)
-    return Identity(pid, -1 if started is None else started, boot())
+    return ProcessIdentity(pid, -1 if started is None else started, boot())
 
 
 def _stat(pid: int) -> int | None:

@@ -21,7 +21,7 @@ from hack.fleetlib.errors import FleetError
 from hack.fleetlib.tools import catalogue, gobuild
 
 if TYPE_CHECKING:
-    from hack.fleetlib.commands import Site
+    from hack.fleetlib.commands import ClusterSite
 
 NAMESPACE = "fleet"
 PLUGIN = "secretreader"
@@ -40,7 +40,7 @@ _TOKEN_SECONDS = 10 * 365 * 24 * 3600  # no fleet lives longer
 Object = dict[str, Any]
 
 
-def install(place: Site) -> None:
+def install(place: ClusterSite) -> None:
     """Install the CRD in a source, make the namespace of profiles, and bind the agent's roles."""
     api = Api(place.kubeconfig)
     api.call("POST", _CRDS, crd())
@@ -67,14 +67,14 @@ def crd() -> Object:
     return found
 
 
-def agent_config(place: Site, plugin: Path) -> Object:
+def agent_config(place: ClusterSite, plugin: Path) -> Object:
     """Return the setting `inventory` for the agent of a source, which has to be installed."""
     variable = {"name": "KUBECONFIG", "value": _reader(place)}
     run = {"command": str(plugin), "provideClusterInfo": True, "env": [variable]}
     return {"namespaces": [NAMESPACE], "providers": [{"name": PLUGIN, "execConfig": run}]}
 
 
-def _reader(place: Site) -> str:
+def _reader(place: ClusterSite) -> str:
     """Write the kubeconfig of the plugin, which looks into the namespace of its context."""
     config = yaml.safe_load(Path(agents.as_service_account(place, "vnode")).read_text())
     config["contexts"][0]["context"]["namespace"] = NAMESPACE
@@ -83,7 +83,7 @@ def _reader(place: Site) -> str:
     return str(file)
 
 
-def connect(source: Site, target: Site) -> None:
+def connect(source: ClusterSite, target: ClusterSite) -> None:
     """Make `target` a ClusterTarget of `source` by a profile, and wait for its virtual node."""
     token, here = account(source, target), Api(source.kubeconfig)
     name = target.name
@@ -99,7 +99,7 @@ def connect(source: Site, target: Site) -> None:
     agents.wait_for_virtual_node(source, agents.virtual_node(name, ""))
 
 
-def account(source: Site, target: Site) -> str:
+def account(source: ClusterSite, target: ClusterSite) -> str:
     """Make the account of a source in a target, with what a source may do; return a token."""
     there = Api(target.kubeconfig)
     _make_namespace(there)
@@ -127,7 +127,7 @@ def profile(name: str) -> Object:
     }
 
 
-def status(target: Site) -> Object:
+def status(target: ClusterSite) -> Object:
     """Build the status of a cluster's profile: where it is, and that all is well."""
     known = yaml.safe_load(target.kubeconfig.read_text())["clusters"][0]["cluster"]
     extension = {"name": _EXTENSION, "extension": {"clusterName": target.name}}

@@ -12,10 +12,12 @@ from hack.fleetlib import addresses
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from hack.fleetlib.certificates import Authority, Pair
+    from hack.fleetlib.certificates import CertificateAuthority, CertificatePair
 
 
-def render(cluster: str, address: str, user: str, authority: Authority, pair: Pair) -> str:
+def render(
+    cluster: str, address: str, user: str, authority: CertificateAuthority, pair: CertificatePair
+) -> str:
     """Return a kubeconfig with one context, named like its cluster."""
     server = {
         "server": f"https://{address}:{addresses.API_SERVER}",

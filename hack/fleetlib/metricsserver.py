@@ -17,7 +17,7 @@ from hack.fleetlib.state import Process
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from hack.fleetlib.commands import Site
+    from hack.fleetlib.commands import ClusterSite
 
 PROCESS = "metrics-server"
 NAMESPACE = "kube-system"
@@ -33,7 +33,7 @@ def check(mode: str) -> None:
         )
 
 
-def start(directory: Path, place: Site, binary: Path) -> None:
+def start(directory: Path, place: ClusterSite, binary: Path) -> None:
     """Register metrics-server, start it, and wait until the API server asks it."""
     api = Api(place.kubeconfig)
     for path, thing in manifests(place.address):
@@ -50,7 +50,7 @@ def _available(api: Api) -> bool:
     return any(c["type"] == "Available" and c["status"] == "True" for c in conditions)
 
 
-def command(place: Site, binary: Path, kubeconfig: str) -> list[str]:
+def command(place: ClusterSite, binary: Path, kubeconfig: str) -> list[str]:
     """Return its command line: shortest resolution, and kubelets' certificates not verified.
 
     kwok's is of the cluster's CA, but those of virtual nodes are of the agent's own.

@@ -24,7 +24,7 @@ from hack.fleetlib.progress import say
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from hack.fleetlib.addresses import Mode, Plan
+    from hack.fleetlib.addresses import AddressPlan, Mode
 
 _CAP_NET_ADMIN, _CAP_SYS_ADMIN = 12, 21
 
@@ -51,14 +51,14 @@ def _may_make_namespaces() -> bool:
     return bool(effective >> _CAP_NET_ADMIN & 1 and effective >> _CAP_SYS_ADMIN & 1)
 
 
-def claim(directory: Path, wanted: Mode) -> tuple[Plan, Path]:
+def claim(directory: Path, wanted: Mode) -> tuple[AddressPlan, Path]:
     """Take a free slot for the fleet in `directory`; the claim file is removed with the fleet.
 
     A claim whose fleet has gone (its directory was deleted by hand) is taken over.
     """
     first = addresses.preferred_slot(directory)
     for step in range(addresses.SLOTS):
-        plan = addresses.Plan(wanted, (first + step) % addresses.SLOTS)
+        plan = addresses.AddressPlan(wanted, (first + step) % addresses.SLOTS)
         file = Path(tempfile.gettempdir()) / f"vnode-fleet-{os.geteuid()}-{plan.slot}"
         if _take(file, directory) and _free(plan):
             return plan, file
@@ -79,7 +79,7 @@ def _take(file: Path, directory: Path) -> bool:
     return True
 
 
-def _free(plan: Plan) -> bool:
+def _free(plan: AddressPlan) -> bool:
     if plan.mode == "netns":
         return not Path(f"/run/netns/{plan.hub}").exists()
     with contextlib.suppress(OSError), socket.socket() as probe:
@@ -89,7 +89,7 @@ def _free(plan: Plan) -> bool:
     return False
 
 
-def create(plan: Plan, clusters: int) -> None:
+def create(plan: AddressPlan, clusters: int) -> None:
     """Make the hub and the namespaces of all clusters; nothing for loopback addresses."""
     if plan.mode == "loopback":
         return
@@ -115,11 +115,11 @@ def allow_watches(minimum: int = 1024) -> None:
             say(f"raised fs.inotify.max_user_instances to {minimum}")
 
 
-def _namespaces(plan: Plan, clusters: int) -> list[str]:
+def _namespaces(plan: AddressPlan, clusters: int) -> list[str]:
     return [name for index in range(clusters) if (name := plan.netns(index))]
 
 
-def _connect_host(plan: Plan) -> None:
+def _connect_host(plan: AddressPlan) -> None:
     link = f"{plan.prefix}-host"
     _ip("link", "add", link, "type", "veth", "peer", "name", "host", "netns", plan.hub)
     _batch(plan.hub, ["link set host master fleet", "link set host up"])
@@ -127,7 +127,7 @@ def _connect_host(plan: Plan) -> None:
     _ip("link", "set", link, "up")
 
 
-def _connect_cluster(plan: Plan, index: int) -> None:
+def _connect_cluster(plan: AddressPlan, index: int) -> None:
     netns = plan.netns(index) or ""
     peer = ["type", "veth", "peer", "name", "eth0", "netns", netns]
     _ip("-n", plan.hub, "link", "add", f"c{index}", *peer)
@@ -139,12 +139,12 @@ def _connect_cluster(plan: Plan, index: int) -> None:
     _batch(netns, ["link set lo up", *given, "link set eth0 up", default])
 
 
-def link(plan: Plan, index: int, *, up: bool) -> None:
+def link(plan: AddressPlan, index: int, *, up: bool) -> None:
     """Set a cluster's link up or down, at the bridge: inside the cluster nothing changes."""
     _ip("-n", plan.hub, "link", "set", f"c{index}", "up" if up else "down")
 
 
-def remove(plan: Plan, clusters: int) -> None:
+def remove(plan: AddressPlan, clusters: int) -> None:
     """Delete what `create` made, as far as it is there."""
     if plan.mode == "loopback":
         return

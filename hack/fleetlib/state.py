@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from hack.fleetlib.addresses import Mode, Plan
+from hack.fleetlib.addresses import AddressPlan, Mode
 from hack.fleetlib.errors import FleetError
-from hack.fleetlib.identity import Identity
+from hack.fleetlib.identity import ProcessIdentity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +28,7 @@ class Process:
     argv: list[str]
     log: str
     environment: dict[str, str] = field(default_factory=dict)
-    identity: Identity | None = None
+    identity: ProcessIdentity | None = None
 
     @property
     def alive(self) -> bool:
@@ -55,8 +55,8 @@ class State:
     ending: bool = False
 
     @property
-    def plan(self) -> Plan:
-        return Plan(self.mode, self.slot)
+    def plan(self) -> AddressPlan:
+        return AddressPlan(self.mode, self.slot)
 
     def cluster(self, name: str) -> Cluster:
         try:
@@ -95,7 +95,7 @@ def _cluster(data: dict[str, Any]) -> Cluster:
 
 def _process(data: dict[str, Any]) -> Process:
     identity = data.pop("identity")
-    return Process(**data, identity=Identity(**identity) if identity else None)
+    return Process(**data, identity=ProcessIdentity(**identity) if identity else None)
 
 
 def load(directory: Path) -> State:

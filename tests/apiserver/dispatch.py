@@ -11,8 +11,8 @@ import jsonpatch
 from tests.apiserver import patches, resources, status
 from tests.apiserver.applying import FieldManagers
 from tests.apiserver.reading import Reader
-from tests.apiserver.requests import Request
-from tests.apiserver.writing import Writer
+from tests.apiserver.requests import APIRequest
+from tests.apiserver.writing import ObjectWriter
 from tests.unsigned_tokens import jwt
 from vnode.api import account_users, kinds, objects
 from vnode.api.clock import Clock
@@ -30,7 +30,7 @@ _SHORTEST_TOKEN: Final = 600  # seconds
 class Dispatcher:
     """Answers requests; StatusError for those that fail."""
 
-    def __init__(self, reader: Reader, writer: Writer, clock: Clock) -> None:
+    def __init__(self, reader: Reader, writer: ObjectWriter, clock: Clock) -> None:
         self.admissions: list[Admission] = []
         self._reader = reader
         self._writer = writer
@@ -39,14 +39,14 @@ class Dispatcher:
         self.refused: set[tuple[str, str]] = set()  # verb and resource, for reviews of access
         self.users: dict[str, str] = {}  # by token
 
-    def begin(self, request: Request) -> bool:
+    def begin(self, request: APIRequest) -> bool:
         """Do the first of the two steps that a request has; False if it has only one."""
         if (request.verb, request.kind, request.subresource) != ("delete", kinds.PODS, ""):
             return False
 
         return not request.is_dry_run and self._writer.end_grace(request.key, request.body)
 
-    def answer(self, request: Request) -> Any:
+    def answer(self, request: APIRequest) -> Any:
         """Carry out a request."""
         kind = request.kind
         if kind is None:
@@ -68,7 +68,7 @@ class Dispatcher:
             case _:
                 raise status.StatusError(405, "MethodNotAllowed", "the method is not allowed")
 
-    def _create(self, request: Request, kind: Kind) -> Object:
+    def _create(self, request: APIRequest, kind: Kind) -> Object:
         if kind == kinds.TOKEN_REVIEWS:
             return {**request.body, "status": self._reviewed(objects.spec(request.body))}
 
@@ -98,11 +98,11 @@ class Dispatcher:
             case _:
                 raise status.unknown_path()
 
-    def _bind(self, key: str, request: Request) -> Object:
+    def _bind(self, key: str, request: APIRequest) -> Object:
         self._writer.bind(key, request.body)
         return status.success()
 
-    def _token(self, request: Request, kind: Kind) -> Object:
+    def _token(self, request: APIRequest, kind: Kind) -> Object:
         self._reader.get(request, kind)
         spec = {"expirationSeconds": 3600, **objects.spec(request.body)}
         if spec["expirationSeconds"] < _SHORTEST_TOKEN:
@@ -131,7 +131,7 @@ class Dispatcher:
         user = self.users.get(spec["token"])
         return {"authenticated": True, "user": {"username": user}} if user else {"user": {}}
 
-    def _check_bound(self, request: Request, kind: Kind, bound: Object) -> None:
+    def _check_bound(self, request: APIRequest, kind: Kind, bound: Object) -> None:
         """Refuse a token for a pod or Secret that is not there, or for a pod that is another's."""
         held = {each.kind: each for each in (kinds.PODS, kinds.SECRETS)}.get(bound.get("kind", ""))
         if held is None:
@@ -149,7 +149,7 @@ class Dispatcher:
                 f"different serviceaccount name"
             )
 
-    def _patch(self, request: Request, kind: Kind) -> Object:
+    def _patch(self, request: APIRequest, kind: Kind) -> Object:
         body = request.body
         match request.content_type:
             case content if content == MERGE_PATCH:
@@ -164,7 +164,7 @@ class Dispatcher:
                 message = f"the body of the request was in an unknown format: {other}"
                 raise status.StatusError(415, "UnsupportedMediaType", message)
 
-    def _apply(self, request: Request, kind: Kind) -> Object:
+    def _apply(self, request: APIRequest, kind: Kind) -> Object:
         body, manager = request.body, request.query.get("fieldManager", "")
         if not manager:
             raise status.bad_request("PatchOptions.meta.k8s.io is invalid: fieldManager: Required")
@@ -191,7 +191,9 @@ class Dispatcher:
 
         return answer
 
-    def _update(self, request: Request, kind: Kind, change: Callable[[Object], Object]) -> Object:
+    def _update(
+        self, request: APIRequest, kind: Kind, change: Callable[[Object], Object]
+    ) -> Object:
         return self._writer.update(
             kind,
             request.key,
@@ -201,14 +203,14 @@ class Dispatcher:
             dry=request.is_dry_run,
         )
 
-    def _delete(self, request: Request, kind: Kind) -> Object:
+    def _delete(self, request: APIRequest, kind: Kind) -> Object:
         obj, gone = self._writer.delete(kind, request.key, request.body, dry=request.is_dry_run)
         if not gone:
             return obj
 
         return status.success(name=request.name, kind=kind.plural, uid=objects.uid(obj))
 
-    def _admitted(self, request: Request, obj: Object) -> Object:
+    def _admitted(self, request: APIRequest, obj: Object) -> Object:
         for admission in self.admissions:
             obj = admission(request, obj)
 

@@ -6,14 +6,14 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tests.apiserver.requests import Request
+from tests.apiserver.requests import APIRequest
 from vnode.api.clock import happens_within
 from vnode.api.errors import VnodeError
 from vnode.api.kinds import Kind
 
 
 @dataclass(eq=False, slots=True)
-class Fault:
+class RequestFault:
     """What happens to requests of a verb, kind and subresource; None means all of them.
 
     It happens `times` times, or until `clear`. The request is delayed by `delay` seconds, which
@@ -25,14 +25,14 @@ class Fault:
     verb: str | None = None
     kind: Kind | None = None
     subresource: str | None = None
-    when: Callable[[Request], bool] = lambda _request: True
+    when: Callable[[APIRequest], bool] = lambda _request: True
     times: int | None = 1
     after: bool = False
     delay: float = 0.0
     met: int = 0
     _cleared: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def matches(self, request: Request) -> bool:
+    def matches(self, request: APIRequest) -> bool:
         """Tell whether it would happen to the request."""
         return (
             not self._cleared.is_set()
@@ -63,14 +63,14 @@ class Faults:
     """All faults of a server; the latest that matches a request happens to it."""
 
     def __init__(self) -> None:
-        self._faults: list[Fault] = []
+        self._faults: list[RequestFault] = []
 
-    def add(self, fault: Fault) -> Fault:
+    def add(self, fault: RequestFault) -> RequestFault:
         """Have it happen from now on."""
         self._faults.append(fault)
         return fault
 
-    def meet(self, request: Request) -> Fault | None:
+    def meet(self, request: APIRequest) -> RequestFault | None:
         """Return the fault that happens to a request, which counts as met."""
         for fault in reversed(self._faults):
             if fault.matches(request):

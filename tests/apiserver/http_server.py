@@ -20,7 +20,7 @@ from vnode.api.errors import ApiError, VnodeError
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class RawResponse:
     """What is sent: a body as it is, with that encoding if any."""
 
     body: bytes
@@ -28,7 +28,7 @@ class Answer:
     headers: Mapping[str, str] | None = None
 
 
-def _same(_request: web.Request, answer: Answer) -> Answer:
+def _same(_request: web.Request, answer: RawResponse) -> RawResponse:
     return answer
 
 
@@ -47,7 +47,7 @@ class HTTPServer:
         self.server = server
         self.users = users
         self.url = ""
-        self.spoil_answer: Callable[[web.Request, Answer], Answer] = _same
+        self.spoil_answer: Callable[[web.Request, RawResponse], RawResponse] = _same
         self.spoil_line: Callable[[web.Request, bytes], bytes] = lambda _request, line: line
         self._on_request = on_request
         self._runner: web.AppRunner | None = None
@@ -83,7 +83,7 @@ class HTTPServer:
         payload = await request.read()
         try:
             body = msgspec.json.decode(payload) if payload else None
-            answer = Answer(
+            answer = RawResponse(
                 await self.server.exchange(
                     user, request.method, request.path, request.query, body, request.headers
                 )
@@ -128,10 +128,10 @@ def _status_error(error: VnodeError) -> StatusError:
     return StatusError(code, "InternalError", str(error))
 
 
-def _refusal(error: StatusError) -> Answer:
-    return Answer(msgspec.json.encode(error.body()), error.code)
+def _refusal(error: StatusError) -> RawResponse:
+    return RawResponse(msgspec.json.encode(error.body()), error.code)
 
 
-def _sent(answer: Answer) -> web.Response:
+def _sent(answer: RawResponse) -> web.Response:
     headers: dict[str, Any] = {"Content-Type": "application/json", **(answer.headers or {})}
     return web.Response(body=answer.body, status=answer.status, headers=headers)

@@ -7,7 +7,7 @@ import json
 from typing import Final
 
 from tests.apiserver import resources, selection, status
-from tests.apiserver.requests import Request
+from tests.apiserver.requests import APIRequest
 from tests.apiserver.store import ResourceStore
 from vnode.api import objects
 from vnode.api.kinds import Kind
@@ -23,7 +23,7 @@ class Reader:
         self._store = store
         self._rest: dict[str, tuple[int, Objects]] = {}  # by continue token
 
-    def get(self, request: Request, kind: Kind) -> Object:
+    def get(self, request: APIRequest, kind: Kind) -> Object:
         """Return the object that is named; StatusError if it is not there."""
         found = self._store.get(kind, request.key)
         if found is None:
@@ -31,7 +31,7 @@ class Reader:
 
         return shown(found, request)
 
-    def list(self, request: Request, kind: Kind) -> Object:
+    def list(self, request: APIRequest, kind: Kind) -> Object:
         """Return one page of the objects that match."""
         version, found = self._found(request, kind)
         limit = int(request.query.get("limit") or 0) or len(found)
@@ -55,7 +55,7 @@ class Reader:
         """Expire all continue tokens."""
         self._rest.clear()
 
-    def _found(self, request: Request, kind: Kind) -> tuple[int, Objects]:
+    def _found(self, request: APIRequest, kind: Kind) -> tuple[int, Objects]:
         token = request.query.get("continue")
         if not token:
             matches = selection.of(request, kind)
@@ -67,7 +67,7 @@ class Reader:
         return self._rest[token]
 
 
-def shown(obj: Object, request: Request) -> Object:
+def shown(obj: Object, request: APIRequest) -> Object:
     """Return the object, or only its metadata if the request asks for that."""
     if "as=PartialObjectMetadata" not in request.accept:
         return obj

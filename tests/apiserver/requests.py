@@ -14,7 +14,7 @@ _VERBS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": 
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class APIRequest:
     """A request; `kind` is None where the path is no resource's (`/version`).
 
     `client` is the user name of whoever asks.
@@ -62,10 +62,10 @@ def parse(
     query: Mapping[str, str] | None,
     body: Any,
     headers: Mapping[str, str],
-) -> Request:
+) -> APIRequest:
     """Parse a request; StatusError if the path names a resource that is not served."""
     kind, namespace, name, subresource = _place(path)
-    return Request(
+    return APIRequest(
         client,
         method,
         path,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.apiserver import resources, status
-from tests.apiserver.requests import Request
+from tests.apiserver.requests import APIRequest
 from vnode.api import objects, selectors
 from vnode.api.errors import ConfigError
 from vnode.api.kinds import Kind
@@ -16,7 +16,7 @@ from vnode.api.objects import Object
 Predicate = Callable[[Object], bool]
 
 
-def of(request: Request, kind: Kind) -> Predicate:
+def of(request: APIRequest, kind: Kind) -> Predicate:
     """Compile the namespace and the selectors of a request; StatusError if they are wrong."""
     try:
         labels = selectors.parse(request.query.get("labelSelector", ""))

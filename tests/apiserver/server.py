@@ -22,12 +22,12 @@ import msgspec
 from tests.apiserver import copying, selection, status
 from tests.apiserver.client import MemoryClient
 from tests.apiserver.dispatch import Dispatcher
-from tests.apiserver.faults import Fault, Faults
+from tests.apiserver.faults import Faults, RequestFault
 from tests.apiserver.reading import Reader
-from tests.apiserver.requests import Request, parse
+from tests.apiserver.requests import APIRequest, parse
 from tests.apiserver.store import Change, ResourceStore
 from tests.apiserver.watches import Watch
-from tests.apiserver.writing import Writer
+from tests.apiserver.writing import ObjectWriter
 from vnode.api import kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import Unreachable, VnodeError
@@ -40,7 +40,7 @@ TIMEOUT: Final = 30.0  # seconds after which a client gives up on a short reques
 class Admission(Protocol):
     """A webhook, or an admission plugin."""
 
-    def __call__(self, request: Request, obj: Object, /) -> Object:
+    def __call__(self, request: APIRequest, obj: Object, /) -> Object:
         """Give the object as it is to be stored, or raise what the client is to see."""
 
 
@@ -62,12 +62,12 @@ class APIServer:
     ) -> None:
         self.name = name
         self.latency = latency
-        self.requests: list[Request] = []
+        self.requests: list[APIRequest] = []
         self.pages: dict[str, str | VnodeError] = {}  # path -> what a node says there, by proxy
-        self.spoil: Callable[[Request, Any], Any] = lambda _request, answer: answer
+        self.spoil: Callable[[APIRequest, Any], Any] = lambda _request, answer: answer
         self.store = ResourceStore()
         self.faults = Faults()
-        self.writer = Writer(self.store, clock, random.Random(seed))
+        self.writer = ObjectWriter(self.store, clock, random.Random(seed))
         self._reader = Reader(self.store)
         self._dispatcher = Dispatcher(self._reader, self.writer, clock)
         self._watches: list[Watch] = []
@@ -148,7 +148,7 @@ class APIServer:
 
     def received(
         self, verb: str | None = None, kind: Kind | None = None, subresource: str | None = None
-    ) -> list[Request]:
+    ) -> list[APIRequest]:
         """List the requests of that verb, kind and subresource ("" for none) that arrived."""
         return [
             each
@@ -171,13 +171,13 @@ class APIServer:
         verb: str | None = None,
         kind: Kind | None = None,
         subresource: str | None = None,
-        when: Callable[[Request], bool] = lambda _request: True,
+        when: Callable[[APIRequest], bool] = lambda _request: True,
         times: int | None = 1,
         after: bool = False,
         delay: float = 0.0,
-    ) -> Fault:
-        """Have requests fail, or only be late, as `Fault` describes."""
-        fault = Fault(error, verb, kind, subresource, when, times, after, delay)
+    ) -> RequestFault:
+        """Have requests fail, or only be late, as `RequestFault` describes."""
+        fault = RequestFault(error, verb, kind, subresource, when, times, after, delay)
         return self.faults.add(fault)
 
     def freeze(self) -> None:
@@ -280,7 +280,7 @@ class APIServer:
         if watch in self._watches:
             self._watches.remove(watch)
 
-    async def _arrive(self, request: Request) -> Fault | None:
+    async def _arrive(self, request: APIRequest) -> RequestFault | None:
         """Bring a request to the server; return the fault that is yet to happen to its answer."""
         await asyncio.sleep(self.latency())
         self.requests.append(request)
@@ -293,7 +293,7 @@ class APIServer:
 
         return fault
 
-    async def _leave(self, fault: Fault | None) -> None:
+    async def _leave(self, fault: RequestFault | None) -> None:
         """Bring the answer back."""
         if fault is not None:
             await fault.happen()
@@ -306,7 +306,7 @@ class APIServer:
         if self._is_stopped:
             raise Unreachable(f"{self.name}: Cannot connect to host")
 
-    def _watch(self, request: Request) -> Watch:
+    def _watch(self, request: APIRequest) -> Watch:
         kind, version = request.kind, request.query.get("resourceVersion", "")
         if kind is None:
             raise status.unknown_path()

@@ -10,7 +10,7 @@ import aiohttp
 import msgspec
 
 from tests.apiserver import reading, status
-from tests.apiserver.requests import Request
+from tests.apiserver.requests import APIRequest
 from tests.apiserver.selection import Predicate
 from tests.apiserver.store import Change, at_version
 from vnode.api.kinds import Kind
@@ -29,7 +29,7 @@ class Watch:
     """
 
     def __init__(
-        self, request: Request, kind: Kind, matches: Predicate, version: Callable[[], int]
+        self, request: APIRequest, kind: Kind, matches: Predicate, version: Callable[[], int]
     ) -> None:
         self.request = request
         self.kind = kind

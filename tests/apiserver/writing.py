@@ -26,7 +26,7 @@ _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[
 _NAME_LIMIT: Final = 253
 
 
-class Writer:
+class ObjectWriter:
     """Creates, updates and deletes objects of a store; StatusError for what must not be."""
 
     def __init__(self, store: ResourceStore, clock: Clock, ids: random.Random) -> None:

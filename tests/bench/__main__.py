@@ -20,10 +20,10 @@ from hack.fleetlib import cachefolder, clusters, progress
 from hack.fleetlib.errors import FleetError
 from hack.fleetlib.fleet import FleetOptions
 from tests.bench import report, sequence
-from tests.bench.figures import Run
+from tests.bench.figures import BenchmarkRun
 from tests.bench.fleet import measured_fleet
 from tests.bench.phases import SOURCE, TARGETS
-from tests.bench.sequence import CLUSTERS, Plan
+from tests.bench.sequence import CLUSTERS, BenchmarkPlan
 from vnode.api.errors import VnodeError
 
 
@@ -56,7 +56,7 @@ def _sizes(text: str) -> tuple[int, ...]:
 def _options(nodes: int) -> FleetOptions:
     return FleetOptions(
         CLUSTERS,
-        clusters.Options(nodes=nodes),
+        clusters.ControlPlaneOptions(nodes=nodes),
         agents=True,
         connections=[(SOURCE, target) for target in TARGETS],
     )
@@ -67,7 +67,7 @@ def main(argv: list[str] | None = None) -> int:
     options = parser().parse_args(argv)
     # A terminated benchmark must take down what it has started, as Ctrl-C does.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    plan = Plan(options.bursts, plain=not options.vnode_only, profile=options.profile)
+    plan = BenchmarkPlan(options.bursts, plain=not options.vnode_only, profile=options.profile)
     try:
         with measured_fleet(options.fleet, _options(options.nodes)) as measured:
             run = asyncio.run(sequence.measure(measured, plan))
@@ -80,7 +80,7 @@ def main(argv: list[str] | None = None) -> int:
     return conclude(run, options.json)
 
 
-def conclude(run: Run, path: Path) -> int:
+def conclude(run: BenchmarkRun, path: Path) -> int:
     """Write and print the results; 1 if a phase failed, or a pod was lost or bound twice."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(msgspec.json.format(msgspec.json.encode(run)))

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from hack.fleetlib.fleet import Fleet
-from tests.bench.figures import Usage
+from hack.fleetlib.fleet import LocalFleet
+from tests.bench.figures import ProcessUsage
 from vnode.kube.client import Client
 
 _QUIET: Final = 1.5  # seconds without a request for a pod that mean that all is done
@@ -113,14 +113,14 @@ def per_pod(
 class Work:
     """CPU seconds up to now: of each process of the fleet, of this one, of the whole machine."""
 
-    fleet: dict[str, Usage]
+    fleet: dict[str, ProcessUsage]
     bench: float
     machine: float
 
-    def since(self, before: Work) -> dict[str, Usage]:
+    def since(self, before: Work) -> dict[str, ProcessUsage]:
         """Return what each process that ran at both times has used in between."""
         return {
-            name: Usage(round(usage.cpu - before.fleet[name].cpu, 2), usage.rss)
+            name: ProcessUsage(round(usage.cpu - before.fleet[name].cpu, 2), usage.rss)
             for name, usage in self.fleet.items()
             if name in before.fleet
         }
@@ -131,7 +131,7 @@ class Work:
         return max(0.0, self.machine - before.machine - (self.bench - before.bench) - ours)
 
 
-def work(fleet: Fleet) -> Work:
+def work(fleet: LocalFleet) -> Work:
     """Read /proc for everything that the fleet runs now."""
     found = {
         f"{cluster.name} {name}": _usage(process.identity.pid)
@@ -143,11 +143,13 @@ def work(fleet: Fleet) -> Work:
     return Work(found, times.user + times.system, _machine())
 
 
-def _usage(pid: int) -> Usage:
+def _usage(pid: int) -> ProcessUsage:
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     status = Path(f"/proc/{pid}/status").read_text()
     rss = re.search(r"^VmRSS:\s+(\d+) kB", status, re.MULTILINE)
-    return Usage((int(fields[11]) + int(fields[12])) / _TICKS, int(rss[1]) // 1024 if rss else 0)
+    return ProcessUsage(
+        (int(fields[11]) + int(fields[12])) / _TICKS, int(rss[1]) // 1024 if rss else 0
+    )
 
 
 def _machine() -> float:

@@ -15,7 +15,7 @@ from pathlib import Path
 from hack.fleetlib import progress
 from tests.bench.figures import quantiles
 from tests.bench.stream_figures import MIB, Copies, Latency
-from tests.realnode.cluster import Cluster
+from tests.realnode.cluster import NodeCluster
 
 OUT, IN = "out", "in"
 _CHUNK = bytes(MIB)
@@ -23,7 +23,7 @@ _BLOCK = 65536
 
 
 @dataclass(frozen=True)
-class Agent:
+class MeasuredProcess:
     """The source's agent, as the kernel sees it."""
 
     pid: int
@@ -55,20 +55,20 @@ class Agent:
 class Ways:
     """The pod by its two names."""
 
-    target: Cluster
+    target: NodeCluster
     delegate: str
-    source: Cluster
+    source: NodeCluster
     proxy: str
 
     @property
-    def both(self) -> tuple[tuple[Cluster, str], tuple[Cluster, str]]:
+    def both(self) -> tuple[tuple[NodeCluster, str], tuple[NodeCluster, str]]:
         """Straight, through."""
         return (self.target, self.delegate), (self.source, self.proxy)
 
 
-def copies(ways: Ways, agent: Agent, direction: str, mib: int, rounds: int) -> Copies:
+def copies(ways: Ways, agent: MeasuredProcess, direction: str, mib: int, rounds: int) -> Copies:
     """Copy `mib` as often as `rounds` says, each time both ways."""
-    copy: Callable[[Cluster, str, int], float] = _copy_out if direction == OUT else _copy_in
+    copy: Callable[[NodeCluster, str, int], float] = _copy_out if direction == OUT else _copy_in
     straight, through = [], []
     agent.forget_peak()
     before, cpu = agent.rss(), 0.0
@@ -81,7 +81,7 @@ def copies(ways: Ways, agent: Agent, direction: str, mib: int, rounds: int) -> C
     return Copies(direction, mib, straight, through, round(cpu, 2), agent.peak() - before)
 
 
-def _copy_out(cluster: Cluster, pod: str, mib: int) -> float:
+def _copy_out(cluster: NodeCluster, pod: str, mib: int) -> float:
     """Wait until the last byte is here.
 
     The command waits for the end of its input, so that the session ends after that: where it ends
@@ -105,7 +105,7 @@ def _copy_out(cluster: Cluster, pod: str, mib: int) -> float:
     return round(seconds, 3)
 
 
-def _copy_in(cluster: Cluster, pod: str, mib: int) -> float:
+def _copy_in(cluster: NodeCluster, pod: str, mib: int) -> float:
     """Return the seconds that a copy into the pod takes; `dd` there says how much it got.
 
     The shell around `dd` keeps standard output open: when that ends, containerd closes the input.

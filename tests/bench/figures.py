@@ -28,7 +28,7 @@ def quantiles(values: Sequence[float]) -> Quantiles:
     return Quantiles(at(0.5), at(0.9), at(0.99), round(ranked[-1], 4))
 
 
-class Usage(msgspec.Struct, frozen=True):
+class ProcessUsage(msgspec.Struct, frozen=True):
     """What one process took in a phase: CPU seconds, and MiB of RSS at the phase's end."""
 
     cpu: float
@@ -53,7 +53,7 @@ class Phase(msgspec.Struct, frozen=True):
     """Pods a second, from the first create to the last answer to one."""
     requests: dict[str, dict[str, float]]
     """Cluster -> `VERB resource` -> requests a pod, without watches and the idle background."""
-    processes: dict[str, Usage]
+    processes: dict[str, ProcessUsage]
     bench_cpu: float
     """CPU seconds of the benchmark itself, which shares the machine."""
     others: float
@@ -80,7 +80,7 @@ class Phase(msgspec.Struct, frozen=True):
         return sum(sum(kinds.values()) for kinds in self.requests.values())
 
 
-class Run(msgspec.Struct, frozen=True):
+class BenchmarkRun(msgspec.Struct, frozen=True):
     """One run of the benchmark."""
 
     started: str
@@ -133,7 +133,7 @@ SAME: float = 0.95
 """Rates that differ by less than that are the same: two bursts in a row differ as much."""
 
 
-def aims(run: Run) -> list[Aim]:
+def aims(run: BenchmarkRun) -> list[Aim]:
     """Return the aims that the phases of this run allow to judge."""
     vnode = [phase for phase in run.phases if phase.system == VNODE]
     found = [

@@ -9,14 +9,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from hack.fleetlib import fleet, progress
-from hack.fleetlib.fleet import Fleet, FleetOptions
+from hack.fleetlib.fleet import FleetOptions, LocalFleet
 
 
 @contextmanager
-def measured_fleet(directory: Path | None, options: FleetOptions) -> Iterator[Fleet]:
+def measured_fleet(directory: Path | None, options: FleetOptions) -> Iterator[LocalFleet]:
     """Yield the fleet in `directory`, or one with `options` that is taken down afterwards."""
     if directory is not None:
-        yield Fleet(directory.resolve())
+        yield LocalFleet(directory.resolve())
         return
 
     with tempfile.TemporaryDirectory(prefix="vnode-bench-") as folder:

@@ -7,10 +7,10 @@ import os
 
 from hack.fleetlib import processes
 from hack.fleetlib.errors import FleetError
-from hack.fleetlib.fleet import Fleet
+from hack.fleetlib.fleet import LocalFleet
 
 
-async def guard(fleet: Fleet) -> None:
+async def guard(fleet: LocalFleet) -> None:
     """Run until cancelled; FleetError, with the end of its log, for the first process that ends."""
     ended: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
     loop, descriptors = asyncio.get_running_loop(), []

@@ -34,7 +34,7 @@ class Way:
 
 
 @dataclass
-class Outcome:
+class LoadResult:
     """What a crowd saw."""
 
     opened: float = 0.0
@@ -52,12 +52,12 @@ async def _http(way: Way) -> AsyncIterator[tuple[aiohttp.ClientSession, str]]:
         yield http, f"{there.url}/api/v1/namespaces/default/pods/{way.pod}"
 
 
-async def sessions(way: Way, count: int, rounds: int = 10) -> Outcome:
+async def sessions(way: Way, count: int, rounds: int = 10) -> LoadResult:
     """Open `count` sessions of `exec -i POD -- cat` at once.
 
     When all are open, each sends lines, one after the echo of the other, and ends its input.
     """
-    outcome, begun = Outcome(), time.monotonic()
+    outcome, begun = LoadResult(), time.monotonic()
     query = {"container": "main", "command": "cat", "stdin": "true", "stdout": "true"}
     async with asyncio.timeout(_PATIENCE), _http(way) as (http, url), AsyncExitStack() as stack:
         opening = [
@@ -94,12 +94,12 @@ async def _echo(socket: aiohttp.ClientWebSocketResponse) -> float:
     return time.monotonic() - begun
 
 
-async def followers(way: Way, count: int, seconds: float = 10.0) -> Outcome:
+async def followers(way: Way, count: int, seconds: float = 10.0) -> LoadResult:
     """Run `logs -f` of a container that counts, `count` times at once.
 
     Followers that miss no number count as served.
     """
-    outcome, begun = Outcome(), time.monotonic()
+    outcome, begun = LoadResult(), time.monotonic()
     query = {"container": "main", "follow": "true", "timestamps": "true", "tailLines": "1"}
     async with asyncio.timeout(_PATIENCE), _http(way) as (http, url), AsyncExitStack() as stack:
         answers = await asyncio.gather(

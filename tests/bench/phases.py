@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from hack.fleetlib.fleet import Fleet
+from hack.fleetlib.fleet import LocalFleet
 from tests import kit
 from tests.bench import accounts, figures, guarding, tracking
 from tests.bench.figures import PLAIN, VNODE, Phase
@@ -30,10 +30,10 @@ _DELEGATE_LABEL = keys.PREFIX + LABEL
 
 
 @dataclass(frozen=True)
-class Stage:
+class MeasuredFleet:
     """The fleet, with a client for each of its clusters, and what it costs when idle."""
 
-    fleet: Fleet
+    fleet: LocalFleet
     clients: Mapping[str, Client]
     idle: dict[str, dict[str, float]]
 
@@ -58,7 +58,7 @@ class Order:
         return pod
 
 
-async def run(stage: Stage, order: Order) -> Phase:
+async def run(stage: MeasuredFleet, order: Order) -> Phase:
     """Do the phase; the clusters are as empty afterwards as before."""
     tracks, delegates = Tracks(), Delegates()
     client = stage.clients[order.cluster]
@@ -129,7 +129,7 @@ async def create(client: Client, order: Order, tracks: Tracks) -> None:
 
 
 async def _check(
-    stage: Stage, order: Order, tracks: Tracks, delegates: Delegates
+    stage: MeasuredFleet, order: Order, tracks: Tracks, delegates: Delegates
 ) -> tuple[list[str], list[str]]:
     """Return the names of pods that lack a delegate, and of those with two.
 
@@ -158,7 +158,7 @@ async def _check(
     return lost, doubled
 
 
-async def _clean(stage: Stage, order: Order) -> float:
+async def _clean(stage: MeasuredFleet, order: Order) -> float:
     """Delete all pods by one request; returns when nothing of them is left in any cluster."""
     client, started = stage.clients[order.cluster], _now()
     path = kinds.PODS.path(NAMESPACE)

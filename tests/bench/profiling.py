@@ -12,13 +12,13 @@ from pathlib import Path
 
 from hack.fleetlib import agents
 from hack.fleetlib.errors import FleetError
-from hack.fleetlib.fleet import Fleet
+from hack.fleetlib.fleet import LocalFleet
 
 _RATE = 50  # samples a second; more of them, and py-spy takes what it is to measure
 
 
 @contextmanager
-def recorded(fleet: Fleet, directory: Path | None) -> Iterator[None]:
+def recorded(fleet: LocalFleet, directory: Path | None) -> Iterator[None]:
     """Write `DIRECTORY/CLUSTER.folded` for each agent, a line for each stack with its samples.
 
     Nothing happens if no directory is named. FleetError if there is no py-spy.
@@ -49,7 +49,7 @@ def _start(command: list[str]) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
-def _command(program: str, fleet: Fleet, name: str, directory: Path) -> list[str]:
+def _command(program: str, fleet: LocalFleet, name: str, directory: Path) -> list[str]:
     identity = fleet.state().process(name, agents.AGENT).identity
     assert identity is not None
     output = str(directory / f"{name}.folded")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tests.bench import figures
-from tests.bench.figures import PLAIN, VNODE, Phase, Run
+from tests.bench.figures import PLAIN, VNODE, BenchmarkRun, Phase
 
 _RARE = 0.05  # requests a pod below which a kind of request is only summed up
 
 
-def text(run: Run) -> str:
+def text(run: BenchmarkRun) -> str:
     """Return all that is worth reading of a run."""
     machine = (
         f"vnode {run.vnode}, Kubernetes {run.kubernetes}, Python {run.python}, {run.cores} cores, "
@@ -109,7 +109,7 @@ def progress(phase: Phase) -> str:
     )
 
 
-def ratio(run: Run, pods: int) -> float | None:
+def ratio(run: BenchmarkRun, pods: int) -> float | None:
     """Return vnode's rate as a share of the plain scheduler's, in bursts of that size."""
     ours, plain = run.rate(VNODE, pods), run.rate(PLAIN, pods)
     return ours / plain if ours and plain else None

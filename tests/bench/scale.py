@@ -21,11 +21,11 @@ import msgspec
 
 from hack.fleetlib import cachefolder, clusters, progress
 from hack.fleetlib.errors import FleetError
-from hack.fleetlib.fleet import Fleet, FleetOptions
+from hack.fleetlib.fleet import FleetOptions, LocalFleet
 from hack.fleetlib.kwok import NodeSize
 from tests.bench import scale_crowd, scale_probes, sequence
 from tests.bench.fleet import measured_fleet
-from tests.bench.phases import SOURCE, TARGETS, Stage
+from tests.bench.phases import SOURCE, TARGETS, MeasuredFleet
 from tests.bench.scale_figures import Lag, Rest, Restart, ScaleRun, text
 from tests.bench.sequence import CLUSTERS
 from vnode import __version__
@@ -55,13 +55,13 @@ def parser() -> argparse.ArgumentParser:
 def _options() -> FleetOptions:
     return FleetOptions(
         CLUSTERS,
-        clusters.Options(nodes=_NODES, size=NodeSize(pods=str(_PODS_A_NODE))),
+        clusters.ControlPlaneOptions(nodes=_NODES, size=NodeSize(pods=str(_PODS_A_NODE))),
         agents=True,
         connections=[(SOURCE, target) for target in TARGETS],
     )
 
 
-async def measure(fleet: Fleet, options: argparse.Namespace) -> ScaleRun:
+async def measure(fleet: LocalFleet, options: argparse.Namespace) -> ScaleRun:
     """Make all measurements of the benchmark, one after the other."""
     started = datetime.now(UTC).isoformat(timespec="seconds")
     rests: list[Rest] = []
@@ -69,7 +69,7 @@ async def measure(fleet: Fleet, options: argparse.Namespace) -> ScaleRun:
     restarts: list[Restart] = []
     async with AsyncExitStack() as stack:
         opened = {n: await stack.enter_async_context(sequence.client(fleet, n)) for n in CLUSTERS}
-        stage = Stage(fleet, opened, {})
+        stage = MeasuredFleet(fleet, opened, {})
         version = await opened[SOURCE].request("GET", "/version")
         await sequence.elect(opened[SOURCE])
         progress.say(f"{options.pods} pods ...")

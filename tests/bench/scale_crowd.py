@@ -15,7 +15,7 @@ from typing import Final
 from tests import kit
 from tests.bench import phases, tracking
 from tests.bench.figures import VNODE
-from tests.bench.phases import CLIENTS, SOURCE, TARGETS, Order, Stage
+from tests.bench.phases import CLIENTS, SOURCE, TARGETS, MeasuredFleet, Order
 from tests.bench.tracking import LABEL, Tracks
 from vnode.api import kinds, names
 from vnode.cli import kubeconfigs
@@ -29,7 +29,7 @@ _PATIENCE: Final = 400.0  # seconds for all pods to run, or all nodes to be Read
 SMALL_LABEL: Final = "bench-small"
 
 
-async def pods(stage: Stage, count: int) -> tuple[list[str], float]:
+async def pods(stage: MeasuredFleet, count: int) -> tuple[list[str], float]:
     """Create that many elected pods; their UIDs, and the seconds until all ran."""
     tracks, started = Tracks(), time.monotonic()
     async with supervise() as tasks:
@@ -44,7 +44,7 @@ def namespaces(count: int) -> list[str]:
     return [f"small-{number:02d}" for number in range(count)]
 
 
-async def targets(stage: Stage, count: int) -> float:
+async def targets(stage: MeasuredFleet, count: int) -> float:
     """Give that many namespaces a Target each; the seconds until all their nodes are Ready."""
     reach = {name: kubeconfigs.read(stage.fleet.kubeconfig(name))[0] for name in TARGETS}
 
@@ -69,7 +69,7 @@ async def targets(stage: Stage, count: int) -> float:
     return time.monotonic() - started
 
 
-async def small_pods(stage: Stage, targets: int, each: int) -> None:
+async def small_pods(stage: MeasuredFleet, targets: int, each: int) -> None:
     """Run that many pods on each of the many targets."""
     client = stage.clients[SOURCE]
 

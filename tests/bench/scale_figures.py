@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from tests.bench.accounts import DRY_RUN
-from tests.bench.figures import Aim, Quantiles, Usage
+from tests.bench.figures import Aim, ProcessUsage, Quantiles
 from tests.bench.report import aim, grid
 
 AGENT = "agent"  # how the fleet calls the process
@@ -23,7 +23,7 @@ class Rest(msgspec.Struct, frozen=True):
 
     what: str
     seconds: float
-    processes: dict[str, Usage]
+    processes: dict[str, ProcessUsage]
     requests: dict[str, dict[str, float]]
     """Cluster -> `VERB resource` -> requests a second; watches are not counted."""
     connections: int
@@ -110,7 +110,7 @@ def _idle(rest: Rest) -> Aim:
     return Aim(f"{rest.what}: busiest agent, cores", 0.03, max(shares), most=True)
 
 
-def agents(rest: Rest) -> Iterable[tuple[str, Usage]]:
+def agents(rest: Rest) -> Iterable[tuple[str, ProcessUsage]]:
     """Return the agents of all clusters, by the name of the process."""
     return [(name, one) for name, one in rest.processes.items() if name.endswith(f" {AGENT}")]
 

@@ -15,7 +15,7 @@ from hack.fleetlib import addresses, agents, processes
 from tests import kit
 from tests.bench import accounts, scale_figures, tracking
 from tests.bench.figures import quantiles
-from tests.bench.phases import SOURCE, TARGETS, Stage
+from tests.bench.phases import SOURCE, TARGETS, MeasuredFleet
 from tests.bench.scale_figures import Lag, Rest, Restart
 from tests.bench.tracking import LABEL, NAMESPACE, Lost
 from vnode.api import keys, kinds, objects
@@ -31,7 +31,7 @@ _SETTLE: Final = 5.0  # seconds in which a new leader has looked at all pods
 _MARK: Final = "bench-lag"  # what the statuses of changed delegates say first
 
 
-async def rest(stage: Stage, what: str, seconds: float) -> Rest:
+async def rest(stage: MeasuredFleet, what: str, seconds: float) -> Rest:
     """Do nothing for that long, and see what that costs."""
     await accounts.requests_when_quiet(stage.clients)
     asked, worked, started = (
@@ -51,14 +51,14 @@ async def rest(stage: Stage, what: str, seconds: float) -> Rest:
     )
 
 
-def _connections(stage: Stage) -> int:
+def _connections(stage: MeasuredFleet) -> int:
     identity = stage.fleet.state().process(SOURCE, agents.AGENT).identity
     assert identity is not None
     files = Path(f"/proc/{identity.pid}/fd").iterdir()
     return sum(str(file.readlink()).startswith("socket:") for file in files)
 
 
-async def lag(stage: Stage, what: str, uids: Sequence[str], at_once: int) -> Lag:
+async def lag(stage: MeasuredFleet, what: str, uids: Sequence[str], at_once: int) -> Lag:
     """Change the statuses of the delegates of the pods with these UIDs, so many at a time."""
     seen: dict[str, asyncio.Event] = {uid: asyncio.Event() for uid in uids}
 
@@ -98,7 +98,7 @@ async def _delegates(clients: Mapping[str, Client]) -> dict[str, tuple[Client, s
     return found
 
 
-async def restart(stage: Stage, what: str) -> Restart:
+async def restart(stage: MeasuredFleet, what: str) -> Restart:
     """Restart the agent twice: to see when it works again, and what it writes without work."""
     started = await _kill_and_start(stage)
     client = stage.clients[SOURCE]
@@ -153,7 +153,7 @@ async def _until_no_heartbeat_is_near(client: Client) -> None:
     )
 
 
-async def _kill_and_start(stage: Stage) -> float:
+async def _kill_and_start(stage: MeasuredFleet) -> float:
     fleet = stage.fleet
     await asyncio.to_thread(fleet.stop, SOURCE, agents.AGENT, signal.SIGKILL)
     started = time.monotonic()
@@ -161,11 +161,11 @@ async def _kill_and_start(stage: Stage) -> float:
     return started
 
 
-async def _leads(stage: Stage, started: float) -> float:
+async def _leads(stage: MeasuredFleet, started: float) -> float:
     return await _until(stage, "/metrics", "\nvnode_leader 1.0\n") - started
 
 
-async def _until(stage: Stage, page: str, text: str) -> float:
+async def _until(stage: MeasuredFleet, page: str, text: str) -> float:
     """Return the moment from which a page of the source's agent has that text."""
     url = f"http://{stage.fleet.site(SOURCE).agents[0]}:{addresses.AGENT_HEALTH}{page}"
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=5)) as session:

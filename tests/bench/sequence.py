@@ -18,11 +18,11 @@ from typing import Final
 
 from hack.fleetlib import agents, progress
 from hack.fleetlib.errors import FleetError
-from hack.fleetlib.fleet import Fleet
+from hack.fleetlib.fleet import LocalFleet
 from tests import kit
 from tests.bench import accounts, phases, profiling, report
-from tests.bench.figures import PLAIN, VNODE, Phase, Run
-from tests.bench.phases import SOURCE, TARGETS, Order, Stage
+from tests.bench.figures import PLAIN, VNODE, BenchmarkRun, Phase
+from tests.bench.phases import SOURCE, TARGETS, MeasuredFleet, Order
 from tests.bench.tracking import NAMESPACE
 from vnode import __version__
 from vnode.api import kinds, names, objects
@@ -36,7 +36,7 @@ _SINGLES: Final = 30  # pods that are created one at a time
 
 
 @dataclass(frozen=True)
-class Plan:
+class BenchmarkPlan:
     """What to measure."""
 
     bursts: tuple[int, ...]
@@ -49,7 +49,7 @@ class Plan:
         return 300 if 300 in self.bursts else self.bursts[0]
 
 
-async def measure(fleet: Fleet, plan: Plan) -> Run:
+async def measure(fleet: LocalFleet, plan: BenchmarkPlan) -> BenchmarkRun:
     """Return all phases of a plan, one after the other, up to the first that fails."""
     started = datetime.now(UTC).isoformat(timespec="seconds")
     async with AsyncExitStack() as stack:
@@ -57,7 +57,7 @@ async def measure(fleet: Fleet, plan: Plan) -> Run:
         await elect(clients[SOURCE])
         version = await clients[SOURCE].request("GET", "/version")
         nodes = await clients[TARGETS[0]].list(kinds.NODES, label_selector="type=kwok")
-        stage = Stage(fleet, clients, await _idle(clients))
+        stage = MeasuredFleet(fleet, clients, await _idle(clients))
         done: list[Phase] = []
         failures: list[str] = []
         try:
@@ -65,7 +65,7 @@ async def measure(fleet: Fleet, plan: Plan) -> Run:
         except* (FleetError, VnodeError, AssertionError) as group:
             failures = [str(error) for error in leaves(group)]
 
-    return Run(
+    return BenchmarkRun(
         started,
         os.cpu_count() or 1,
         platform.python_version(),
@@ -87,7 +87,7 @@ def leaves(group: BaseExceptionGroup[Exception]) -> Iterator[Exception]:
             yield error
 
 
-def client(fleet: Fleet, name: str) -> Client:
+def client(fleet: LocalFleet, name: str) -> Client:
     return Client(endpoint.from_kubeconfig_file(fleet.kubeconfig(name)), name=name)
 
 
@@ -103,7 +103,7 @@ async def _idle(clients: Mapping[str, Client]) -> dict[str, dict[str, float]]:
     return accounts.rates(before, await accounts.requests(clients), _IDLE)
 
 
-async def _phases(stage: Stage, plan: Plan, done: list[Phase]) -> None:
+async def _phases(stage: MeasuredFleet, plan: BenchmarkPlan, done: list[Phase]) -> None:
     async def do(order: Order) -> None:
         done.append(await phases.run(stage, order))
         progress.say(report.progress(done[-1]))
@@ -126,7 +126,7 @@ async def _phases(stage: Stage, plan: Plan, done: list[Phase]) -> None:
 
 
 @asynccontextmanager
-async def _without_agents(stage: Stage) -> AsyncIterator[None]:
+async def _without_agents(stage: MeasuredFleet) -> AsyncIterator[None]:
     """End all that vnode adds to a cluster for the block; it is back and well after it."""
     await asyncio.to_thread(_stop, stage.fleet)
     yield
@@ -140,13 +140,13 @@ async def _without_agents(stage: Stage) -> AsyncIterator[None]:
     )
 
 
-def _stop(fleet: Fleet) -> None:
+def _stop(fleet: LocalFleet) -> None:
     for name in CLUSTERS:
         fleet.stop(name, agents.CANDIDATE_SCHEDULER)
         fleet.stop(name, agents.AGENT)
 
 
-def _start(fleet: Fleet) -> None:
+def _start(fleet: LocalFleet) -> None:
     for name in CLUSTERS:
         fleet.start(name, agents.AGENT)
         fleet.start(name, agents.CANDIDATE_SCHEDULER)

@@ -23,16 +23,16 @@ import msgspec
 
 from hack.fleetlib import agents, cachefolder, clusters, progress
 from hack.fleetlib.errors import FleetError
-from hack.fleetlib.fleet import Fleet, FleetOptions
+from hack.fleetlib.fleet import FleetOptions, LocalFleet
 from hack.fleetlib.tools import catalogue
 from tests import kit
 from tests.bench import accounts, copying, load
-from tests.bench.copying import IN, OUT, Agent, Ways
+from tests.bench.copying import IN, OUT, MeasuredProcess, Ways
 from tests.bench.figures import quantiles
 from tests.bench.fleet import measured_fleet
 from tests.bench.load import Way
 from tests.bench.stream_figures import Crowd, StreamsRun, text
-from tests.realnode.cluster import SOURCE, TARGET, Cluster
+from tests.realnode.cluster import SOURCE, TARGET, NodeCluster
 from vnode import __version__
 
 _POD = "bench"
@@ -60,7 +60,7 @@ def parser() -> argparse.ArgumentParser:
 
 _OPTIONS = FleetOptions(
     (SOURCE, TARGET),
-    clusters.Options(nodes=0),
+    clusters.ControlPlaneOptions(nodes=0),
     agents=True,
     connections=[(SOURCE, TARGET)],
     real_nodes=[TARGET],
@@ -68,10 +68,10 @@ _OPTIONS = FleetOptions(
 
 
 @contextmanager
-def pod(measured: Fleet) -> Iterator[Ways]:
+def pod(measured: LocalFleet) -> Iterator[Ways]:
     """Yield the pod that everything is measured with; it counts, five lines a second."""
     commands = kit.Fleet(measured.directory)
-    source, target = Cluster(commands, SOURCE), Cluster(commands, TARGET)
+    source, target = NodeCluster(commands, SOURCE), NodeCluster(commands, TARGET)
     commands.opt_in(SOURCE)
     source.start(_POD, _COUNTING)
     try:
@@ -80,12 +80,12 @@ def pod(measured: Fleet) -> Iterator[Ways]:
         source.remove(_POD)
 
 
-def measure(measured: Fleet, options: argparse.Namespace) -> StreamsRun:
+def measure(measured: LocalFleet, options: argparse.Namespace) -> StreamsRun:
     """Make all measurements of the benchmark, one after the other."""
     started, busy = datetime.now(UTC).isoformat(timespec="seconds"), _busy(measured)
     process = measured.state().process(SOURCE, agents.AGENT).identity
     assert process is not None
-    agent = Agent(process.pid)
+    agent = MeasuredProcess(process.pid)
     with pod(measured) as ways:
         progress.say("short commands ...")
         latency = copying.latency(ways, options.commands)
@@ -112,14 +112,16 @@ def measure(measured: Fleet, options: argparse.Namespace) -> StreamsRun:
     )
 
 
-def _busy(measured: Fleet, seconds: float = 3.0) -> float:
+def _busy(measured: LocalFleet, seconds: float = 3.0) -> float:
     """Measure how many cores the programs take that are neither the fleet's nor this one."""
     before = accounts.work(measured)
     time.sleep(seconds)
     return round(accounts.work(measured).others(before) / seconds, 2)
 
 
-async def _crowd(what: str, ways: Ways, agent: Agent, count: int, *, straight: bool) -> Crowd:
+async def _crowd(
+    what: str, ways: Ways, agent: MeasuredProcess, count: int, *, straight: bool
+) -> Crowd:
     cluster, name = ways.both[0 if straight else 1]
     way = Way(cluster.fleet.kubeconfig(cluster.name), name)
     meet = load.sessions if what == "exec sessions" else load.followers

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.bench import accounts, figures, report
-from tests.bench.figures import PLAIN, VNODE, Phase, Quantiles, Run
+from tests.bench.figures import PLAIN, VNODE, BenchmarkRun, Phase, Quantiles
 
 METRICS = """
 # TYPE apiserver_request_total counter
@@ -57,7 +57,7 @@ def phase(system: str, pods: int, rate: float, *, burst: bool = True) -> Phase:
         running_rate=rate,
         create_rate=rate,
         requests={"c1": {"POST pods": 1.0}, "c2": {"POST podchaperons": 0.5}},
-        processes={"c1 agent": figures.Usage(1.5, 80)},
+        processes={"c1 agent": figures.ProcessUsage(1.5, 80)},
         bench_cpu=0.1,
         others=0.0,
         seconds=1.0,
@@ -68,9 +68,9 @@ def phase(system: str, pods: int, rate: float, *, burst: bool = True) -> Phase:
     )
 
 
-def run(*phases: Phase) -> Run:
+def run(*phases: Phase) -> BenchmarkRun:
     """Return a run of these phases on some machine."""
-    return Run("2026-01-01", 2, "3.11", "0", "v1", 20, {}, list(phases))
+    return BenchmarkRun("2026-01-01", 2, "3.11", "0", "v1", 20, {}, list(phases))
 
 
 def test_the_yardstick_is_the_mean_of_its_bursts() -> None:

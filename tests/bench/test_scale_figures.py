@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.bench import accounts, scale_figures
-from tests.bench.figures import Quantiles, Usage
+from tests.bench.figures import ProcessUsage, Quantiles
 from tests.bench.scale_figures import Lag, Rest, Restart, ScaleRun
 
 METRICS = """
@@ -14,7 +14,11 @@ apiserver_request_total{code="200",dry_run="",resource="pods",subresource="",ver
 
 
 def _run(*, cpu=0.6, writes=()):
-    used = {"c1 agent": Usage(cpu, 200), "c1 kwok": Usage(50, 900), "c2 agent": Usage(0.1, 210)}
+    used = {
+        "c1 agent": ProcessUsage(cpu, 200),
+        "c1 kwok": ProcessUsage(50, 900),
+        "c2 agent": ProcessUsage(0.1, 210),
+    }
     return ScaleRun(
         started="now",
         cores=2,

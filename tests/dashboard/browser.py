@@ -38,7 +38,7 @@ _START = 30.0  # seconds
 _PATIENCE = 20.0  # seconds until what a test waits for has to be so
 
 
-class Page:
+class BrowserTab:
     """One tab."""
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
@@ -151,7 +151,7 @@ class Page:
 
 
 @asynccontextmanager
-async def browser(folder: Path) -> AsyncIterator[Page]:
+async def browser(folder: Path) -> AsyncIterator[BrowserTab]:
     """Yield a tab of a browser with a new profile in `folder`; the browser ends with the block."""
     program = shutil.which("chromium")
     assert program, "chromium is not installed: hack/browser-packages installs it"
@@ -197,12 +197,12 @@ async def _drain(process: asyncio.subprocess.Process) -> None:
 
 
 @asynccontextmanager
-async def _tab(session: aiohttp.ClientSession, port: int) -> AsyncIterator[Page]:
+async def _tab(session: aiohttp.ClientSession, port: int) -> AsyncIterator[BrowserTab]:
     async with session.get(f"http://127.0.0.1:{port}/json/list") as answer:
         [target] = [one for one in await answer.json() if one["type"] == "page"]
 
     async with session.ws_connect(target["webSocketDebuggerUrl"], max_msg_size=0) as socket:
-        page = Page(socket)
+        page = BrowserTab(socket)
         async with asyncio.TaskGroup() as group:
             listening = group.create_task(page.listen(), name="devtools")
             for domain in ("Page", "Runtime", "Network", "Log"):

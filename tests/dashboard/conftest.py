@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.dashboard.browser import Page, browser
+from tests.dashboard.browser import BrowserTab, browser
 from tests.e2e.conftest import _clean, c1, fleet, source
 from tests.kit import Fleet
 
@@ -49,7 +49,7 @@ async def address(fleet: Fleet) -> AsyncIterator[str]:
 
 
 @pytest.fixture
-async def page(tmp_path: Path) -> AsyncIterator[Page]:
+async def page(tmp_path: Path) -> AsyncIterator[BrowserTab]:
     """Yield a tab; a complaint in it fails the test, and so does a request to another machine."""
     async with browser(tmp_path / "profile") as page:
         yield page

@@ -10,7 +10,7 @@ import aiohttp
 import yaml
 
 from tests import kit
-from tests.dashboard.browser import Page
+from tests.dashboard.browser import BrowserTab
 from tests.dashboard.conftest import running
 from tests.fleets import vnode
 from tests.kit import Fleet
@@ -44,7 +44,7 @@ def shows(text: str) -> str:
 
 
 async def test_targets_their_capacity_and_the_flow_of_pods_are_shown(
-    fleet: Fleet, source: Client, address: str, page: Page
+    fleet: Fleet, source: Client, address: str, page: BrowserTab
 ) -> None:
     pod = await created(source, kit.pod("shown"), is_running)
     name = objects.spec(pod)["nodeName"].removeprefix("admiralty-default-")
@@ -62,7 +62,7 @@ async def test_targets_their_capacity_and_the_flow_of_pods_are_shown(
 
 
 async def test_a_pod_that_is_created_and_one_that_goes_are_seen_without_loading_the_page_again(
-    source: Client, address: str, page: Page
+    source: Client, address: str, page: BrowserTab
 ) -> None:
     await page.goto(f"{address}pods")
     await page.until("document.getElementById('pulse').dataset.state === 'live'")
@@ -75,7 +75,7 @@ async def test_a_pod_that_is_created_and_one_that_goes_are_seen_without_loading_
 
 
 async def test_the_story_of_a_pod_is_reached_by_keys_alone_and_focus_stays_while_it_changes(
-    source: Client, address: str, page: Page
+    source: Client, address: str, page: BrowserTab
 ) -> None:
     await created(source, kit.pod("keys", nodeSelector={"no": "where"}), is_refused)
     await page.goto(address)
@@ -98,7 +98,7 @@ async def test_the_story_of_a_pod_is_reached_by_keys_alone_and_focus_stays_while
     assert "What to do" in text
 
 
-async def _tab_to(page: Page, condition: str) -> None:
+async def _tab_to(page: BrowserTab, condition: str) -> None:
     for _ in range(40):
         if await page.evaluate(condition):
             return
@@ -108,12 +108,12 @@ async def _tab_to(page: Page, condition: str) -> None:
     raise AssertionError(f"not reached by Tab: {condition}")
 
 
-async def _enter(page: Page) -> None:
+async def _enter(page: BrowserTab) -> None:
     await page.press("Enter")
     await page.loaded()
 
 
-async def test_a_story_follows_its_pod(source: Client, address: str, page: Page) -> None:
+async def test_a_story_follows_its_pod(source: Client, address: str, page: BrowserTab) -> None:
     gated = kit.pod("followed", schedulingGates=[{"name": "example.com/later"}])
     await created(source, gated)
     await page.goto(f"{address}pods/default/followed")
@@ -123,7 +123,7 @@ async def test_a_story_follows_its_pod(source: Client, address: str, page: Page)
 
 
 async def test_light_and_dark_differ_and_all_texts_have_enough_contrast(
-    source: Client, address: str, page: Page
+    source: Client, address: str, page: BrowserTab
 ) -> None:
     await created(source, kit.pod("runs"), is_running)
     await created(source, kit.pod("refused", nodeSelector={"no": "where"}), is_refused)
@@ -143,7 +143,7 @@ async def test_light_and_dark_differ_and_all_texts_have_enough_contrast(
 
 
 async def test_without_the_script_the_page_asks_for_itself_again(
-    source: Client, address: str, page: Page
+    source: Client, address: str, page: BrowserTab
 ) -> None:
     await page.script(on=False)
     await page.goto(f"{address}pods?text=later")
@@ -156,7 +156,7 @@ async def test_without_the_script_the_page_asks_for_itself_again(
 
 
 async def test_a_candidate_that_waits_for_its_target_is_shown_there(
-    fleet: Fleet, source: Client, address: str, page: Page
+    fleet: Fleet, source: Client, address: str, page: BrowserTab
 ) -> None:
     fleet.run("stop", "c2", "candidate-scheduler")
     try:
@@ -170,7 +170,7 @@ async def test_a_candidate_that_waits_for_its_target_is_shown_there(
 
 
 async def test_a_pod_that_crashes_is_red_and_says_why(
-    fleet: Fleet, source: Client, address: str, page: Page
+    fleet: Fleet, source: Client, address: str, page: BrowserTab
 ) -> None:
     pod = await created(source, kit.pod("crashes"), is_running)
     name = objects.spec(pod)["nodeName"].removeprefix("admiralty-default-")
@@ -211,7 +211,7 @@ async def _crash(target: Client, proxy: Object) -> None:
 
 
 async def test_texts_of_clusters_do_nothing_in_the_page(
-    source: Client, address: str, page: Page
+    source: Client, address: str, page: BrowserTab
 ) -> None:
     script = "<img src=x onerror=alert(1)><script>document.title='broken'</script>"
     held = kit.pod("hostile", schedulingGates=[{"name": "example.com/later"}])
@@ -230,7 +230,7 @@ async def test_texts_of_clusters_do_nothing_in_the_page(
 
 
 async def test_an_administrator_of_one_namespace_sees_that_one(
-    fleet: Fleet, source: Client, page: Page, tmp_path: Path
+    fleet: Fleet, source: Client, page: BrowserTab, tmp_path: Path
 ) -> None:
     await created(source, kit.pod("mine"), is_running)
     fleet.kubectl("c1", "create", "serviceaccount", "owner")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests import kit
-from tests.dashboard.browser import Page
+from tests.dashboard.browser import BrowserTab
 from vnode.api import keys, kinds, objects
 from vnode.api.objects import Object
 from vnode.kube.client import Client
@@ -86,7 +86,7 @@ async def _settled(source: Client) -> None:
 
 
 async def test_pictures_for_the_documentation(
-    scene: Client, address: str, page: Page, tmp_path: Path
+    scene: Client, address: str, page: BrowserTab, tmp_path: Path
 ) -> None:
     await _settled(scene)
     folder = Path(os.environ.get("VNODE_DASHBOARD_IMAGES") or tmp_path)

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests import kit
-from tests.dashboard.browser import Page
+from tests.dashboard.browser import BrowserTab
 from tests.dashboard.test_pages import CONTRAST, created, is_running, shows
 from vnode.api import keys, kinds, objects
 from vnode.api.kinds import Kind
@@ -44,7 +44,7 @@ async def policies(source: Client) -> AsyncIterator[None]:
 
 @pytest.mark.usefixtures("policies")
 async def test_plans_are_shown_and_follow_what_happens(
-    source: Client, address: str, page: Page
+    source: Client, address: str, page: BrowserTab
 ) -> None:
     await page.goto(f"{address}policies")
     await page.until("document.getElementById('pulse').dataset.state === 'live'")
@@ -72,7 +72,7 @@ async def test_plans_are_shown_and_follow_what_happens(
 
 
 async def test_the_words_of_a_policy_do_nothing_in_the_page(
-    source: Client, address: str, page: Page
+    source: Client, address: str, page: BrowserTab
 ) -> None:
     kind = kinds.PLACEMENT_POLICIES
     await source.create(kind, built(kind, "hostile", targets=[{"cluster": SCRIPT}]), "default")

@@ -111,7 +111,7 @@ def reader(
 ) -> Iterator[Shell]:
     """Yield the reader's shell, in the starting state that the page expects."""
     target = (starting_states.KUBECONFIGS | starting_state.kubeconfigs)["target"]
-    netns = fleets.Fleet(fleet.folder).state().cluster(target).netns
+    netns = fleets.LocalFleet(fleet.folder).state().cluster(target).netns
     path = [str(programs), str(Path(sys.executable).parent), os.environ["PATH"]]
     environment = {
         "HOME": str(folder),
@@ -138,5 +138,5 @@ def prepare(bash: Shell, script: str) -> None:
 def stands_for(fleet: Fleet, starting_state: StartingState, folder: Path) -> dict[str, str]:
     """Return what we write for each text that readers replace by their own."""
     target = (starting_states.KUBECONFIGS | starting_state.kubeconfigs)["target"]
-    address = fleets.Fleet(fleet.folder).address(target)
+    address = fleets.LocalFleet(fleet.folder).address(target)
     return starting_states.STANDS_FOR | {"192.0.2.2": address, "/tmp/": f"{folder}/"}

@@ -16,7 +16,7 @@ TIMEOUT = 120  # seconds, for one command
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CommandResult:
     """How a command ended, and all that it wrote."""
 
     code: int
@@ -34,7 +34,7 @@ class Shell:
     codes: int  # a file descriptor from which each exit code can be read,
     theirs: int  # and bash's end of it
 
-    def run(self, text: str) -> Outcome:
+    def run(self, text: str) -> CommandResult:
         """Run it to its end; AssertionError after TIMEOUT seconds."""
         step, output = self.folder / ".step", self.folder / ".output"
         step.write_text(text + "\n")
@@ -44,9 +44,9 @@ class Shell:
         ready, _, _ = select.select([self.codes], [], [], TIMEOUT)
         code = os.read(self.codes, 100) if ready else b""
         assert code, f"no end within {TIMEOUT} s, or the shell's own:\n{output.read_text()}"
-        return Outcome(int(code), output.read_text())
+        return CommandResult(int(code), output.read_text())
 
-    def run_until_it_speaks(self, text: str) -> Outcome:
+    def run_until_it_speaks(self, text: str) -> CommandResult:
         """Run a command that goes on until Ctrl-C; send it Ctrl-C when it has written a line."""
         # Tests that are started in the background may ignore Ctrl-C, and so may what they start.
         words = ["env", "--default-signal=INT", *self.start, "-c", f"exec {text}"]
@@ -67,7 +67,7 @@ class Shell:
         finally:
             process.kill()
 
-        return Outcome(process.returncode, first + rest)
+        return CommandResult(process.returncode, first + rest)
 
 
 @contextlib.contextmanager

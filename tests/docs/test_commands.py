@@ -9,7 +9,7 @@ import pytest
 
 from tests import pages
 from tests.docs.left_out import is_left_out
-from tests.docs.shell import Outcome, Shell
+from tests.docs.shell import CommandResult, Shell
 from tests.kit import ROOT
 from tests.pages import PAGES, Block, Command
 
@@ -61,12 +61,12 @@ def run(block: Block, reader: Shell, stands_for: dict[str, str]) -> str:
     return shown
 
 
-def outcome(reader: Shell, text: str) -> Outcome:
+def outcome(reader: Shell, text: str) -> CommandResult:
     if not GOES_ON.match(text):
         return reader.run(text)
 
     done = reader.run_until_it_speaks(text)
-    return Outcome(0, done.output) if done.code == INTERRUPTED else done
+    return CommandResult(0, done.output) if done.code == INTERRUPTED else done
 
 
 def replaced(text: str, stands_for: dict[str, str]) -> str:

@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 
 from hack.fleetlib import addresses, agents, processes
-from hack.fleetlib.fleet import Fleet as Site
+from hack.fleetlib.fleet import LocalFleet
 from tests import kit
 from tests.e2e import own_targets as own
 from tests.kit import Fleet
@@ -77,7 +77,7 @@ async def test_an_agent_that_starts_before_its_api_server_waits_for_it(
     for process in ("agent", "kube-apiserver"):
         fleet.run("stop", "c1", process, "--kill")
 
-    site = Site(fleet.folder)
+    site = LocalFleet(fleet.folder)
     processes.start(site.directory, "c1", "agent")  # `fleet start` waits until it is ready
     started = site.state().process("c1", "agent").identity
     address = site.site("c1").agents[0]

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from hack.fleetlib import clusters, fleet, progress
 from hack.fleetlib.errors import FleetError
-from hack.fleetlib.fleet import Fleet, FleetOptions
+from hack.fleetlib.fleet import FleetOptions, LocalFleet
 from tests.faults import harness
 from tests.faults.runner import Runner
 from tests.faults.snapshot import Violation
@@ -44,15 +44,15 @@ def parser() -> argparse.ArgumentParser:
 
 
 @contextmanager
-def lent_fleet(arguments: argparse.Namespace) -> Iterator[Fleet]:
+def lent_fleet(arguments: argparse.Namespace) -> Iterator[LocalFleet]:
     """Yield the fleet that was named, or else one that is taken down at the end."""
     if arguments.fleet is not None:
-        yield Fleet(arguments.fleet.resolve())
+        yield LocalFleet(arguments.fleet.resolve())
         return
 
     options = FleetOptions(
         names=harness.CLUSTERS,
-        clusters=clusters.Options(nodes=3),
+        clusters=clusters.ControlPlaneOptions(nodes=3),
         agents=True,
         replicas=arguments.replicas,
     )
@@ -74,7 +74,7 @@ def lent_fleet(arguments: argparse.Namespace) -> Iterator[Fleet]:
         started.down()
 
 
-async def run(arguments: argparse.Namespace, there: Fleet) -> list[Violation]:
+async def run(arguments: argparse.Namespace, there: LocalFleet) -> list[Violation]:
     """Return one run, told as it goes on."""
     seed = arguments.seed if arguments.seed is not None else secrets.randbelow(1_000_000)
     dice = random.Random(seed)

@@ -15,7 +15,7 @@ from tests.faults.evicting import evict, evict_within_budget
 from tests.faults.harness import Harness
 from tests.faults.leaving import Leaver
 from tests.faults.plan import EVICTIONS, LEAVING, Action, Verb
-from tests.faults.snapshot import ALIVE, Snapshot, Violation, node_of, phase
+from tests.faults.snapshot import ALIVE, FleetSnapshot, Violation, node_of, phase
 from tests.faults.targets import NAMESPACE, Targets
 from tests.faults.timing import PROBE, Timer
 from vnode.api import kinds, objects
@@ -37,7 +37,7 @@ _AGAIN = 0.5
 class Actor:
     """Acts on the clusters of a harness; `snapshot` gives what they show now."""
 
-    def __init__(self, harness: Harness, snapshot: Callable[[], Snapshot]) -> None:
+    def __init__(self, harness: Harness, snapshot: Callable[[], FleetSnapshot]) -> None:
         self._harness = harness
         self._snapshot = snapshot
         self.leaver = Leaver(harness)

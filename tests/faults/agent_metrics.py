@@ -5,13 +5,13 @@ from __future__ import annotations
 import urllib.request
 
 from hack.fleetlib import addresses
-from hack.fleetlib.fleet import Fleet as Site
+from hack.fleetlib.fleet import LocalFleet
 from tests.kit import Fleet
 
 
 def text_of(fleet: Fleet) -> str:
     """Return what Prometheus would be told by the agent of c1."""
-    url = f"http://{Site(fleet.folder).address('c1')}:{addresses.AGENT_HEALTH}/metrics"
+    url = f"http://{LocalFleet(fleet.folder).address('c1')}:{addresses.AGENT_HEALTH}/metrics"
     with urllib.request.urlopen(url, timeout=30) as answer:
         return str(answer.read().decode())
 

@@ -25,14 +25,14 @@ from tests.faults.plan import (
     Action,
     Fault,
     JobTerms,
-    Kind,
     Step,
     Thing,
     ThingKind,
     Trouble,
     Verb,
+    WantedWorkload,
     Wish,
-    Workload,
+    WorkloadKind,
 )
 
 _USABLE = [
@@ -93,7 +93,7 @@ def draw(
 def _disturb(dice: random.Random, created: Action) -> list[Action]:
     """Have pods of a Job that was just created ended; after the step there would be none."""
     workload = created.workload
-    if created.verb is not Verb.CREATE or workload is None or workload.kind is not Kind.JOB:
+    if created.verb is not Verb.CREATE or workload is None or workload.kind is not WorkloadKind.JOB:
         return []
 
     verbs = EVICTIONS if workload.job.ignores_disruptions else (*EVICTIONS, *ON_PODS)
@@ -129,15 +129,15 @@ def _action(dice: random.Random, wish: Wish, touched: set[str]) -> tuple[Action 
         return (None if action.about & touched else action), wish
 
     chosen = dice.choice(free)
-    if chance > 0.75 or chosen.kind is Kind.JOB:
+    if chance > 0.75 or chosen.kind is WorkloadKind.JOB:
         return Action(Verb.REMOVE, at, chosen), wish.without(chosen.name)
 
-    if chance > 0.55 and chosen.kind is not Kind.POD:
+    if chance > 0.55 and chosen.kind is not WorkloadKind.POD:
         chosen = _changed(dice, chosen)
         return Action(Verb.CHANGE, at, chosen), wish.with_(chosen)
 
     verb, number = dice.choice(ON_PODS), dice.randrange(MOST_REPLICAS)
-    after = wish.without(chosen.name) if chosen.kind is Kind.POD else wish
+    after = wish.without(chosen.name) if chosen.kind is WorkloadKind.POD else wish
     return Action(verb, at, chosen, number=number), after
 
 
@@ -165,19 +165,27 @@ def _thing(
     return Action(Verb.PUT_THING, at, thing=thing), replace(wish, things=things)
 
 
-def _new(dice: random.Random, wish: Wish) -> tuple[Workload, Wish]:
-    kind = dice.choice((Kind.POD, Kind.DEPLOYMENT, Kind.DEPLOYMENT, Kind.STATEFUL_SET, Kind.JOB))
-    many = dice.randint(1, MOST_REPLICAS if kind is Kind.DEPLOYMENT else 4)
-    workload = Workload(
+def _new(dice: random.Random, wish: Wish) -> tuple[WantedWorkload, Wish]:
+    kind = dice.choice(
+        (
+            WorkloadKind.POD,
+            WorkloadKind.DEPLOYMENT,
+            WorkloadKind.DEPLOYMENT,
+            WorkloadKind.STATEFUL_SET,
+            WorkloadKind.JOB,
+        )
+    )
+    many = dice.randint(1, MOST_REPLICAS if kind is WorkloadKind.DEPLOYMENT else 4)
+    workload = WantedWorkload(
         "",
         kind,
-        replicas=1 if kind is Kind.POD else many,
-        hopeless=kind is Kind.POD and dice.random() < 0.3,
+        replicas=1 if kind is WorkloadKind.POD else many,
+        hopeless=kind is WorkloadKind.POD and dice.random() < 0.3,
         patience=dice.choice((0, 0, 5)),
         farewell=dice.choice((0, 0, 3)),
         uses=tuple(sorted(dice.sample(_USABLE, dice.randint(0, 2)))),
-        budget=kind in (Kind.DEPLOYMENT, Kind.STATEFUL_SET) and dice.random() < 0.5,
-        job=_terms(dice) if kind is Kind.JOB else JobTerms(),
+        budget=kind in (WorkloadKind.DEPLOYMENT, WorkloadKind.STATEFUL_SET) and dice.random() < 0.5,
+        job=_terms(dice) if kind is WorkloadKind.JOB else JobTerms(),
     )
     return wish.named(workload)
 
@@ -196,11 +204,11 @@ def _terms(dice: random.Random) -> JobTerms:
     )
 
 
-def _changed(dice: random.Random, workload: Workload) -> Workload:
+def _changed(dice: random.Random, workload: WantedWorkload) -> WantedWorkload:
     if dice.random() < 0.4:
         return replace(workload, version=workload.version + 1)
 
-    most = MOST_REPLICAS if workload.kind is Kind.DEPLOYMENT else 4
+    most = MOST_REPLICAS if workload.kind is WorkloadKind.DEPLOYMENT else 4
     return replace(workload, replicas=dice.randint(1, most))
 
 

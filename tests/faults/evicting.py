@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tests.faults.plan import Workload
+from tests.faults.plan import WantedWorkload
 from tests.faults.snapshot import APP, Violation, phase
 from tests.faults.workloads import BUDGETS
 from vnode.api import kinds, objects
-from vnode.api.kinds import Kind as Resource
+from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 
 NAMESPACE = "default"
-EVICTIONS = Resource("policy", "v1", "evictions", "Eviction")
+EVICTIONS = Kind("policy", "v1", "evictions", "Eviction")
 
 
 async def evict(client: Client, pod: Object) -> None:
@@ -29,7 +29,9 @@ async def evict(client: Client, pod: Object) -> None:
     )
 
 
-async def evict_within_budget(source: Client, workload: Workload, pod: Object) -> list[Violation]:
+async def evict_within_budget(
+    source: Client, workload: WantedWorkload, pod: Object
+) -> list[Violation]:
     """Evict a proxy pod; return the violation if its workload's budget had to be against it.
 
     Pods are counted before and after: one that became available, or ceased to be, at the same
@@ -47,7 +49,7 @@ async def evict_within_budget(source: Client, workload: Workload, pod: Object) -
 
 
 def overdrawn(
-    workload: Workload,
+    workload: WantedWorkload,
     budget: Object,
     pod: Object,
     before: Iterable[Object],
@@ -80,5 +82,5 @@ def is_available(pod: Object) -> bool:
     )
 
 
-async def _pods(source: Client, workload: Workload) -> list[Object]:
+async def _pods(source: Client, workload: WantedWorkload) -> list[Object]:
     return await source.list(kinds.PODS, NAMESPACE, label_selector=f"{APP}={workload.name}")

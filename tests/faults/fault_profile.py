@@ -33,7 +33,7 @@ class Fate(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class RequestHead:
     """The head of a request, as far as anybody looks at it."""
 
     method: str
@@ -64,7 +64,7 @@ class FaultProfile:
     errors: Mapping[int, float] = field(default_factory=dict)
     lost: float = 0.0
 
-    def fate(self, request: Request, dice: random.Random) -> Fate | int:
+    def fate(self, request: RequestHead, dice: random.Random) -> Fate | int:
         """Return what becomes of a request: a Fate, or the status that it is answered with."""
         for status, share in self.errors.items():
             if could_answer(request, status) and dice.random() < share:
@@ -79,7 +79,7 @@ class FaultProfile:
 CLEAR = FaultProfile()
 
 
-def could_answer(request: Request, status: int) -> bool:
+def could_answer(request: RequestHead, status: int) -> bool:
     """Tell whether an API server could answer a request with this status.
 
     It answers a change with 409, and whoever reads from an old version with 410. A 409 to the
@@ -117,7 +117,7 @@ def answer(status: int) -> bytes:
     return head.encode() + body
 
 
-def parse(head: bytes) -> tuple[Request, dict[str, str]]:
+def parse(head: bytes) -> tuple[RequestHead, dict[str, str]]:
     """Return the request of an HTTP/1.1 head, and its headers by their lower-case names.
 
     Raise ValueError if the head is not one of a request.
@@ -126,4 +126,4 @@ def parse(head: bytes) -> tuple[Request, dict[str, str]]:
     method, target, _version = first.split(" ", 2)
     pairs = (line.partition(":") for line in lines if line)
     headers = {name.strip().lower(): value.strip() for name, _colon, value in pairs}
-    return Request(method, target), headers
+    return RequestHead(method, target), headers

@@ -10,7 +10,7 @@ import base64
 from collections.abc import Iterator, Sequence
 
 from tests.faults.plan import Thing, ThingKind
-from tests.faults.snapshot import ALIVE, APP, Snapshot, node_of, phase, virtual_node
+from tests.faults.snapshot import ALIVE, APP, FleetSnapshot, node_of, phase, virtual_node
 from vnode.api import keys, kinds, objects
 from vnode.api.objects import Object
 from vnode.following import references
@@ -56,7 +56,7 @@ def volumes(uses: Sequence[str]) -> list[Object]:
     return found
 
 
-def followed_objects_have_users(snapshot: Snapshot) -> Iterator[str]:
+def followed_objects_have_users(snapshot: FleetSnapshot) -> Iterator[str]:
     """Check that what followed is used by a pod that is bound there or has a candidate there."""
     for cluster, found in snapshot.followed.items():
         candidates = {
@@ -76,7 +76,7 @@ def followed_objects_have_users(snapshot: Snapshot) -> Iterator[str]:
                 yield f"{ref} in {cluster} has no user"
 
 
-def used_objects_are_as_in_the_source(snapshot: Snapshot) -> Iterator[str]:
+def used_objects_are_as_in_the_source(snapshot: FleetSnapshot) -> Iterator[str]:
     """Check that what bound pods use is in their cluster, and says what its original says."""
     for cluster in snapshot.delegates:
         used = {ref for pod in _bound(snapshot, cluster) for ref in references.of(pod)}
@@ -98,15 +98,15 @@ def _says(obj: Object) -> tuple[object, object]:
     return obj.get("data") or ports, objects.labels(obj).get(LABEL)
 
 
-def _alive(snapshot: Snapshot) -> list[Object]:
+def _alive(snapshot: FleetSnapshot) -> list[Object]:
     return [pod for pod in snapshot.proxies.values() if phase(pod) in ALIVE]
 
 
-def _bound(snapshot: Snapshot, cluster: str) -> list[Object]:
+def _bound(snapshot: FleetSnapshot, cluster: str) -> list[Object]:
     return [pod for pod in _alive(snapshot) if node_of(pod) == virtual_node(cluster)]
 
 
-def _services(snapshot: Snapshot, cluster: str) -> set[Ref]:
+def _services(snapshot: FleetSnapshot, cluster: str) -> set[Ref]:
     """Return the Services that select a proxy pod, if any pod is bound to that cluster."""
     alive = _alive(snapshot) if _bound(snapshot, cluster) else []
     return {

@@ -15,12 +15,12 @@ from tests.faults.plan import (
     TARGETS,
     Action,
     Fault,
-    Kind,
     Step,
     Trouble,
     Verb,
+    WantedWorkload,
     Wish,
-    Workload,
+    WorkloadKind,
 )
 
 BYSTANDERS = 2
@@ -28,7 +28,7 @@ _LONGEST = 40.0  # seconds; a request to a target that is frozen waits for thirt
 _CHANGES, _STARTS = (0.15, 0.3, 0.5), (0.2, 0.4)  # when in that time, as shares of it
 
 
-def crowd(wish: Wish) -> Workload | None:
+def crowd(wish: Wish) -> WantedWorkload | None:
     """Return the one that a step before has brought."""
     return next((w for w in wish.workloads.values() if w.replicas == CROWD), None)
 
@@ -38,14 +38,18 @@ def gather(dice: random.Random, wish: Wish) -> tuple[list[Action], Wish]:
     frozen, other = dice.sample(TARGETS, 2)
     actions: list[Action] = []
     for target, replicas in ((frozen, CROWD), (other, BYSTANDERS)):
-        workload, wish = wish.named(Workload("", Kind.DEPLOYMENT, replicas, on=target))
+        workload, wish = wish.named(
+            WantedWorkload("", WorkloadKind.DEPLOYMENT, replicas, on=target)
+        )
         actions.append(Action(Verb.CREATE, 0.0, workload))
         wish = wish.with_(workload)
 
     return actions, wish
 
 
-def freeze(dice: random.Random, wish: Wish, many: Workload, longest: float) -> tuple[Step, Wish]:
+def freeze(
+    dice: random.Random, wish: Wish, many: WantedWorkload, longest: float
+) -> tuple[Step, Wish]:
     """Draw a step in which the crowd is to end while nothing answers for its target.
 
     Meanwhile pods of the other target show how long changes and starts take there.
@@ -60,7 +64,7 @@ def freeze(dice: random.Random, wish: Wish, many: Workload, longest: float) -> t
         actions.append(Action(Verb.ANNOTATE_DELEGATE, at, bystanders, number=number))
 
     for share in _STARTS:
-        pod, wish = wish.named(Workload("", Kind.POD, on=bystanders.on))
+        pod, wish = wish.named(WantedWorkload("", WorkloadKind.POD, on=bystanders.on))
         actions.append(Action(Verb.CREATE, round(share * seconds, 1), pod))
         wish = wish.with_(pod)
 
@@ -73,11 +77,11 @@ def freeze(dice: random.Random, wish: Wish, many: Workload, longest: float) -> t
     return Step(tuple(sorted(actions, key=lambda a: a.at)), (fault,)), wish
 
 
-def _bystanders(wish: Wish, many: Workload) -> Workload:
+def _bystanders(wish: Wish, many: WantedWorkload) -> WantedWorkload:
     """Return those that came with the crowd, hence the latest."""
     found = [
         workload
         for workload in wish.workloads.values()
-        if workload.kind is Kind.DEPLOYMENT and workload.on not in ("", many.on)
+        if workload.kind is WorkloadKind.DEPLOYMENT and workload.on not in ("", many.on)
     ]
     return max(found, key=lambda workload: int(workload.name.rpartition("-")[2]))

@@ -19,9 +19,9 @@ import yaml
 
 from hack.fleetlib import addresses, agents, clusters, kubeconfigs, processes
 from hack.fleetlib.errors import FleetError
-from hack.fleetlib.fleet import Fleet
+from hack.fleetlib.fleet import LocalFleet
 from tests.faults.plan import FAULT_PROXIES, SOURCE, TARGETS
-from tests.faults.proxy import FaultProxy, Upstream
+from tests.faults.proxy import FaultProxy, ProxiedServer
 from vnode.kube import endpoint
 from vnode.kube.client import Client
 
@@ -40,7 +40,7 @@ class Harness:
 
     def __init__(
         self,
-        fleet: Fleet,
+        fleet: LocalFleet,
         fault_proxies: dict[str, FaultProxy],
         urls: dict[str, str],
         clients: dict[str, Client],
@@ -132,7 +132,7 @@ class Harness:
 
 
 @asynccontextmanager
-async def running(fleet: Fleet, dice: random.Random) -> AsyncIterator[Harness]:
+async def running(fleet: LocalFleet, dice: random.Random) -> AsyncIterator[Harness]:
     """Run fault proxies in front of a fleet; inside, c1 is connected to the other clusters.
 
     The fleet has clusters c1, c2 and c3 with agents.
@@ -142,7 +142,7 @@ async def running(fleet: Fleet, dice: random.Random) -> AsyncIterator[Harness]:
     for name in FAULT_PROXIES:
         there = name.partition(">")[2]
         place = fleet.site(there)
-        upstream = Upstream(place.address, addresses.API_SERVER, place.folder / "pki")
+        upstream = ProxiedServer(place.address, addresses.API_SERVER, place.folder / "pki")
         own = random.Random(dice.random())
         fault_proxies[name] = FaultProxy(name, upstream, own)
         urls[name] = await fault_proxies[name].start(fleet.state().plan.host)
@@ -165,7 +165,7 @@ async def running(fleet: Fleet, dice: random.Random) -> AsyncIterator[Harness]:
 
 
 @asynccontextmanager
-async def _clients(fleet: Fleet) -> AsyncIterator[dict[str, Client]]:
+async def _clients(fleet: LocalFleet) -> AsyncIterator[dict[str, Client]]:
     where = {name: endpoint.from_kubeconfig_file(fleet.kubeconfig(name)) for name in CLUSTERS}
     clients = {name: Client(there, name=name) for name, there in where.items()}
     for client in clients.values():
@@ -178,12 +178,12 @@ async def _clients(fleet: Fleet) -> AsyncIterator[dict[str, Client]]:
             await client.aclose()
 
 
-def agents_of(fleet: Fleet, cluster: str) -> tuple[str, ...]:
+def agents_of(fleet: LocalFleet, cluster: str) -> tuple[str, ...]:
     """Return the names of the processes."""
     return agents.AGENTS[: len(fleet.site(cluster).agents)]
 
 
-async def _restart_agents(fleet: Fleet, cluster: str) -> None:
+async def _restart_agents(fleet: LocalFleet, cluster: str) -> None:
     for do in (fleet.stop, fleet.start):
         for name in agents_of(fleet, cluster):
             await asyncio.to_thread(do, cluster, name)
@@ -196,7 +196,7 @@ def point_at(file: Path, url: str) -> None:
     kubeconfigs.write(file, yaml.safe_dump(config, sort_keys=False))
 
 
-def connect(fleet: Fleet, target: str, url: str) -> None:
+def connect(fleet: LocalFleet, target: str, url: str) -> None:
     """Make `target` a target of the source, by a fault proxy."""
     agents.vnode(
         "connect",

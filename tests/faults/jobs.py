@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from tests.faults.plan import Kind, Workload
-from tests.faults.snapshot import REPLACES_FAILED, Snapshot, Violation, node_of, phase
+from tests.faults.plan import WantedWorkload, WorkloadKind
+from tests.faults.snapshot import REPLACES_FAILED, FleetSnapshot, Violation, node_of, phase
 from vnode.api import keys, objects
 from vnode.api.objects import Object
 
@@ -21,7 +21,7 @@ VARIABLE = "JOB_COMPLETION_INDEX"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CompletionIndex:
     """A proxy's place in its Job; `once` if no other pod may have completed it."""
 
     job: str
@@ -35,11 +35,13 @@ class Indexes:
 
     violations: list[Violation] = field(default_factory=list)
     checked: int = 0  # delegates that know their index
-    _places: dict[str, Place] = field(default_factory=dict)  # by UID of the proxy
+    _places: dict[str, CompletionIndex] = field(default_factory=dict)  # by UID of the proxy
     _known: dict[str, str | None] = field(default_factory=dict)  # by UID of the proxy, see `index`
     # By UID of the proxy: whether a delegate of it completed where no force can excuse a second.
     _completed: dict[str, bool] = field(default_factory=dict)
-    _first: dict[Place, str] = field(default_factory=dict)  # the UID of the proxy that completed it
+    _first: dict[CompletionIndex, str] = field(
+        default_factory=dict
+    )  # the UID of the proxy that completed it
 
     def on_proxy(self, pod: Object) -> None:
         """Take note of a proxy that is there, or was changed."""
@@ -47,7 +49,7 @@ class Indexes:
         if INDEX in annotations and uid not in self._places:
             job, once = objects.labels(pod).get(JOB, ""), REPLACES_FAILED in annotations
             owner = objects.controller_uid(pod) or job
-            self._places[uid] = Place(f"{job} ({owner})", annotations[INDEX], once)
+            self._places[uid] = CompletionIndex(f"{job} ({owner})", annotations[INDEX], once)
             self._compare(uid)
             self._complete(uid)
 
@@ -120,12 +122,12 @@ def _resolved(pod: Object, variable: Object) -> str | None:
     return None
 
 
-def jobs_complete(snapshot: Snapshot) -> Iterator[str]:
+def jobs_complete(snapshot: FleetSnapshot) -> Iterator[str]:
     """Check that every Job and each of its indexes completes once what disturbed it is over."""
     for workload in snapshot.wish.workloads.values():
         job = snapshot.jobs.get(objects.join_key("default", workload.name), {})
         status = objects.status(job)
-        if workload.kind is not Kind.JOB:
+        if workload.kind is not WorkloadKind.JOB:
             continue
 
         if (status.get("succeeded") or 0) < workload.replicas:
@@ -138,7 +140,7 @@ def jobs_complete(snapshot: Snapshot) -> Iterator[str]:
             yield f"{workload.name} has completed {status.get('completedIndexes')} only"
 
 
-def disruptions_fail_no_job(snapshot: Snapshot) -> Iterator[str]:
+def disruptions_fail_no_job(snapshot: FleetSnapshot) -> Iterator[str]:
     """Check that no Job that ignores disruptions failed: only disruptions ever ended its pods."""
     for workload in snapshot.wish.workloads.values():
         job = snapshot.jobs.get(objects.join_key("default", workload.name), {})
@@ -151,7 +153,7 @@ def failed(job: Object) -> bool:
     return (objects.condition(job, "Failed") or {}).get("status") == "True"
 
 
-def _all(workload: Workload) -> str:
+def _all(workload: WantedWorkload) -> str:
     """Return all indexes of a Job as its status writes them: `0-3`, `0,1`, or `0`."""
     last = workload.replicas - 1
     return "0" if last == 0 else ("0,1" if last == 1 else f"0-{last}")

@@ -14,10 +14,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
 from hack.fleetlib import addresses, certificates
-from hack.fleetlib.certificates import Authority
-from hack.fleetlib.fleet import Fleet as Site
-from tests.faults.fault_profile import Fate, Request
-from tests.faults.proxy import FaultProxy, Upstream, showing
+from hack.fleetlib.certificates import CertificateAuthority
+from hack.fleetlib.fleet import LocalFleet
+from tests.faults.fault_profile import Fate, RequestHead
+from tests.faults.proxy import FaultProxy, ProxiedServer, showing
 from tests.kit import Fleet
 from vnode.api import kinds
 from vnode.cli import kubeconfigs
@@ -28,11 +28,11 @@ from vnode.kube.client import Client
 class OtherAddress(FaultProxy):
     """Serves the API server at a further address; `is_watched` is set once a watch comes there."""
 
-    def __init__(self, name: str, upstream: Upstream) -> None:
+    def __init__(self, name: str, upstream: ProxiedServer) -> None:
         super().__init__(name, upstream, random.Random(1))
         self.is_watched = asyncio.Event()
 
-    def fate(self, request: Request) -> Fate | int:
+    def fate(self, request: RequestHead) -> Fate | int:
         """Note a watch."""
         if request.is_watch:
             self.is_watched.set()
@@ -41,10 +41,12 @@ class OtherAddress(FaultProxy):
 
 
 @dataclass(frozen=True, slots=True)
-class OtherAuthority(Upstream):
+class OtherAuthority(ProxiedServer):
     """The same API server, behind an address whose certificate is of another authority."""
 
-    authority: Authority = field(default_factory=lambda: certificates.authority("another"))
+    authority: CertificateAuthority = field(
+        default_factory=lambda: certificates.authority("another")
+    )
 
     def serving(self, host: str) -> ssl.SSLContext:
         # Of another name than the authority, or it would pass for self-signed.
@@ -68,11 +70,11 @@ async def serving(
     Yields ways there, in the order in which an authority is replaced: both are trusted first, then
     the new one alone.
     """
-    site = Site(fleet.folder)
+    site = LocalFleet(fleet.folder)
     place = site.site(cluster)
     where = (place.address, addresses.API_SERVER, place.folder / "pki")
     other = OtherAuthority(*where)
-    first, second = OtherAddress("address", Upstream(*where)), OtherAddress("authority", other)
+    first, second = OtherAddress("address", ProxiedServer(*where)), OtherAddress("authority", other)
     host = site.state().plan.host
     servers = [await address.start(host) for address in (first, second)]
     trusted = other.authority.pair.certificate_pem

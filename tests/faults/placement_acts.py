@@ -11,7 +11,7 @@ import random
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from tests.faults.plan import MOST_REPLICAS, TARGETS, Kind, Wish
+from tests.faults.plan import MOST_REPLICAS, TARGETS, Wish, WorkloadKind
 from tests.faults.snapshot import APP
 from tests.simulation.placement_groups import PLANNED, Group, lacks_cost, miscounted, misplaced
 from vnode.api import keys, kinds, objects
@@ -53,7 +53,7 @@ def draw(dice: random.Random, wish: Wish, there: Collection[str]) -> list[Policy
     workloads = {
         name
         for name, workload in wish.workloads.items()
-        if workload.kind in (Kind.DEPLOYMENT, Kind.STATEFUL_SET)
+        if workload.kind in (WorkloadKind.DEPLOYMENT, WorkloadKind.STATEFUL_SET)
         and workload.replicas <= MOST_REPLICAS
         and not workload.on
     }

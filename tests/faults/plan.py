@@ -18,7 +18,7 @@ NAMES = ("one", "two", "three")
 """Of ConfigMaps and Secrets that pods use, be they there or not."""
 
 
-class Kind(StrEnum):
+class WorkloadKind(StrEnum):
     """What a user may want."""
 
     POD = "pod"
@@ -67,14 +67,14 @@ class JobTerms:
 
 
 @dataclass(frozen=True, slots=True)
-class Workload:
+class WantedWorkload:
     """One of them. `hopeless` fits no target; `patience` is tolerationSeconds, 0 for the default;
     `farewell` is for how many seconds a delegate goes on after it was asked to end; `uses` are keys
     of ConfigMaps and Secrets; `on` is the only target that may have it; `budget` says that it has a
     PodDisruptionBudget with maxUnavailable 1."""
 
     name: str
-    kind: Kind
+    kind: WorkloadKind
     replicas: int = 1
     version: int = 1
     hopeless: bool = False
@@ -90,11 +90,11 @@ class Workload:
 class Wish:
     """All that users want, by name or key; `count` makes names that were never used."""
 
-    workloads: Mapping[str, Workload] = field(default_factory=dict)
+    workloads: Mapping[str, WantedWorkload] = field(default_factory=dict)
     count: int = 0
     things: Mapping[str, Thing] = field(default_factory=dict)
 
-    def with_(self, workload: Workload) -> Wish:
+    def with_(self, workload: WantedWorkload) -> Wish:
         """Return the same, with that workload new or changed."""
         return replace(self, workloads={**self.workloads, workload.name: workload})
 
@@ -102,7 +102,7 @@ class Wish:
         """Return the same, without it."""
         return replace(self, workloads={n: w for n, w in self.workloads.items() if n != name})
 
-    def named(self, workload: Workload) -> tuple[Workload, Wish]:
+    def named(self, workload: WantedWorkload) -> tuple[WantedWorkload, Wish]:
         """Return the workload under a name that was never used, and the same without such a one."""
         named = replace(workload, name=f"{workload.kind}-{self.count}")
         return named, replace(self, count=self.count + 1)
@@ -154,7 +154,7 @@ class Action:
 
     verb: Verb
     at: float
-    workload: Workload | None = None
+    workload: WantedWorkload | None = None
     target: str = ""
     number: int = 0
     thing: Thing | None = None
@@ -192,7 +192,9 @@ class Action:
         if workload is None:
             return ""
 
-        starts = self.verb is Verb.CREATE and workload.kind is Kind.POD and not workload.hopeless
+        starts = (
+            self.verb is Verb.CREATE and workload.kind is WorkloadKind.POD and not workload.hopeless
+        )
         return workload.on if starts or self.verb is Verb.ANNOTATE_DELEGATE else ""
 
 

@@ -11,11 +11,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from hack.fleetlib import addresses
-from hack.fleetlib.fleet import Fleet as Site
+from hack.fleetlib.fleet import LocalFleet
 from hack.fleetlib.inventory import NAMESPACE
 from tests import inventory
 from tests.faults.bound_tokens import PATIENCE
-from tests.faults.proxy import FaultProxy, Upstream
+from tests.faults.proxy import FaultProxy, ProxiedServer
 from tests.integration import kubelets
 from tests.kit import Fleet
 from vnode.api import kinds, objects
@@ -79,9 +79,9 @@ async def move(source: Client, name: str, provider: Object, server: str) -> None
 @asynccontextmanager
 async def other_address(fleet: Fleet) -> AsyncIterator[tuple[str, Counter[str]]]:
     """Yield another address of c2's API server, and how many requests came by it."""
-    site = Site(fleet.folder)
+    site = LocalFleet(fleet.folder)
     place = site.site("c2")
-    upstream = Upstream(place.address, addresses.API_SERVER, place.folder / "pki")
+    upstream = ProxiedServer(place.address, addresses.API_SERVER, place.folder / "pki")
     proxy = FaultProxy("address", upstream, random.Random(1))
     server = await proxy.start(site.state().plan.host)
     try:

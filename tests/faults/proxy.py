@@ -20,7 +20,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from hack.fleetlib.certificates import Authority, Pair
+from hack.fleetlib.certificates import CertificateAuthority, CertificatePair
 from tests.faults import fault_profile
 from tests.faults.fault_profile import CLEAR, Fate, FaultProfile
 
@@ -29,7 +29,7 @@ _PIECE = 1 << 16
 _BROKEN = (OSError, asyncio.IncompleteReadError, ValueError, asyncio.LimitOverrunError)
 
 
-def showing(pair: Pair) -> ssl.SSLContext:
+def showing(pair: CertificatePair) -> ssl.SSLContext:
     """Make the context of a server that shows that certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     with tempfile.NamedTemporaryFile() as file:
@@ -41,7 +41,7 @@ def showing(pair: Pair) -> ssl.SSLContext:
 
 
 @dataclass(frozen=True, slots=True)
-class Upstream:
+class ProxiedServer:
     """An API server, and how to be it: `pki` is the folder with its cluster's authority."""
 
     host: str
@@ -53,7 +53,9 @@ class Upstream:
         certificate = x509.load_pem_x509_certificate((self.pki / "ca.crt").read_bytes())
         key = serialization.load_pem_private_key((self.pki / "ca.key").read_bytes(), None)
         assert isinstance(key, ec.EllipticCurvePrivateKey)
-        return showing(Authority(Pair(certificate, key)).server("fault_proxy", [host]))
+        return showing(
+            CertificateAuthority(CertificatePair(certificate, key)).server("fault_proxy", [host])
+        )
 
     def calling(self) -> ssl.SSLContext:
         """Return a context that trusts the API server, and nobody else."""
@@ -63,7 +65,7 @@ class Upstream:
 class FaultProxy:
     """Listens once started; faults take effect at once, on connections that are open too."""
 
-    def __init__(self, name: str, upstream: Upstream, dice: random.Random) -> None:
+    def __init__(self, name: str, upstream: ProxiedServer, dice: random.Random) -> None:
         self.name = name
         self.profile: FaultProfile = CLEAR
         self.refusing = False  # connections end as soon as they begin
@@ -150,7 +152,7 @@ class FaultProxy:
             await self._watches.wait()
             await self._open.wait()
 
-    def fate(self, request: fault_profile.Request) -> Fate | int:
+    def fate(self, request: fault_profile.RequestHead) -> Fate | int:
         """Decide about a request, and count it."""
         fate = self.profile.fate(request, self._dice)
         self.counts["requests"] += 1

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from tests.faults import followed_objects, jobs
-from tests.faults.plan import Kind, Workload
+from tests.faults.plan import WantedWorkload, WorkloadKind
 from tests.faults.snapshot import (
     ALIVE,
     APP,
     VERSION,
-    Snapshot,
+    FleetSnapshot,
     Violation,
     node_of,
     phase,
@@ -25,7 +25,7 @@ from vnode.api.objects import Object
 from vnode.nodes import virtual
 
 
-def delegates_have_chaperons(snapshot: Snapshot) -> Iterator[str]:
+def delegates_have_chaperons(snapshot: FleetSnapshot) -> Iterator[str]:
     """Check that each delegate belongs to a chaperon that is there."""
     for cluster, found in snapshot.delegates.items():
         uids = {objects.uid(chaperon) for chaperon in snapshot.chaperons.get(cluster, {}).values()}
@@ -34,7 +34,7 @@ def delegates_have_chaperons(snapshot: Snapshot) -> Iterator[str]:
                 yield f"delegate {key} in {cluster} has no chaperon"
 
 
-def chaperons_have_proxies(snapshot: Snapshot) -> Iterator[str]:
+def chaperons_have_proxies(snapshot: FleetSnapshot) -> Iterator[str]:
     """Check that each chaperon's proxy is there, and is not bound to another cluster.
 
     The proxy of a placeholder may be bound to another one; a placeholder is never allowed.
@@ -57,7 +57,7 @@ def is_placeholder(proxy: Object, cluster: str) -> bool:
     return virtual_node(cluster) in placeholders.of(proxy)
 
 
-def bound_proxies_have_one_chaperon(snapshot: Snapshot) -> Iterator[str]:
+def bound_proxies_have_one_chaperon(snapshot: FleetSnapshot) -> Iterator[str]:
     """Check that each bound proxy that has not finished has exactly one allowed chaperon."""
     for key, pod in snapshot.proxies.items():
         if not node_of(pod) or phase(pod) not in ALIVE:
@@ -69,7 +69,7 @@ def bound_proxies_have_one_chaperon(snapshot: Snapshot) -> Iterator[str]:
             yield f"proxy {key} has {len(allowed)} allowed chaperons, of {len(found)}"
 
 
-def allowed_chaperons_have_delegates(snapshot: Snapshot) -> Iterator[str]:
+def allowed_chaperons_have_delegates(snapshot: FleetSnapshot) -> Iterator[str]:
     """Check that each allowed chaperon of a proxy that has not finished has a delegate.
 
     A proxy's status comes from its delegate: where that was ended, the proxy has yet to follow.
@@ -86,7 +86,7 @@ def allowed_chaperons_have_delegates(snapshot: Snapshot) -> Iterator[str]:
                 yield f"chaperon {key} in {cluster} has no delegate"
 
 
-def nothing_stays_half_deleted(snapshot: Snapshot) -> Iterator[str]:
+def nothing_stays_half_deleted(snapshot: FleetSnapshot) -> Iterator[str]:
     """Check that what was asked to end has ended: no finalizer waits for what will not come.
 
     A pod that is moved waits for the one that replaces it, which may be able to run nowhere.
@@ -103,7 +103,7 @@ def nothing_stays_half_deleted(snapshot: Snapshot) -> Iterator[str]:
                     yield f"{what} {key} in {cluster} does not end: {objects.finalizers(obj)}"
 
 
-def finalizers_are_those_of_targets(snapshot: Snapshot) -> Iterator[str]:
+def finalizers_are_those_of_targets(snapshot: FleetSnapshot) -> Iterator[str]:
     """Check that no pod has a finalizer of a target that is gone.
 
     That includes a pod that was made before everyone had heard that the target is gone.
@@ -117,7 +117,7 @@ def finalizers_are_those_of_targets(snapshot: Snapshot) -> Iterator[str]:
                 yield f"pod {key} has finalizer {name} of no target"
 
 
-def nothing_is_left_where_a_target_was(snapshot: Snapshot) -> Iterator[str]:
+def nothing_is_left_where_a_target_was(snapshot: FleetSnapshot) -> Iterator[str]:
     """Check that a cluster that no Target leads to any more has nothing of its source."""
     for cluster in set(snapshot.delegates) - snapshot.target_names:
         found = [*snapshot.chaperons.get(cluster, ()), *snapshot.delegates.get(cluster, ())]
@@ -126,7 +126,7 @@ def nothing_is_left_where_a_target_was(snapshot: Snapshot) -> Iterator[str]:
             yield f"{what} is left in {cluster}, which is no target"
 
 
-def nodes_are_those_of_targets(snapshot: Snapshot) -> Iterator[str]:
+def nodes_are_those_of_targets(snapshot: FleetSnapshot) -> Iterator[str]:
     """Check that each virtual node has its Target, and each Target its node, which is Ready."""
     wanted = {virtual_node(objects.name(target)) for target in snapshot.targets.values()}
     found = {name: virtual.target_of(node) for name, node in snapshot.nodes.items()}
@@ -140,14 +140,14 @@ def nodes_are_those_of_targets(snapshot: Snapshot) -> Iterator[str]:
             yield f"node {name} is not Ready: {ready.get('message', 'it is not there')}"
 
 
-def what_is_wanted_runs(snapshot: Snapshot) -> Iterator[str]:
+def what_is_wanted_runs(snapshot: FleetSnapshot) -> Iterator[str]:
     """Check that all pods that can run do, as many and as new as was asked for, and no others.
 
     A pod that is about to be replaced would be missed in the next step, as if nobody had ended it.
     """
     for workload in snapshot.wish.workloads.values():
         pods = snapshot.of(workload)
-        if workload.kind is not Kind.JOB and _can_run(snapshot, workload):
+        if workload.kind is not WorkloadKind.JOB and _can_run(snapshot, workload):
             states = [f"{objects.name(p)} {phase(p)} on {node_of(p) or '?'}" for p in pods]
             running = [pod for pod in pods if phase(pod) == "Running"]
             if len(running) != workload.replicas or len(pods) != workload.replicas:
@@ -163,20 +163,20 @@ def what_is_wanted_runs(snapshot: Snapshot) -> Iterator[str]:
             yield f"pod {key} is of a workload that was removed"
 
 
-def _can_run(snapshot: Snapshot, workload: Workload) -> bool:
+def _can_run(snapshot: FleetSnapshot, workload: WantedWorkload) -> bool:
     if workload.hopeless or (workload.on and workload.on not in snapshot.target_names):
         return False
 
     return not _is_drained_everywhere(snapshot, workload.name)
 
 
-def _is_drained_everywhere(snapshot: Snapshot, workload: str) -> bool:
+def _is_drained_everywhere(snapshot: FleetSnapshot, workload: str) -> bool:
     """Tell whether a workload's policy drains all targets that there are."""
     there = snapshot.target_names
     return bool(there) and there <= snapshot.drained.get(workload, frozenset())
 
 
-def rejected_pods_say_why(snapshot: Snapshot) -> Iterator[str]:
+def rejected_pods_say_why(snapshot: FleetSnapshot) -> Iterator[str]:
     """Check that a pod that fits nowhere says so of every target."""
     for workload in snapshot.wish.workloads.values():
         for pod in snapshot.of(workload) if workload.hopeless else ():
@@ -188,7 +188,7 @@ def rejected_pods_say_why(snapshot: Snapshot) -> Iterator[str]:
                 yield f"pod {objects.key(pod)} does not say why it waits: {condition}"
 
 
-def statuses_agree(snapshot: Snapshot) -> Iterator[str]:
+def statuses_agree(snapshot: FleetSnapshot) -> Iterator[str]:
     """Check that a proxy shows the phase and the address of its delegate."""
     proxies = {objects.uid(pod): (key, pod) for key, pod in snapshot.proxies.items()}
     for cluster, found in snapshot.delegates.items():
@@ -203,7 +203,7 @@ def statuses_agree(snapshot: Snapshot) -> Iterator[str]:
                     yield f"{key} shows {field_} {here}, its delegate in {cluster} has {there}"
 
 
-def nothing_was_ended_without_reason(snapshot: Snapshot) -> Iterator[str]:
+def nothing_was_ended_without_reason(snapshot: FleetSnapshot) -> Iterator[str]:
     """Check that each pod that nobody touched is still the very same.
 
     An agent that took a list that failed for an empty one would end it.
@@ -214,7 +214,7 @@ def nothing_was_ended_without_reason(snapshot: Snapshot) -> Iterator[str]:
             yield f"pod {key} ({uid}) was ended, and nobody had asked for it"
 
 
-RULES: tuple[Callable[[Snapshot], Iterator[str]], ...] = (
+RULES: tuple[Callable[[FleetSnapshot], Iterator[str]], ...] = (
     delegates_have_chaperons,
     chaperons_have_proxies,
     bound_proxies_have_one_chaperon,
@@ -234,7 +234,7 @@ RULES: tuple[Callable[[Snapshot], Iterator[str]], ...] = (
 )
 
 
-def violations(snapshot: Snapshot) -> list[Violation]:
+def violations(snapshot: FleetSnapshot) -> list[Violation]:
     """Return all violations of the rules in a snapshot."""
     return [
         Violation(rule.__name__.replace("_", " "), what)

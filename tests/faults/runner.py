@@ -19,9 +19,9 @@ from tests.faults.harness import Harness, agents_of
 from tests.faults.hostility import Hostility
 from tests.faults.placement_acts import PolicyAct
 from tests.faults.placements import Placements
-from tests.faults.plan import ENDING, SOURCE, TARGETS, Action, Kind, Step, Verb, Wish
+from tests.faults.plan import ENDING, SOURCE, TARGETS, Action, Step, Verb, Wish, WorkloadKind
 from tests.faults.replacing import ReplaceAct, Replacer
-from tests.faults.snapshot import Snapshot, Violation
+from tests.faults.snapshot import FleetSnapshot, Violation
 from tests.faults.targets import NAMESPACE
 from tests.faults.watching import Watcher
 from vnode.api import kinds, objects
@@ -234,7 +234,7 @@ class Runner:
 
 
 def untouched(
-    before: Snapshot, step: Step, movable: frozenset[str], ending: Collection[str]
+    before: FleetSnapshot, step: Step, movable: frozenset[str], ending: Collection[str]
 ) -> dict[str, str]:
     """Return the pods, UID to key, that must be there after the step as they were before.
 
@@ -252,11 +252,11 @@ def untouched(
     }
 
 
-def without_lost(wish: Wish, now: Snapshot) -> Wish:
+def without_lost(wish: Wish, now: FleetSnapshot) -> Wish:
     """Return the wish without bare pods that ended for a reason, because nobody replaces them."""
     for name, workload in list(wish.workloads.items()):
         ended = f"default/{name}" in now.excused.values()
-        if workload.kind is Kind.POD and not now.of(workload) and ended:
+        if workload.kind is WorkloadKind.POD and not now.of(workload) and ended:
             wish = wish.without(name)
 
     return replace(wish)

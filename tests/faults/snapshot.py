@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tests.faults.plan import Wish, Workload
+from tests.faults.plan import WantedWorkload, Wish
 from vnode.api import keys, names, objects
 from vnode.api.objects import Object
 from vnode.following.references import Ref
@@ -28,7 +28,7 @@ class Violation:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class FleetSnapshot:
     """The objects, by key, of the namespace in which everything happens.
 
     `chaperons`, `delegates` and `followed` (ConfigMaps, Secrets, Services) are by cluster, without
@@ -56,7 +56,7 @@ class Snapshot:
         """The names of the Targets that there are."""
         return frozenset(map(objects.name, self.targets.values()))
 
-    def of(self, workload: Workload) -> list[Object]:
+    def of(self, workload: WantedWorkload) -> list[Object]:
         """Return the pods of a workload, in the order of their names."""
         found = [p for p in self.proxies.values() if objects.labels(p).get(APP) == workload.name]
         return sorted(found, key=objects.name)

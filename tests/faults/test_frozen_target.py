@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from hack.fleetlib.fleet import Fleet as Site
+from hack.fleetlib.fleet import LocalFleet
 from tests import kit
 from tests.faults.conftest import started
 from tests.kit import Fleet
@@ -211,7 +211,7 @@ def is_usual(before: list[float], during: list[float]) -> bool:
 async def test_a_frozen_target_with_many_pods_to_end_slows_no_other(
     fleet: Fleet, source: Client
 ) -> None:
-    site = Site(fleet.folder)
+    site = LocalFleet(fleet.folder)
     async with watched(fleet, source) as seen:
         for target in OTHERS:
             await source.create(kinds.PODS, pinned(bystander(target), target), "default")

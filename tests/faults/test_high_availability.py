@@ -13,7 +13,7 @@ from contextlib import suppress
 import aiohttp
 import pytest
 
-from hack.fleetlib.fleet import Fleet as Site
+from hack.fleetlib.fleet import LocalFleet
 from tests import kit
 from tests.faults.conftest import started
 from tests.kit import Fleet
@@ -58,7 +58,7 @@ async def leader(fleet: Fleet, client: Client, cluster: str) -> str:
         field_selector="metadata.name=vnode-agent",
     )
     holder = objects.spec(next(iter(leases.values())))["holderIdentity"]
-    processes = Site(fleet.folder).state().cluster(cluster).processes
+    processes = LocalFleet(fleet.folder).state().cluster(cluster).processes
     identities = {agent: processes[agent].identity for agent in AGENTS}
     pids = {identity.pid: agent for agent, identity in identities.items() if identity}
     return pids[int(holder.rpartition("_")[2])]
@@ -86,7 +86,7 @@ async def test_whichever_agent_is_left_admits_reserves_and_serves_logs(
     await create(source, name)
     pod = await kit.until_running(source, name, seconds=60)
     assert objects.spec(pod)["nodeName"] == NODE
-    own = Site(fleet.folder).site("c1").agents[AGENTS.index(survivor)]
+    own = LocalFleet(fleet.folder).site("c1").agents[AGENTS.index(survivor)]
     address = {"type": "InternalIP", "address": own}
     await kit.until_one(
         source, kinds.NODES, NODE, "", lambda n: address in objects.status(n)["addresses"]
@@ -101,7 +101,7 @@ async def test_every_agent_serves_the_kubelet_api(fleet: Fleet, source: Client) 
         source, kinds.NODES, NODE, "", lambda n: "daemonEndpoints" in objects.status(n)
     )
     port = objects.status(node)["daemonEndpoints"]["kubeletEndpoint"]["Port"]
-    for address in Site(fleet.folder).site("c1").agents:
+    for address in LocalFleet(fleet.folder).site("c1").agents:
         assert await pods_of_kubelet(fleet, address, port) == 200
 
 
@@ -167,7 +167,7 @@ async def test_a_leader_that_hangs_amid_300_pods_and_wakes_again_doubles_none(
     """Nobody can tell that it has ended, so its Lease runs out; then it believes that it leads."""
     before = await amid_many(source)
     victim = await leader(fleet, source, "c1")
-    process = Site(fleet.folder).state().process("c1", victim).identity
+    process = LocalFleet(fleet.folder).state().process("c1", victim).identity
     assert process is not None
     process.send(signal.SIGSTOP)
     try:

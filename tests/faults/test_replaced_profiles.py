@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 
-from hack.fleetlib.fleet import Fleet as Site
+from hack.fleetlib.fleet import LocalFleet
 from hack.fleetlib.inventory import NAMESPACE
 from tests import inventory, kit
 from tests.faults import moving_app
@@ -70,7 +70,7 @@ async def app(source: Client) -> None:
 
 async def kill(fleet: Fleet) -> None:
     """End the agent without a word, and start it again."""
-    site = Site(fleet.folder)
+    site = LocalFleet(fleet.folder)
     await asyncio.to_thread(site.stop, "c1", "agent", signal.SIGKILL)
     await asyncio.to_thread(site.start, "c1", "agent")
 

@@ -11,7 +11,7 @@ from tests.faults.harness import Harness
 from tests.faults.history import History, Suspicion
 from tests.faults.jobs import Indexes
 from tests.faults.plan import SOURCE, TARGETS, Wish
-from tests.faults.snapshot import Snapshot, Violation, node_of, virtual_node
+from tests.faults.snapshot import FleetSnapshot, Violation, node_of, virtual_node
 from tests.faults.targets import NAMESPACE
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import happens_within
@@ -161,7 +161,7 @@ class Watcher:
             if node_of(pod) == node:
                 self.history.on_target_gone(pod)
 
-    def snapshot(self, wish: Wish, survivors: Mapping[str, str] | None = None) -> Snapshot:
+    def snapshot(self, wish: Wish, survivors: Mapping[str, str] | None = None) -> FleetSnapshot:
         """Return what the watches have shown so far."""
         found = {
             name: {objects.key(obj): obj for obj in informer.store.values()}
@@ -169,7 +169,7 @@ class Watcher:
         }
         return self._build(found, wish, survivors)
 
-    async def fresh_snapshot(self, wish: Wish, survivors: Mapping[str, str]) -> Snapshot:
+    async def fresh_snapshot(self, wish: Wish, survivors: Mapping[str, str]) -> FleetSnapshot:
         """Return what the API servers say now, each asked anew."""
         looks = self._looks()
         found = await asyncio.gather(*(look.list() for look in looks.values()))
@@ -180,9 +180,9 @@ class Watcher:
         found: Mapping[str, Mapping[str, Object]],
         wish: Wish,
         survivors: Mapping[str, str] | None,
-    ) -> Snapshot:
+    ) -> FleetSnapshot:
         asked = [target for target in TARGETS if target not in self.unasked]
-        return Snapshot(
+        return FleetSnapshot(
             wish=wish,
             proxies=found["pods"],
             jobs=found["jobs"],

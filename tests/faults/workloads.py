@@ -4,44 +4,44 @@ from __future__ import annotations
 
 from tests import kit
 from tests.faults import followed_objects
-from tests.faults.plan import JobTerms, Kind, Workload
+from tests.faults.plan import JobTerms, WantedWorkload, WorkloadKind
 from tests.faults.snapshot import APP, REPLACES_FAILED, VERSION
 from vnode.api import keys, kinds
-from vnode.api.kinds import Kind as Resource
+from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 
-STATEFUL_SETS = Resource("apps", "v1", "statefulsets", "StatefulSet")
-BUDGETS = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
+STATEFUL_SETS = Kind("apps", "v1", "statefulsets", "StatefulSet")
+BUDGETS = Kind("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
 RESOURCES = {
-    Kind.POD: kinds.PODS,
-    Kind.DEPLOYMENT: kinds.DEPLOYMENTS,
-    Kind.STATEFUL_SET: STATEFUL_SETS,
-    Kind.JOB: kinds.JOBS,
+    WorkloadKind.POD: kinds.PODS,
+    WorkloadKind.DEPLOYMENT: kinds.DEPLOYMENTS,
+    WorkloadKind.STATEFUL_SET: STATEFUL_SETS,
+    WorkloadKind.JOB: kinds.JOBS,
 }
 NO_EXIT_CODE = 42  # that a container of a fleet ever has
 
 
-def build(workload: Workload) -> Object:
+def build(workload: WantedWorkload) -> Object:
     """Return the object that a user applies."""
     template = _template(workload)
-    if workload.kind is Kind.POD:
+    if workload.kind is WorkloadKind.POD:
         return {**template, "metadata": {"name": workload.name, **template["metadata"]}}
 
     spec: Object = {"template": template}
-    if workload.kind is Kind.JOB:
+    if workload.kind is WorkloadKind.JOB:
         template["spec"]["restartPolicy"] = "Never"
         spec |= {"completions": workload.replicas, "parallelism": workload.replicas}
         spec |= _terms(workload.job)
     else:
         spec |= {"replicas": workload.replicas, "selector": {"matchLabels": {APP: workload.name}}}
 
-    if workload.kind is Kind.STATEFUL_SET:
+    if workload.kind is WorkloadKind.STATEFUL_SET:
         spec |= {"serviceName": workload.name, "podManagementPolicy": "Parallel"}
 
     return {"metadata": {"name": workload.name}, "spec": spec}
 
 
-def budget(workload: Workload) -> Object:
+def budget(workload: WantedWorkload) -> Object:
     """Return the PodDisruptionBudget that goes with it."""
     selector = {"matchLabels": {APP: workload.name}}
     spec = {"maxUnavailable": 1, "selector": selector}
@@ -67,7 +67,7 @@ def _terms(job: JobTerms) -> Object:
     return spec
 
 
-def _template(workload: Workload) -> Object:
+def _template(workload: WantedWorkload) -> Object:
     annotations = {keys.ELECT: "", VERSION: str(workload.version)}
     if constraints := _constraints(workload):
         annotations[keys.PROXY_CONSTRAINTS] = "\n".join(constraints)
@@ -75,7 +75,7 @@ def _template(workload: Workload) -> Object:
     if workload.farewell:
         annotations["pod-delete.stage.kwok.x-k8s.io/delay"] = f"{workload.farewell}s"
 
-    if workload.kind is Kind.JOB:
+    if workload.kind is WorkloadKind.JOB:
         annotations["pod-complete.stage.kwok.x-k8s.io/delay"] = f"{workload.job.seconds}s"
         annotations |= {REPLACES_FAILED: "true"} if workload.job.replaces_failed else {}
 
@@ -84,7 +84,7 @@ def _template(workload: Workload) -> Object:
     return {"metadata": {"labels": {APP: workload.name}, "annotations": annotations}, "spec": spec}
 
 
-def _constraints(workload: Workload) -> list[str]:
+def _constraints(workload: WantedWorkload) -> list[str]:
     """Return lines of YAML: where the proxy may be, and how long it stays at a lost node."""
     found: list[str] = []
     if workload.hopeless:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.fuzz import measuring
-from tests.fuzz.driving import Run, Settings, distinct
+from tests.fuzz.driving import FuzzRun, FuzzSettings, distinct
 from tests.fuzz.shrinking import shrink
 
 _MOST_SHOWN: Final = 10
@@ -48,7 +48,7 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, help="a new folder for logs, which is kept")
     arguments = parser.parse_args()
     first, _, end = arguments.rounds.partition(":")
-    settings = Settings(
+    settings = FuzzSettings(
         arguments.seed,
         arguments.minutes * 60,
         range(int(first or 0), int(end or sys.maxsize)),
@@ -65,16 +65,16 @@ def main() -> int:
         return asyncio.run(_run(settings, Path(folder)))
 
 
-async def _run(settings: Settings, folder: Path) -> int:
+async def _run(settings: FuzzSettings, folder: Path) -> int:
     running = asyncio.create_task(_fuzz(settings, folder))
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, running.cancel)
     return await running
 
 
-async def _fuzz(settings: Settings, folder: Path) -> int:
+async def _fuzz(settings: FuzzSettings, folder: Path) -> int:
     print(f"fuzz: seed {settings.seed}", flush=True)
     logging.getLogger("aiohttp.server").setLevel(logging.CRITICAL)  # agents may send nonsense
-    run = Run(settings, folder)
+    run = FuzzRun(settings, folder)
     await run.run()
     print(*run.lines, sep="\n")
     found = distinct(run.found)

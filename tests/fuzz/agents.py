@@ -28,7 +28,7 @@ _GUARDS: Final = (": unexpected ",)
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class FuzzFinding:
     """Something that must not be; `rule` says what."""
 
     rule: str
@@ -128,12 +128,14 @@ class AgentProcess:
         (self._folder / "metrics").write_bytes(text)
         return text.count(b"\n")
 
-    def findings(self) -> list[Finding]:
+    def findings(self) -> list[FuzzFinding]:
         """Tell what was wrong since the last time."""
         found = [self._judge(line) for line in self._new(self._log)]
         found += [self._block(json.loads(line)) for line in self._new(self._report)]
         if self._process is not None and self._process.returncode is not None:
-            found.append(Finding("no agent ends", f"{self.name}: {self._log.read_text()[-2000:]}"))
+            found.append(
+                FuzzFinding("no agent ends", f"{self.name}: {self._log.read_text()[-2000:]}")
+            )
 
         return [each for each in found if each is not None]
 
@@ -149,7 +151,7 @@ class AgentProcess:
 
         return whole.splitlines()
 
-    def _block(self, line: dict[str, Any]) -> Finding | None:
+    def _block(self, line: dict[str, Any]) -> FuzzFinding | None:
         self.longest = max(self.longest, line["seconds"])
         own = line["seconds"] - line["collecting"]
         limit = self.callback_limit
@@ -158,13 +160,13 @@ class AgentProcess:
 
         took = f"{line['seconds']:.3f} s, {line['collecting']:.3f} s of it garbage collection"
         text = f"{self.name}: {took}, in {line['what']}\n{line['stack']}"
-        return Finding("the event loop is never blocked", text)
+        return FuzzFinding("the event loop is never blocked", text)
 
-    def _judge(self, line: str) -> Finding | None:
+    def _judge(self, line: str) -> FuzzFinding | None:
         try:
             record = json.loads(line)
         except ValueError:
-            return Finding("nothing unexpected is logged", f"{self.name}: {line[:1000]}")
+            return FuzzFinding("nothing unexpected is logged", f"{self.name}: {line[:1000]}")
 
         message = str(record.get("msg", ""))
         if "error" not in record and record.get("level") not in ("error", "critical"):
@@ -175,7 +177,7 @@ class AgentProcess:
             return None
 
         text = f"{self.name}: {message[:500]}\n{str(record.get('error', ''))[-1500:]}"
-        return Finding("nothing unexpected is logged", text)
+        return FuzzFinding("nothing unexpected is logged", text)
 
 
 def kubeconfig(url: str, token: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Final
 
 import aiohttp
 
-from tests.fuzz.agents import Finding
+from tests.fuzz.agents import FuzzFinding
 from tests.fuzz.environment import CANARY, OTHER, FuzzEnvironment
 from tests.fuzz.inputs import InputKind
 from tests.fuzz.mutating import Mutator
@@ -63,7 +63,7 @@ async def _feed(env: FuzzEnvironment, dice: random.Random, name: str) -> object:
 
     if is_wrong and not url.endswith("/readyz"):
         text = f"{name}: {outcome} to {method} {url} {body[:1000]!r}"
-        env.wrong.append(Finding("any request gets an answer", text))
+        env.wrong.append(FuzzFinding("any request gets an answer", text))
 
     return made
 

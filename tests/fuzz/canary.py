@@ -10,7 +10,7 @@ import jsonpatch
 import msgspec
 
 from tests.fuzz import typed
-from tests.fuzz.agents import Finding
+from tests.fuzz.agents import FuzzFinding
 from tests.fuzz.environment import CANARY, FuzzEnvironment
 from vnode.api import keys, kinds, objects
 from vnode.api.objects import Object
@@ -83,7 +83,7 @@ async def admit(env: FuzzEnvironment, manifest: Object) -> Object | None:
     )
 
 
-async def check(env: FuzzEnvironment) -> list[Finding]:
+async def check(env: FuzzEnvironment) -> list[FuzzFinding]:
     """Run one pod from its creation to its end."""
     name = f"canary-{next(_numbers)}"
     await admit(env, pod(name, CANARY))
@@ -118,6 +118,6 @@ def _left(env: FuzzEnvironment) -> list[str]:
     ]
 
 
-def _finding(env: FuzzEnvironment, text: str, obj: Object | None) -> Finding:
+def _finding(env: FuzzEnvironment, text: str, obj: Object | None) -> FuzzFinding:
     left = _left(env)
-    return Finding("honest pods are not disturbed", f"{text}: {str(obj)[:1500]}; left {left}")
+    return FuzzFinding("honest pods are not disturbed", f"{text}: {str(obj)[:1500]}; left {left}")

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from tests.apiserver.status import StatusError
 from tests.fuzz import typed
-from tests.fuzz.agents import Finding
+from tests.fuzz.agents import FuzzFinding
 from tests.fuzz.environment import OTHER, TENANT, FuzzEnvironment
 from tests.fuzz.inputs import InputKind
 from tests.fuzz.mutating import Mutator
@@ -105,7 +105,7 @@ async def _feed(env: FuzzEnvironment, dice: random.Random, name: str) -> object:
     return made
 
 
-async def _settle(env: FuzzEnvironment) -> list[Finding]:
+async def _settle(env: FuzzEnvironment) -> list[FuzzFinding]:
     pods = [objects.name(pod) for pod in env.honest.store.all(kinds.PODS)]
     env.reached["delegates of forged chaperons"] += sum(name.startswith(KIND.name) for name in pods)
     return []

@@ -23,7 +23,7 @@ from tests.fuzz import (
     services,
     streams,
 )
-from tests.fuzz.agents import Finding
+from tests.fuzz.agents import FuzzFinding
 from tests.fuzz.environment import FuzzEnvironment
 from tests.fuzz.figures import Figures
 from tests.fuzz.inputs import InputKind, Spoiling
@@ -46,7 +46,7 @@ _NAMES: Final = re.compile(r"[a-z]+-[0-9]+-[0-9]+")  # of inputs
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class FuzzSettings:
     """What to run; no `only` means all kinds, no `inputs` all of a round."""
 
     seed: int
@@ -70,11 +70,11 @@ class Settings:
         return f'make fuzz FUZZ="{" ".join(parts)}"'
 
 
-class Run:
+class FuzzRun:
     """One run of rounds; `found` is what was wrong, `failed` the first round in which it was."""
 
-    def __init__(self, settings: Settings, folder: Path) -> None:
-        self.found: list[Finding] = []
+    def __init__(self, settings: FuzzSettings, folder: Path) -> None:
+        self.found: list[FuzzFinding] = []
         self.failed: int | None = None
         self.shown: list[str] = []  # inputs that findings name
         self.lines: list[str] = []
@@ -103,7 +103,7 @@ class Run:
 
             self.lines = self._figures.lines(env)
 
-    async def _round(self, number: int) -> list[Finding]:
+    async def _round(self, number: int) -> list[FuzzFinding]:
         """Feed the inputs of one round; return what was wrong."""
         env, fed = self._env, dict[str, object]()
         async with asyncio.TaskGroup() as group:
@@ -130,7 +130,9 @@ class Run:
         found += await self._figures.count_series(env)
         return [*found, *self._figures.weigh(env)]
 
-    async def _feed(self, kind: InputKind, number: int, fed: dict[str, object]) -> list[Finding]:
+    async def _feed(
+        self, kind: InputKind, number: int, fed: dict[str, object]
+    ) -> list[FuzzFinding]:
         indexes = iter(self._settings.inputs or range(kind.count))
         async with asyncio.TaskGroup() as group:
             for _lane in range(kind.lanes):
@@ -153,6 +155,6 @@ class Run:
             await asyncio.sleep(0)
 
 
-def distinct(found: list[Finding]) -> list[Finding]:
+def distinct(found: list[FuzzFinding]) -> list[FuzzFinding]:
     """Leave out those that end like another one: they come from the same line of code."""
     return list({(each.rule, each.text.strip()[-200:]): each for each in reversed(found)}.values())

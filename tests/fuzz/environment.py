@@ -21,7 +21,7 @@ from tests import certificates
 from tests.apiserver.http_server import HTTPServer
 from tests.apiserver.server import APIServer
 from tests.fuzz import agents, measuring, typed
-from tests.fuzz.agents import AgentProcess, Finding
+from tests.fuzz.agents import AgentProcess, FuzzFinding
 from tests.fuzz.players import NODE, TargetPlayers
 from tests.fuzz.rules import RequestRules
 from vnode.api import keys, kinds, objects
@@ -62,7 +62,7 @@ class FuzzEnvironment:
             name: HTTPServer(server, users, self.rules.see) for name, server in self.servers.items()
         }
         self.agents: dict[str, AgentProcess] = {}
-        self.wrong: list[Finding] = []  # what feeders have found
+        self.wrong: list[FuzzFinding] = []  # what feeders have found
         self.reached: Counter[str] = Counter()  # how far inputs have come
         self._folder = folder
         self._callback_limit = callback_limit
@@ -104,7 +104,7 @@ class FuzzEnvironment:
             stack.push_async_callback(self.players.stop)
             yield
 
-    def findings(self) -> list[Finding]:
+    def findings(self) -> list[FuzzFinding]:
         """Return what was wrong since the last time."""
         found, self.wrong = self.wrong, []
         found += self.rules.take()

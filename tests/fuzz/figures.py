@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tests.fuzz import measuring
-from tests.fuzz.agents import Finding
+from tests.fuzz.agents import FuzzFinding
 from tests.fuzz.environment import FuzzEnvironment
 
 _WARM: Final = 3  # rounds after which memory is counted
@@ -24,7 +24,7 @@ class Figures:
     series: dict[str, list[int]] = field(default_factory=dict)  # lines of metrics
     rounds: int = 0
 
-    async def count_series(self, env: FuzzEnvironment) -> list[Finding]:
+    async def count_series(self, env: FuzzEnvironment) -> list[FuzzFinding]:
         """Note how many metrics the agents have; tell which has more and more."""
         found = []
         for name, agent in env.agents.items():
@@ -32,11 +32,11 @@ class Figures:
             counts.append(await agent.series())
             if len(counts) > _WARM and counts[-1] > counts[_WARM - 1] + _SERIES:
                 text = f"{name}: {counts[_WARM - 1]} to {counts[-1]} in {len(counts)} rounds"
-                found.append(Finding("metrics are bounded", text))
+                found.append(FuzzFinding("metrics are bounded", text))
 
         return found
 
-    def weigh(self, env: FuzzEnvironment) -> list[Finding]:
+    def weigh(self, env: FuzzEnvironment) -> list[FuzzFinding]:
         """Note the memory of all agents; tell which has grown with the inputs."""
         found = []
         for name, agent in env.agents.items():
@@ -48,7 +48,7 @@ class Figures:
             (inputs, first), (now, last) = weights[_WARM - 1], weights[-1]
             if last - first > _MEMORY * (1 + (now - inputs) / 10_000):
                 text = f"{name}: {first >> 20} to {last >> 20} MiB, {now - inputs} inputs"
-                found.append(Finding("memory is bounded", text))
+                found.append(FuzzFinding("memory is bounded", text))
 
         return found
 

@@ -15,9 +15,9 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from tests.apiserver.http_server import Answer
+from tests.apiserver.http_server import RawResponse
 from tests.fuzz import agents, canary
-from tests.fuzz.agents import Finding
+from tests.fuzz.agents import FuzzFinding
 from tests.fuzz.environment import HOSTILE, FuzzEnvironment
 from tests.fuzz.inputs import InputKind
 from tests.fuzz.mutating import Mutator, bomb
@@ -47,7 +47,7 @@ class Spoiler:
     count: int = 0
     last: list[bytes] = field(default_factory=list)  # of the present round, the newest last
 
-    def answer(self, request: web.Request, answer: Answer) -> Answer:
+    def answer(self, request: web.Request, answer: RawResponse) -> RawResponse:
         """Spoil about one answer in four, so that connections can still be made."""
         if not self._concerns(request) or self.dice.random() < 0.75:
             return answer
@@ -59,14 +59,14 @@ class Spoiler:
             case 0:
                 code = self.dice.choice(_CODES[1:])
                 headers = {"Retry-After": mutator.text("1")[:50].encode("ascii", "ignore").decode()}
-                spoiled = Answer(mutator.payload(_status(code)), code, _plain(headers))
+                spoiled = RawResponse(mutator.payload(_status(code)), code, _plain(headers))
             case 1:
                 encoding = {"Content-Encoding": self.dice.choice(_ENCODINGS)}
-                spoiled = Answer(self.dice.choice((*_BOMBS, b"x", answer.body)), 200, encoding)
+                spoiled = RawResponse(self.dice.choice((*_BOMBS, b"x", answer.body)), 200, encoding)
             case 2:
-                spoiled = Answer(b'{"kind":"List","metadata":{},"items":[' + b"{}," * 100_000)
+                spoiled = RawResponse(b'{"kind":"List","metadata":{},"items":[' + b"{}," * 100_000)
             case _:
-                spoiled = Answer(mutator.payload(value), answer.status)
+                spoiled = RawResponse(mutator.payload(value), answer.status)
 
         self._keep(spoiled.body)
         return spoiled
@@ -212,7 +212,7 @@ def kind_of_inputs(
 ) -> InputKind:
     """Make the kind of inputs whose pods are in these namespaces."""
 
-    async def settle(env: FuzzEnvironment) -> list[Finding]:
+    async def settle(env: FuzzEnvironment) -> list[FuzzFinding]:
         env.reached[f"pods bound to a hostile target by {name}"] += _bound(env, namespaces)
         return []
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from tests.fuzz.agents import Finding
+from tests.fuzz.agents import FuzzFinding
 from tests.fuzz.environment import FuzzEnvironment
 
 
@@ -22,7 +22,7 @@ def nothing(_env: FuzzEnvironment) -> None:
     """Leave all as it is."""
 
 
-async def settled(_env: FuzzEnvironment) -> list[Finding]:
+async def settled(_env: FuzzEnvironment) -> list[FuzzFinding]:
     """Find nothing wrong."""
     return []
 
@@ -39,6 +39,6 @@ class InputKind:
     count: int
     feed: Callable[[FuzzEnvironment, random.Random, str], Awaitable[object]]
     clean: Callable[[FuzzEnvironment], None] = nothing
-    settle: Callable[[FuzzEnvironment], Awaitable[list[Finding]]] = settled
+    settle: Callable[[FuzzEnvironment], Awaitable[list[FuzzFinding]]] = settled
     begin: Callable[[FuzzEnvironment], Spoiling] | None = None
     lanes: int = 1  # how many inputs are fed at once

@@ -9,7 +9,7 @@ import random
 from typing import Any, Final
 
 from tests.fuzz import agents
-from tests.fuzz.agents import Finding
+from tests.fuzz.agents import FuzzFinding
 from tests.fuzz.environment import TENANT, FuzzEnvironment
 from tests.fuzz.inputs import InputKind
 from tests.fuzz.mutating import Mutator
@@ -100,10 +100,10 @@ def _unjudged(env: FuzzEnvironment) -> list[str]:
     ]
 
 
-async def _settle(env: FuzzEnvironment) -> list[Finding]:
+async def _settle(env: FuzzEnvironment) -> list[FuzzFinding]:
     if not await env.happens(lambda: not _unjudged(env), _PATIENCE):
         text = f"no condition: {_unjudged(env)}"
-        return [Finding("any Target is told what is wrong with it", text)]
+        return [FuzzFinding("any Target is told what is wrong with it", text)]
 
     env.reached["Targets connected"] += sum(
         (objects.condition(target, "Ready") or {}).get("status") == "True"

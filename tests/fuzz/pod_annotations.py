@@ -11,7 +11,7 @@ from typing import Final
 
 from tests.apiserver.status import StatusError
 from tests.fuzz import canary, services
-from tests.fuzz.agents import Finding
+from tests.fuzz.agents import FuzzFinding
 from tests.fuzz.environment import TENANT, FuzzEnvironment
 from tests.fuzz.inputs import InputKind
 from tests.fuzz.mutating import Mutator
@@ -88,7 +88,7 @@ async def _feed(env: FuzzEnvironment, dice: random.Random, name: str) -> object:
     return pod
 
 
-async def _settle(env: FuzzEnvironment) -> list[Finding]:
+async def _settle(env: FuzzEnvironment) -> list[FuzzFinding]:
     await asyncio.sleep(0.5)
     found, given = [], set(env.players.addresses.values())
     env.reached["pods with forged annotations that run"] += sum(
@@ -110,7 +110,7 @@ async def _settle(env: FuzzEnvironment) -> list[Finding]:
             if wrong or forged or (phase == "Running" and not address):
                 text = f"{server.name} {objects.key(pod)}: {status}, {objects.annotations(pod)}"
                 if objects.namespace(pod) == TENANT:
-                    found.append(Finding("no annotation changes a status", text[:3000]))
+                    found.append(FuzzFinding("no annotation changes a status", text[:3000]))
 
     return found
 

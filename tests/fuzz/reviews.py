@@ -9,7 +9,7 @@ import aiohttp
 import msgspec
 
 from tests.fuzz import canary
-from tests.fuzz.agents import Finding
+from tests.fuzz.agents import FuzzFinding
 from tests.fuzz.environment import TENANT, FuzzEnvironment
 from tests.fuzz.inputs import InputKind
 from tests.fuzz.mutating import Mutator
@@ -41,7 +41,7 @@ async def _feed(env: FuzzEnvironment, dice: random.Random, name: str) -> object:
     env.reached["reviews that are allowed"] += b'"allowed":true' in text
     if status not in _ANSWERS or (status == 200 and not _is_review(text)):
         finding = f"{name}: {status} {text[:300]!r} to {body[:2000]!r}"
-        env.wrong.append(Finding("any body gets an answer", finding))
+        env.wrong.append(FuzzFinding("any body gets an answer", finding))
 
     return body
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tests.apiserver import resources
-from tests.fuzz.agents import Finding
+from tests.fuzz.agents import FuzzFinding
 from vnode.api.kinds import Kind
 
 BYSTANDERS: Final = frozenset({"bystander", "kube-system", "kube-public"})
@@ -40,7 +40,7 @@ class RequestRules:
     """Judges requests; `places` are the namespaces where a user may write, None for most."""
 
     places: dict[str, frozenset[str] | None]
-    found: list[Finding] = field(default_factory=list)
+    found: list[FuzzFinding] = field(default_factory=list)
     count: Counter[str] = field(default_factory=Counter)
 
     def see(self, cluster: str, user: str, method: str, path: str) -> None:
@@ -49,7 +49,7 @@ class RequestRules:
         text = f"{user} in {cluster}: {method} {path[:300]!r}"
         match = _PATHS.fullmatch(path)
         if match is None:
-            self.found.append(Finding("no path is made of what others wrote", text))
+            self.found.append(FuzzFinding("no path is made of what others wrote", text))
             return
 
         if method in _READS:
@@ -59,9 +59,9 @@ class RequestRules:
         allowed = self.places[user]
         outside = namespace in BYSTANDERS if allowed is None else namespace not in allowed
         if outside:
-            self.found.append(Finding("nobody writes where they have no business", text))
+            self.found.append(FuzzFinding("nobody writes where they have no business", text))
 
-    def take(self) -> list[Finding]:
+    def take(self) -> list[FuzzFinding]:
         """Return what was wrong since the last time."""
         found, self.found = self.found, []
         return found

@@ -12,7 +12,7 @@ import random
 from typing import Final
 
 from tests.fuzz import canary
-from tests.fuzz.agents import Finding
+from tests.fuzz.agents import FuzzFinding
 from tests.fuzz.environment import TENANT, FuzzEnvironment
 from tests.fuzz.inputs import InputKind
 from tests.fuzz.mutating import Mutator
@@ -134,7 +134,7 @@ def _balance(env: FuzzEnvironment) -> None:
                 )
 
 
-async def _settle(env: FuzzEnvironment) -> list[Finding]:
+async def _settle(env: FuzzEnvironment) -> list[FuzzFinding]:
     env.reached["copies in the target"] += sum(
         objects.namespace(obj) == TENANT for kind in _KINDS for obj in env.honest.store.all(kind)
     )
@@ -145,7 +145,7 @@ async def _settle(env: FuzzEnvironment) -> list[Finding]:
             for entry in balancer.get("ingress") or ():
                 if entry.get("ip") != _ADDRESS or entry.get("hostname"):
                     text = f"{kind.kind} {objects.key(obj)}: {balancer}, {objects.annotations(obj)}"
-                    found.append(Finding("no annotation changes a status", text))
+                    found.append(FuzzFinding("no annotation changes a status", text))
 
     return found
 

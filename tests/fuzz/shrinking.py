@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from tests.fuzz.driving import Run, Settings
+from tests.fuzz.driving import FuzzRun, FuzzSettings
 
 
-async def shrink(settings: Settings, number: int, rules: set[str], folder: Path) -> Settings:
+async def shrink(
+    settings: FuzzSettings, number: int, rules: set[str], folder: Path
+) -> FuzzSettings:
     """Return settings that break one of these rules by few inputs of one kind; else the same.
 
     What depends on chance, or on earlier rounds, does not shrink.
@@ -16,10 +18,10 @@ async def shrink(settings: Settings, number: int, rules: set[str], folder: Path)
     settings = replace(settings, rounds=range(number, number + 1))
     attempts = 0
 
-    async def fails(tried: Settings) -> bool:
+    async def fails(tried: FuzzSettings) -> bool:
         nonlocal attempts
         attempts += 1
-        run = Run(tried, folder / f"shrink-{attempts}")
+        run = FuzzRun(tried, folder / f"shrink-{attempts}")
         await run.run()
         return any(finding.rule in rules for finding in run.found)
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from tests.apiserver.requests import Request
+from tests.apiserver.requests import APIRequest
 from tests.apiserver.status import StatusError
 from vnode.api import kinds, objects, pod_shape, resources
 from vnode.api.errors import VnodeError
@@ -63,7 +63,7 @@ def fits(sample: Any, value: Any, field: str = "") -> bool:
             return type(value) is type(sample)
 
 
-def refuse(request: Request, obj: Object) -> Object:
+def refuse(request: APIRequest, obj: Object) -> Object:
     """Refuse a pod whose fields have wrong types, and what is too large; an admission."""
     if request.kind is kinds.PODS and not is_pod(obj):
         raise StatusError(400, "BadRequest", "Pod in version v1 cannot be handled as a Pod")

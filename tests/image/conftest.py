@@ -17,7 +17,7 @@ from tests import kit
 from tests.chart import releases
 from tests.image import operating
 from tests.kit import Fleet
-from tests.realnode.cluster import SOURCE, TARGET, Cluster
+from tests.realnode.cluster import SOURCE, TARGET, NodeCluster
 from vnode.api import names
 
 _WORDS = [SOURCE, TARGET, "--nodes", "0", "--real-node", f"{SOURCE},{TARGET}", "--services"]
@@ -55,12 +55,12 @@ def fleet(bare: Fleet) -> Fleet:
 
 
 @pytest.fixture(scope="session")
-def source(fleet: Fleet) -> Cluster:
+def source(fleet: Fleet) -> NodeCluster:
     """Return the cluster that users talk to."""
-    return Cluster(fleet, SOURCE)
+    return NodeCluster(fleet, SOURCE)
 
 
 @pytest.fixture(scope="session")
-def target(fleet: Fleet) -> Cluster:
+def target(fleet: Fleet) -> NodeCluster:
     """Return the cluster in which pods run."""
-    return Cluster(fleet, TARGET)
+    return NodeCluster(fleet, TARGET)

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from tests.chart.helm import CHART, helm
 from tests.kit import Fleet
-from tests.realnode.cluster import SOURCE, TARGET, Cluster
+from tests.realnode.cluster import SOURCE, TARGET, NodeCluster
 
 NAMESPACE: Final = "vnode"
 DEPLOYMENTS: Final = ("vnode-agent", "vnode-candidate-scheduler")
@@ -37,19 +37,19 @@ def _install(fleet: Fleet, cluster: str, values: tuple[str, ...]) -> None:
     release(fleet, cluster, *words, *chosen)
 
 
-def in_agent(cluster: Cluster, *command: str) -> str:
+def in_agent(cluster: NodeCluster, *command: str) -> str:
     """Return what a command prints in a container of an agent; AssertionError if it fails."""
     return cluster.ask("exec", "-n", NAMESPACE, "deploy/vnode-agent", "--", *command)
 
 
-def pods(cluster: Cluster, component: str) -> dict[str, Any]:
+def pods(cluster: NodeCluster, component: str) -> dict[str, Any]:
     """Return the pods of one Deployment, by name."""
     selector = f"app.kubernetes.io/component={component}"
     found = cluster.get("pods", "-n", NAMESPACE, "-l", selector)["items"]
     return {pod["metadata"]["name"]: pod for pod in found}
 
 
-def leader(cluster: Cluster, lease: str) -> str:
+def leader(cluster: NodeCluster, lease: str) -> str:
     """Return the name of the pod that holds a lease."""
     holder = cluster.get("lease", "-n", NAMESPACE, lease)["spec"]["holderIdentity"]
     return str(holder).partition("_")[0]

@@ -16,7 +16,7 @@ from tests.fleets import vnode
 from tests.image import operating
 from tests.image.operating import DEPLOYMENTS, NAMESPACE, VIRTUAL_NODES, release
 from tests.kit import Fleet
-from tests.realnode.cluster import SOURCE, TARGET, Cluster, pod
+from tests.realnode.cluster import SOURCE, TARGET, NodeCluster, pod
 from vnode.api.objects import Object
 
 _SPEAKS = "echo hello; trap 'exit 0' TERM; while :; do sleep 1000 & wait $!; done"
@@ -24,7 +24,9 @@ _WITH_FINALIZERS = "multicluster.admiralty.io/has-finalizer=true"
 _COPIES = f"multicluster.admiralty.io/parent-cluster-name={SOURCE}"
 
 
-def test_an_elected_pod_runs_in_the_target_and_can_be_talked_to(source: Cluster, target: Cluster):
+def test_an_elected_pod_runs_in_the_target_and_can_be_talked_to(
+    source: NodeCluster, target: NodeCluster
+):
     source.start("first", _SPEAKS)
 
     delegate = target.delegate_of(source.get("pod", "first"))
@@ -49,7 +51,7 @@ def test_the_doctor_finds_nothing(fleet: Fleet):
     assert "0 warnings, 0 failures, 0 could not be checked" in done.out
 
 
-def test_another_agent_leads_when_the_leader_goes(source: Cluster):
+def test_another_agent_leads_when_the_leader_goes(source: NodeCluster):
     gone = operating.leader(source, "vnode-agent")
     assert gone in operating.pods(source, "agent")
 
@@ -61,7 +63,7 @@ def test_another_agent_leads_when_the_leader_goes(source: Cluster):
     assert source.ask("logs", "second") == "hello\n"
 
 
-def test_pods_are_delegated_while_an_upgrade_replaces_everything(fleet: Fleet, source: Cluster):
+def test_pods_are_delegated_while_an_upgrade_replaces_everything(fleet: Fleet, source: NodeCluster):
     before = {name: set(operating.pods(source, part)) for name, part in _parts()}
 
     with user(source) as served:
@@ -79,7 +81,7 @@ def _parts() -> list[tuple[str, str]]:
 
 
 @contextmanager
-def user(cluster: Cluster) -> Iterator[list[str]]:
+def user(cluster: NodeCluster) -> Iterator[list[str]]:
     """Run one pod after the other, as a user does; inside, a list of their names grows.
 
     Raise the failure of a pod when the block ends: it is a failure of the test.
@@ -113,7 +115,7 @@ def uses_words(name: str) -> Object:
 
 
 def test_the_steps_of_the_documentation_leave_nothing_behind(
-    fleet: Fleet, source: Cluster, target: Cluster
+    fleet: Fleet, source: NodeCluster, target: NodeCluster
 ):
     """docs/install.md: with containers that take their time to end."""
     source.ask("create", "configmap", "words", "--from-literal=word=hello")

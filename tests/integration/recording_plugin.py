@@ -27,7 +27,7 @@ os.execv(plugin, [plugin])
 
 
 @dataclass(frozen=True)
-class Run:
+class PluginRun:
     """A run of the plugin: the cluster that it was shown, its own arguments, its environment."""
 
     cluster: dict[str, Any]
@@ -56,9 +56,9 @@ class RecordingPlugin:
         """Return a provider that runs the plugin."""
         return AccessProvider(name, self._config, **policies)
 
-    def runs(self) -> dict[str, Run]:
+    def runs(self) -> dict[str, PluginRun]:
         """Return the last run for each cluster, by the name that its profile gives."""
-        found = [Run(**json.loads(note.read_text())) for note in self._notes.iterdir()]
+        found = [PluginRun(**json.loads(note.read_text())) for note in self._notes.iterdir()]
         return {str(run.cluster["config"]["profile"]): run for run in found}
 
 

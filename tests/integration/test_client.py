@@ -13,7 +13,7 @@ from hack.fleetlib import addresses
 from hack.fleetlib import fleet as fleets
 from tests import certificates
 from tests.faults.fault_profile import FaultProfile
-from tests.faults.proxy import FaultProxy, Upstream
+from tests.faults.proxy import FaultProxy, ProxiedServer
 from tests.kit import Fleet
 from vnode.api import kinds, objects
 from vnode.api.errors import (
@@ -54,8 +54,8 @@ async def test_an_object_is_created_read_patched_and_deleted(
 @pytest.fixture
 async def fault_proxy(fleet: Fleet) -> AsyncIterator[tuple[FaultProxy, str]]:
     """Yield a way to c1 that can fail, and its URL."""
-    site = fleets.Fleet(fleet.folder).site("c1")
-    upstream = Upstream(site.address, addresses.API_SERVER, site.folder / "pki")
+    site = fleets.LocalFleet(fleet.folder).site("c1")
+    upstream = ProxiedServer(site.address, addresses.API_SERVER, site.folder / "pki")
     fault_proxy = FaultProxy("c1", upstream, random.Random(1))
     url = await fault_proxy.start("127.0.0.1")
     yield fault_proxy, url

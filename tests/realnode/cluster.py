@@ -30,7 +30,7 @@ class Done:
 
 
 @dataclass(frozen=True)
-class Cluster:
+class NodeCluster:
     fleet: Fleet
     name: str
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.kit import Fleet
-from tests.realnode.cluster import SOURCE, TARGET, Cluster
+from tests.realnode.cluster import SOURCE, TARGET, NodeCluster
 
 _WORDS = [SOURCE, TARGET, "--nodes", "0", "--real-node", TARGET, "--agents"]
 
@@ -33,20 +33,20 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
 
 
 @pytest.fixture(scope="session")
-def target(fleet: Fleet) -> Cluster:
+def target(fleet: Fleet) -> NodeCluster:
     """Return the cluster whose node is real."""
-    return Cluster(fleet, TARGET)
+    return NodeCluster(fleet, TARGET)
 
 
 @pytest.fixture(scope="session")
-def source(fleet: Fleet) -> Cluster:
+def source(fleet: Fleet) -> NodeCluster:
     """Return the cluster that users talk to."""
     fleet.opt_in(SOURCE)
-    return Cluster(fleet, SOURCE)
+    return NodeCluster(fleet, SOURCE)
 
 
 @pytest.fixture(scope="session")
-def web(source: Cluster) -> Iterator[str]:
+def web(source: NodeCluster) -> Iterator[str]:
     """Yield the name of a pod that serves a page on port 8080.
 
     It is for tests that only look at the page.

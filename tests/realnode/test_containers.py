@@ -9,13 +9,13 @@ import pytest
 
 from tests import kit
 from tests.kit import deployment
-from tests.realnode.cluster import Cluster, pod
+from tests.realnode.cluster import NodeCluster, pod
 from vnode.api import kinds, objects
 from vnode.api.objects import Object
 from vnode.runtime.leader import AGENT_LEASE
 
 
-def test_logs_are_what_the_container_wrote(source: Cluster):
+def test_logs_are_what_the_container_wrote(source: NodeCluster):
     log = source.finish("speaks", "seq 1 100")
 
     assert log.splitlines() == [str(n) for n in range(1, 101)]
@@ -23,7 +23,7 @@ def test_logs_are_what_the_container_wrote(source: Cluster):
     source.remove("speaks")
 
 
-async def test_followed_logs_come_line_by_line_and_end_with_the_container(source: Cluster):
+async def test_followed_logs_come_line_by_line_and_end_with_the_container(source: NodeCluster):
     source.start("slow", "echo one; sleep 1000")
     async with source.session("logs", "-f", "slow") as process:
         assert process.stdout
@@ -37,7 +37,7 @@ async def test_followed_logs_come_line_by_line_and_end_with_the_container(source
 
 
 async def test_followed_logs_go_on_while_the_agent_ends_and_another_may_lead(
-    source: Cluster, target: Cluster
+    source: NodeCluster, target: NodeCluster
 ):
     source.start("followed", "echo one; sleep 1000")
     execute = ("exec", target.delegate_of(source.get("pod", "followed")), "--", "sh", "-c")
@@ -58,7 +58,7 @@ async def test_followed_logs_go_on_while_the_agent_ends_and_another_may_lead(
     source.remove("followed")
 
 
-async def _until_nobody_leads(cluster: Cluster) -> None:
+async def _until_nobody_leads(cluster: NodeCluster) -> None:
     async with cluster.fleet.client(cluster.name) as client:
         await kit.until_one(
             *(client, kinds.LEASES, AGENT_LEASE, "vnode"),
@@ -66,7 +66,7 @@ async def _until_nobody_leads(cluster: Cluster) -> None:
         )
 
 
-def test_logs_of_the_previous_container(source: Cluster):
+def test_logs_of_the_previous_container(source: NodeCluster):
     script = "[ -e /state/again ] && exec sleep 1000; touch /state/again; echo first; exit 1"
     made = pod(
         "again",
@@ -81,7 +81,7 @@ def test_logs_of_the_previous_container(source: Cluster):
     source.remove("again")
 
 
-def test_a_job_completes(source: Cluster):
+def test_a_job_completes(source: NodeCluster):
     template = pod("", "echo done", restartPolicy="Never")
     spec = {
         "completions": 2,
@@ -100,7 +100,7 @@ def test_a_job_completes(source: Cluster):
     source.ask("delete", "job", "twice", "--wait")
 
 
-def test_an_indexed_job_knows_its_index_its_labels_and_itself(source: Cluster):
+def test_an_indexed_job_knows_its_index_its_labels_and_itself(source: NodeCluster):
     shown = {
         "TIER": "metadata.labels['example.com/tier']",
         "POD_NAME": "metadata.name",
@@ -148,7 +148,7 @@ def test_an_indexed_job_knows_its_index_its_labels_and_itself(source: Cluster):
 
 
 @pytest.mark.parametrize("code", [0, 5])
-def test_the_exit_code_of_a_container_is_on_the_proxy(source: Cluster, code: int):
+def test_the_exit_code_of_a_container_is_on_the_proxy(source: NodeCluster, code: int):
     name = f"exits-{code}"
     source.apply(pod(name, f"exit {code}", restartPolicy="Never"))
     source.until(name, ".status.phase", "Failed" if code else "Succeeded")
@@ -158,7 +158,7 @@ def test_the_exit_code_of_a_container_is_on_the_proxy(source: Cluster, code: int
     source.remove(name)
 
 
-def test_init_containers_run_first_and_have_logs(source: Cluster):
+def test_init_containers_run_first_and_have_logs(source: NodeCluster):
     shared = [{"name": "shared", "mountPath": "/shared"}]
     init = {
         "name": "first",
@@ -179,7 +179,7 @@ def test_init_containers_run_first_and_have_logs(source: Cluster):
     source.remove("prepared")
 
 
-def test_a_configmap_of_the_target_is_mounted(source: Cluster, target: Cluster):
+def test_a_configmap_of_the_target_is_mounted(source: NodeCluster, target: NodeCluster):
     target.ask("create", "configmap", "words", "--from-literal=word=hello")
     log = source.finish(
         "reads",
@@ -193,7 +193,7 @@ def test_a_configmap_of_the_target_is_mounted(source: Cluster, target: Cluster):
     target.ask("delete", "configmap", "words")
 
 
-def test_a_liveness_probe_restarts_the_container_and_the_proxy_counts(source: Cluster):
+def test_a_liveness_probe_restarts_the_container_and_the_proxy_counts(source: NodeCluster):
     probe = {
         "exec": {"command": ["test", "-e", "/tmp/alive"]},
         "periodSeconds": 1,
@@ -211,7 +211,7 @@ def test_a_liveness_probe_restarts_the_container_and_the_proxy_counts(source: Cl
 
 @pytest.mark.parametrize("where", ["proxy", "delegate"])
 def test_an_evicted_pod_ends_on_both_sides_and_is_replaced(
-    source: Cluster, target: Cluster, where: str
+    source: NodeCluster, target: NodeCluster, where: str
 ):
     name = f"evicted-{where}"
     source.apply(deployment(name, 1, pod(name, "trap 'exit 0' TERM; sleep 1000 & wait")))
@@ -231,7 +231,9 @@ def test_an_evicted_pod_ends_on_both_sides_and_is_replaced(
     source.ask("delete", "deployment", name, "--wait")
 
 
-def test_a_pod_is_ready_when_the_source_opens_its_readiness_gate(source: Cluster, target: Cluster):
+def test_a_pod_is_ready_when_the_source_opens_its_readiness_gate(
+    source: NodeCluster, target: NodeCluster
+):
     """As the controller of a load balancer does; the kubelet waits for it, and so the proxy."""
     gate = "example.com/lb-ready"
     source.apply(pod("gated", "sleep 1000", readinessGates=[{"conditionType": gate}]))
@@ -252,17 +254,17 @@ def test_a_pod_is_ready_when_the_source_opens_its_readiness_gate(source: Cluster
     source.remove("gated")
 
 
-def _conditions(cluster: Cluster, name: str) -> dict[str, Object]:
+def _conditions(cluster: NodeCluster, name: str) -> dict[str, Object]:
     entries = cluster.get("pod", name)["status"]["conditions"]
     return {entry["type"]: entry for entry in entries}
 
 
-def _only(cluster: Cluster, app: str) -> Object:
+def _only(cluster: NodeCluster, app: str) -> Object:
     (found,) = cluster.get("pods", "-l", f"app={app}")["items"]
     return found
 
 
-def _evict(cluster: Cluster, name: str) -> None:
+def _evict(cluster: NodeCluster, name: str) -> None:
     eviction = {
         "apiVersion": "policy/v1",
         "kind": "Eviction",
@@ -273,7 +275,7 @@ def _evict(cluster: Cluster, name: str) -> None:
 
 
 def test_a_node_that_loses_power_starts_its_pods_again_and_the_proxy_counts(
-    source: Cluster, target: Cluster
+    source: NodeCluster, target: NodeCluster
 ):
     source.start("survives", "sleep 1000")
 

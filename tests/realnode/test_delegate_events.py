@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from tests import kit
-from tests.realnode.cluster import TARGET, Cluster, pod
+from tests.realnode.cluster import TARGET, NodeCluster, pod
 from vnode.api import kinds
 from vnode.api.objects import Object
 
 _FROM = f"default/{TARGET}"
 
 
-async def until_told(source: Cluster, name: str, reason: str, words: str) -> Object:
+async def until_told(source: NodeCluster, name: str, reason: str, words: str) -> Object:
     """Wait for an Event of that reason on a pod, with these words in its message."""
 
     def is_told(event: Object) -> bool:
@@ -29,7 +29,7 @@ async def until_told(source: Cluster, name: str, reason: str, words: str) -> Obj
     return next(filter(is_told, found.values()))
 
 
-async def test_a_pod_that_starts_tells_how_in_one_event(source: Cluster):
+async def test_a_pod_that_starts_tells_how_in_one_event(source: NodeCluster):
     source.start("starts", "sleep 1000")
     event = await until_told(source, "starts", "Started", "Scheduled: Successfully assigned")
     for word in ("Pulled: ", "Created: ", "Started: "):
@@ -45,7 +45,7 @@ async def test_a_pod_that_starts_tells_how_in_one_event(source: Cluster):
     source.remove("starts")
 
 
-async def test_an_image_that_does_not_exist_is_told_with_its_name(source: Cluster):
+async def test_an_image_that_does_not_exist_is_told_with_its_name(source: NodeCluster):
     made = pod("no-image", "true")
     made["spec"]["containers"][0]["image"] = "no-such-image:1"
     source.apply(made)
@@ -56,7 +56,9 @@ async def test_an_image_that_does_not_exist_is_told_with_its_name(source: Cluste
     source.remove("no-image")
 
 
-async def test_a_probe_that_fails_and_a_container_that_is_killed_for_it_are_told(source: Cluster):
+async def test_a_probe_that_fails_and_a_container_that_is_killed_for_it_are_told(
+    source: NodeCluster,
+):
     probe = {"exec": {"command": ["false"]}, "periodSeconds": 1, "failureThreshold": 2}
     source.apply(pod("ill", "sleep 1000", container={"livenessProbe": probe}))
     unhealthy = await until_told(source, "ill", "Unhealthy", "Liveness probe failed")

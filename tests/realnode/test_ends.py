@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tests.realnode.cluster import Cluster, pod
+from tests.realnode.cluster import NodeCluster, pod
 
 STUBBORN = "trap '' TERM; while true; do sleep 1; done"
 
 
-def test_a_job_hears_the_exit_code_of_a_pod_that_was_deleted(source: Cluster):
+def test_a_job_hears_the_exit_code_of_a_pod_that_was_deleted(source: NodeCluster):
     """It counts only pods that have ended, and fails by a rule for this one code."""
     template = pod("", "trap 'sleep 1; exit 43' TERM; sleep 1000 & wait", restartPolicy="Never")
     template["spec"]["terminationGracePeriodSeconds"] = 20
@@ -40,7 +40,7 @@ def test_a_job_hears_the_exit_code_of_a_pod_that_was_deleted(source: Cluster):
 
 @pytest.mark.parametrize("how", ["--grace-period=2", "--now", "--force"])
 def test_a_pod_ends_in_the_time_that_its_deletion_gives_it(
-    source: Cluster, target: Cluster, how: str
+    source: NodeCluster, target: NodeCluster, how: str
 ):
     name = "ends" + how.replace("=", "-")
     made = pod(name, STUBBORN)
@@ -54,7 +54,7 @@ def test_a_pod_ends_in_the_time_that_its_deletion_gives_it(
     target.ask("wait", "--for=delete", f"pod/{delegate}", "--timeout=1s")
 
 
-def test_a_pod_that_the_kubelet_refuses_fails_with_its_reason(source: Cluster):
+def test_a_pod_that_the_kubelet_refuses_fails_with_its_reason(source: NodeCluster):
     """No condition says so, the phase alone: a pod with a sysctl that the node does not allow."""
     refused = pod("refused", "true", restartPolicy="Always")
     sysctls = [{"name": "kernel.msgmax", "value": "10000000000"}]

@@ -8,7 +8,7 @@ import itertools
 
 from tests.aged_tokens import aged
 from tests.faults import other_addresses
-from tests.realnode.cluster import SOURCE, TARGET, Cluster
+from tests.realnode.cluster import SOURCE, TARGET, NodeCluster
 from vnode.api import kinds
 from vnode.cli import kubeconfigs
 
@@ -18,7 +18,7 @@ TICKS = "i=0; while true; do echo $i; i=$((i+1)); sleep 0.1; done"
 
 
 async def test_a_followed_log_and_a_session_go_on_while_the_connection_moves(
-    source: Cluster,
+    source: NodeCluster,
 ) -> None:
     fleet = source.fleet
     present, _name = kubeconfigs.read(fleet.kubeconfig(TARGET))

@@ -14,7 +14,7 @@ import pytest
 
 from tests import kit
 from tests.kit import ROOT
-from tests.realnode.cluster import Cluster
+from tests.realnode.cluster import NodeCluster
 from vnode.api import keys
 from vnode.cli import kubeconfigs
 
@@ -22,7 +22,7 @@ RESULTS = "workflowtaskresults.argoproj.io"
 
 
 @pytest.fixture
-def argo(source: Cluster) -> Iterator[None]:
+def argo(source: NodeCluster) -> Iterator[None]:
     """Install Argo's CRDs and its executor's role in the source, but not in the target.
 
     The source gives out tokens until the test ends.
@@ -46,7 +46,7 @@ def argo(source: Cluster) -> Iterator[None]:
 
 
 def test_a_step_of_a_workflow_leaves_its_result_in_the_source(
-    source: Cluster, target: Cluster, argo: None
+    source: NodeCluster, target: NodeCluster, argo: None
 ):
     result = {
         "apiVersion": "argoproj.io/v1alpha1",

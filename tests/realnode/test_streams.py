@@ -15,14 +15,16 @@ import pytest
 
 from tests import terminals
 from tests.integration import kubelets
-from tests.realnode.cluster import Cluster
+from tests.realnode.cluster import NodeCluster
 
 BOTH = pytest.mark.parametrize("spdy", [False, True], ids=["websocket", "spdy"])
 MIB = 1024 * 1024
 
 
 @BOTH
-def test_a_command_keeps_its_exit_code_and_its_two_outputs(source: Cluster, web: str, spdy: bool):
+def test_a_command_keeps_its_exit_code_and_its_two_outputs(
+    source: NodeCluster, web: str, spdy: bool
+):
     script = "echo out; echo err >&2; exit 3"
 
     done = source.kubectl("exec", web, "--", "sh", "-c", script, spdy=spdy)
@@ -34,7 +36,7 @@ def test_a_command_keeps_its_exit_code_and_its_two_outputs(source: Cluster, web:
 
 @BOTH
 def test_a_command_that_does_not_exist_fails_as_in_the_target(
-    source: Cluster, target: Cluster, web: str, spdy: bool
+    source: NodeCluster, target: NodeCluster, web: str, spdy: bool
 ):
     there = target.kubectl(
         "exec", target.delegate_of(source.get("pod", web)), "--", "nonesuch", spdy=spdy
@@ -47,7 +49,7 @@ def test_a_command_that_does_not_exist_fails_as_in_the_target(
 
 
 @BOTH
-def test_input_of_any_length_arrives_whole_and_ends(source: Cluster, web: str, spdy: bool):
+def test_input_of_any_length_arrives_whole_and_ends(source: NodeCluster, web: str, spdy: bool):
     content = os.urandom(8 * MIB)
 
     done = source.kubectl("exec", "-i", web, "--", "sha256sum", stdin=content, spdy=spdy)
@@ -57,7 +59,7 @@ def test_input_of_any_length_arrives_whole_and_ends(source: Cluster, web: str, s
 
 
 @BOTH
-async def test_output_of_any_length_arrives_whole(source: Cluster, web: str, spdy: bool):
+async def test_output_of_any_length_arrives_whole(source: NodeCluster, web: str, spdy: bool):
     file = f"/tmp/sent-{spdy}"
     # It ends when its input does, after the last byte was read here: Kubernetes itself loses what
     # is under way to a slow reader when a session ends.
@@ -76,7 +78,7 @@ async def test_output_of_any_length_arrives_whole(source: Cluster, web: str, spd
 
 @BOTH
 async def test_a_terminal_in_a_container_has_the_size_of_the_users(
-    source: Cluster, web: str, spdy: bool
+    source: NodeCluster, web: str, spdy: bool
 ):
     command = source.command("exec", "-it", web, "--", "sh")
     async with terminals.started(command, kubelets.environment(spdy=spdy), 33, 101) as terminal:
@@ -88,7 +90,7 @@ async def test_a_terminal_in_a_container_has_the_size_of_the_users(
             assert await terminal.process.wait() == 7
 
 
-async def test_a_user_who_is_gone_leaves_nothing_running(source: Cluster, web: str):
+async def test_a_user_who_is_gone_leaves_nothing_running(source: NodeCluster, web: str):
     script = "echo up; cat; touch /tmp/ended"
     async with source.session("exec", "-i", web, "--", "sh", "-c", script) as process:
         assert process.stdout
@@ -101,7 +103,7 @@ async def test_a_user_who_is_gone_leaves_nothing_running(source: Cluster, web: s
 
 
 @BOTH
-async def test_attach_speaks_with_the_first_process(source: Cluster, spdy: bool):
+async def test_attach_speaks_with_the_first_process(source: NodeCluster, spdy: bool):
     name = f"attached-{'spdy' if spdy else 'websocket'}"
     source.start(name, "cat", container={"stdin": True})
     async with source.session("attach", "-i", name, spdy=spdy) as process:
@@ -114,7 +116,7 @@ async def test_attach_speaks_with_the_first_process(source: Cluster, spdy: bool)
     source.remove(name)
 
 
-def test_run_with_input_prints_output_and_removes_the_pod(source: Cluster):
+def test_run_with_input_prints_output_and_removes_the_pod(source: NodeCluster):
     words = ("run", "once", "-i", "--rm", "--restart=Never", "--image=busybox", "--quiet")
     elected = "--annotations=multicluster.admiralty.io/elect="
 
@@ -126,7 +128,7 @@ def test_run_with_input_prints_output_and_removes_the_pod(source: Cluster):
 
 
 @BOTH
-async def test_port_forward_reaches_a_server_in_the_pod(source: Cluster, web: str, spdy: bool):
+async def test_port_forward_reaches_a_server_in_the_pod(source: NodeCluster, web: str, spdy: bool):
     async with source.session("port-forward", web, ":8080", spdy=spdy) as process:
         assert process.stdout
         async with asyncio.timeout(20):
@@ -147,7 +149,7 @@ async def _page(port: int) -> bytes:
         await writer.wait_closed()
 
 
-async def test_a_port_where_nobody_listens_is_an_error_and_no_end(source: Cluster, web: str):
+async def test_a_port_where_nobody_listens_is_an_error_and_no_end(source: NodeCluster, web: str):
     async with source.session("port-forward", web, ":9") as process:
         assert process.stdout
         assert process.stderr
@@ -162,7 +164,7 @@ async def test_a_port_where_nobody_listens_is_an_error_and_no_end(source: Cluste
                 pass
 
 
-def test_files_are_copied_both_ways_byte_by_byte(source: Cluster, web: str, tmp_path: Path):
+def test_files_are_copied_both_ways_byte_by_byte(source: NodeCluster, web: str, tmp_path: Path):
     sent, back = tmp_path / "sent", tmp_path / "back"
     sent.write_bytes(os.urandom(3 * MIB))
 
@@ -172,7 +174,7 @@ def test_files_are_copied_both_ways_byte_by_byte(source: Cluster, web: str, tmp_
     assert back.read_bytes() == sent.read_bytes()
 
 
-async def test_debug_puts_a_container_into_the_pod_and_attaches(source: Cluster, web: str):
+async def test_debug_puts_a_container_into_the_pod_and_attaches(source: NodeCluster, web: str):
     """An ephemeral container with the processes of the other; kubectl ends with its own input."""
     command = ["sh", "-c", "read line; echo heard $line; cat /proc/1/cmdline"]
     options = ["-i", "--image=busybox", "--target=main", "--container=look"]
@@ -188,7 +190,7 @@ async def test_debug_puts_a_container_into_the_pod_and_attaches(source: Cluster,
     assert [status["name"] for status in statuses] == ["look"]
 
 
-def test_resources_are_resized_in_place(source: Cluster, target: Cluster, web: str):
+def test_resources_are_resized_in_place(source: NodeCluster, target: NodeCluster, web: str):
     """The kubelet does it, and the proxy shows what it did."""
     container = {"name": "main", "resources": {"requests": {"cpu": "20m"}}}
     patch = json.dumps({"spec": {"containers": [container]}})

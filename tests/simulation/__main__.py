@@ -19,7 +19,7 @@ from typing import Final
 
 from tests.simulation import policies, workers
 from tests.simulation.drawing import draw
-from tests.simulation.simulation import Outcome, simulate
+from tests.simulation.simulation import ScheduleResult, simulate
 
 _HASH_SEED: Final = "PYTHONHASHSEED"
 _MOST_SHOWN: Final = 5  # violations of one schedule
@@ -73,12 +73,12 @@ def _one(seed: int, policies_share: float) -> int:
     return 1 if outcome.violations else 0
 
 
-def _batch(seeds: range, policies_share: float) -> Iterator[Outcome]:
+def _batch(seeds: range, policies_share: float) -> Iterator[ScheduleResult]:
     """Run some schedules in this process, once somebody asks for the first one's outcome."""
     yield from workers.run_batch(seeds, policies_share)
 
 
-def _report(outcomes: Iterator[Outcome], policies_share: float) -> int:
+def _report(outcomes: Iterator[ScheduleResult], policies_share: float) -> int:
     began = time.monotonic()
     count = pods = moves = requests = failed = 0
     for outcome in outcomes:
@@ -98,7 +98,7 @@ def _report(outcomes: Iterator[Outcome], policies_share: float) -> int:
     return 1 if failed or not count else 0
 
 
-def _tell(outcome: Outcome, policies_share: float) -> None:
+def _tell(outcome: ScheduleResult, policies_share: float) -> None:
     seed = outcome.schedule.seed
     other = f" --policies {policies_share:g}" if policies_share != policies.SHARE else ""
     print(f'\nseed {seed}: make simulation SIMULATION="--seed {seed}{other}"')

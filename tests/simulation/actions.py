@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tests.simulation.clusters import SimulatedCluster
 from tests.simulation.invariants import LABEL, NOTE
 from tests.simulation.owners import Controllers
-from tests.simulation.schedule import Action, Verb
+from tests.simulation.schedule import PodAction, PodVerb
 from vnode.api import keys, kinds, objects
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
@@ -25,38 +25,38 @@ class Users:
     owners: Controllers
     note: Callable[[str], None]
 
-    def act(self, action: Action) -> None:
+    def act(self, action: PodAction) -> None:
         """Do something to one of the things that are there."""
         match action.verb:
-            case Verb.REMOVE:
+            case PodVerb.REMOVE:
                 if names := sorted(self.owners.wanted):
                     name = names[action.number % len(names)]
                     self.note(f"---- {action.verb} {name}")
                     self.owners.remove(name)
-            case Verb.DELETE_DELEGATE | Verb.EVICT_DELEGATE | Verb.ANNOTATE_DELEGATE:
+            case PodVerb.DELETE_DELEGATE | PodVerb.EVICT_DELEGATE | PodVerb.ANNOTATE_DELEGATE:
                 self._on_target(action, kinds.PODS)
-            case Verb.DELETE_CHAPERON:
+            case PodVerb.DELETE_CHAPERON:
                 self._on_target(action, kinds.POD_CHAPERONS)
             case _:
                 if pods := self.source.pods():
                     self._on_pod(action, pods[action.number % len(pods)])
 
-    def _on_pod(self, action: Action, pod: Object) -> None:
+    def _on_pod(self, action: PodAction, pod: Object) -> None:
         self.note(f"---- {action.verb} {objects.key(pod)}")
         match action.verb:
-            case Verb.DELETE:
+            case PodVerb.DELETE:
                 self.owners.delete(pod)
-            case Verb.FORCE_DELETE:
+            case PodVerb.FORCE_DELETE:
                 self.owners.delete(pod, 0)
-            case Verb.EVICT:
+            case PodVerb.EVICT:
                 self.source.set_condition(pod, _EVICTED)
                 self.owners.delete(pod)
-            case Verb.ANNOTATE:
+            case PodVerb.ANNOTATE:
                 _mark(self.source, pod, "annotations", NOTE, f"source-{action.number}")
-            case Verb.LABEL:
+            case PodVerb.LABEL:
                 _mark(self.source, pod, "labels", LABEL, f"label-{action.number}")
 
-    def _on_target(self, action: Action, kind: Kind) -> None:
+    def _on_target(self, action: PodAction, kind: Kind) -> None:
         there = [
             (cluster, obj)
             for cluster in self.targets.values()
@@ -68,12 +68,12 @@ class Users:
 
         cluster, obj = there[action.number % len(there)]
         self.note(f"---- {action.verb} {objects.key(obj)} in {cluster.name}")
-        if action.verb is Verb.ANNOTATE_DELEGATE:
+        if action.verb is PodVerb.ANNOTATE_DELEGATE:
             _mark(cluster, obj, "annotations", NOTE, f"target-{action.number}")
             return
 
         self.owners.touched.add(objects.labels(obj).get(keys.PARENT_UID, ""))
-        if action.verb is Verb.EVICT_DELEGATE:
+        if action.verb is PodVerb.EVICT_DELEGATE:
             cluster.set_condition(obj, _EVICTED)
 
         cluster.writer.delete(kind, objects.key(obj))

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tests.simulation.clusters import NAMESPACE, SimulatedCluster, target_key
-from tests.simulation.policies import Cordon, Loss, Policies, PolicyChange
+from tests.simulation.policies import Cordon, Loss, PolicyChange, PolicySchedule
 from vnode.api import keys, kinds, objects
 from vnode.api.objects import Object
 from vnode.api.taints import NO_EXECUTE, NO_SCHEDULE
@@ -21,7 +21,7 @@ class Administrators:
     source: SimulatedCluster
     note: Callable[[str], None]
 
-    def follow(self, policies: Policies) -> None:
+    def follow(self, policies: PolicySchedule) -> None:
         """Do everything at its time."""
         for change in policies.changes:
             self.source.later(change.at, lambda c=change: self._change(c))

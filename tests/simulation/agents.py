@@ -1,7 +1,7 @@
 """vnode's agents as production puts them together, as far as pods go through them.
 
-A `SimulatedAgent` is one process, which can be killed; it has a `PodTerm` whenever it leads. Left
-out are the servers, leader election, virtual nodes and what follows pods.
+A `SimulatedAgent` is one process, which can be killed; it has a `SimulatedTerm` whenever it leads.
+Left out are the servers, leader election, virtual nodes and what follows pods.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _hear(sent: asyncio.Task[bytes]) -> None:
         sent.exception()
 
 
-class PodTerm(Term):
+class SimulatedTerm(Term):
     """A term that does what pods need of it, in a source or in a target."""
 
     def __init__(self, shared: Shared, *, is_source: bool) -> None:
@@ -227,7 +227,7 @@ class SimulatedAgent:
 
     async def _lead(self, shared: Shared) -> None:
         with subscription_scope():
-            term = PodTerm(shared, is_source=bool(self._targets))
+            term = SimulatedTerm(shared, is_source=bool(self._targets))
             self._term = asyncio.create_task(term.run(), name=f"term in {self._cluster.name}")
             try:
                 await asyncio.wait({self._term})

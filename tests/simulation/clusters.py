@@ -13,7 +13,7 @@ from typing import Final
 
 from tests.apiserver.server import APIServer
 from tests.apiserver.status import StatusError
-from tests.apiserver.writing import Writer
+from tests.apiserver.writing import ObjectWriter
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import SystemClock
 from vnode.api.identity import Identity
@@ -48,7 +48,7 @@ class SimulatedCluster:
         self.identity = Identity(name, objects.uid(system))
 
     @property
-    def writer(self) -> Writer:
+    def writer(self) -> ObjectWriter:
         """Writes that happen at once, by the rules of the API."""
         return self.server.writer
 

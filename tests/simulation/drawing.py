@@ -16,13 +16,13 @@ from tests.simulation.schedule import (
     SOURCE,
     SPAN,
     TARGETS,
-    Action,
-    Fault,
-    Owner,
+    ClusterFault,
+    ClusterTrouble,
+    PodAction,
+    PodVerb,
     Schedule,
-    Trouble,
-    Verb,
-    Workload,
+    SimulatedWorkload,
+    WorkloadOwner,
 )
 
 _ONE_TARGET: Final = 0.2
@@ -91,8 +91,8 @@ def draw(seed: int, policies_share: float = policy_drawing.SHARE) -> Schedule:
 
 def _moving(schedule: Schedule, count: int) -> Schedule:
     """Add a workload of so many pods that owners replace, and room for all of them anywhere."""
-    owner = (Owner.REPLICA_SET, Owner.STATEFUL_SET)[schedule.seed % 3 == 0]
-    more = Workload(
+    owner = (WorkloadOwner.REPLICA_SET, WorkloadOwner.STATEFUL_SET)[schedule.seed % 3 == 0]
+    more = SimulatedWorkload(
         "web", owner, 0.0, count=count, farewell=(0.1, 2.0, 8.0)[schedule.seed // 3 % 3]
     )
     nodes: dict[str, tuple[int, ...]] = dict.fromkeys(schedule.nodes, (8, 8))
@@ -101,7 +101,7 @@ def _moving(schedule: Schedule, count: int) -> Schedule:
 
 def _overflowing(schedule: Schedule, tight: str, count: int) -> Schedule:
     """Add a Deployment of so many pods, of which the tight target has room for one."""
-    more = Workload("web", Owner.REPLICA_SET, 0.0, count=count)
+    more = SimulatedWorkload("web", WorkloadOwner.REPLICA_SET, 0.0, count=count)
     nodes: dict[str, tuple[int, ...]] = dict.fromkeys(schedule.nodes, (4, 4))
     nodes[tight] = (1,)
     return replace(schedule, nodes=nodes, workloads=(*schedule.workloads, more))
@@ -126,15 +126,17 @@ class _Moments:
 
 def _workloads(
     dice: random.Random, moments: _Moments, pods: int, targets: Sequence[str]
-) -> list[Workload]:
+) -> list[SimulatedWorkload]:
     left: int = pods
-    found: list[Workload] = []
+    found: list[SimulatedWorkload] = []
     while left > 0:
-        owner, count = dice.choice(list(Owner)), min(left, dice.randint(1, 3))
-        may_choose = owner is not Owner.STATEFUL_SET  # no finalizer keeps the name of such a pod
-        ends = owner is Owner.JOB or (owner is Owner.USER and dice.random() < 0.5)
+        owner, count = dice.choice(list(WorkloadOwner)), min(left, dice.randint(1, 3))
+        may_choose = (
+            owner is not WorkloadOwner.STATEFUL_SET
+        )  # no finalizer keeps the name of such a pod
+        ends = owner is WorkloadOwner.JOB or (owner is WorkloadOwner.USER and dice.random() < 0.5)
         found.append(
-            Workload(
+            SimulatedWorkload(
                 f"{owner.value[0]}{len(found)}",
                 owner,
                 moments.draw() if dice.random() < 0.5 else 0.0,
@@ -152,22 +154,22 @@ def _workloads(
     return found
 
 
-def _action(dice: random.Random, moments: _Moments) -> Action:
-    return Action(dice.choice(list(Verb)), moments.draw(), dice.randrange(100))
+def _action(dice: random.Random, moments: _Moments) -> PodAction:
+    return PodAction(dice.choice(list(PodVerb)), moments.draw(), dice.randrange(100))
 
 
-def _fault(dice: random.Random, moments: _Moments, clusters: Sequence[str]) -> Fault:
-    trouble, cluster = dice.choice(list(Trouble)), dice.choice(clusters)
+def _fault(dice: random.Random, moments: _Moments, clusters: Sequence[str]) -> ClusterFault:
+    trouble, cluster = dice.choice(list(ClusterTrouble)), dice.choice(clusters)
     at, seconds = moments.draw(), dice.choice((1.0, 5.0, 15.0, 40.0)) * dice.random()
     match trouble:
-        case Trouble.ERRORS:
+        case ClusterTrouble.ERRORS:
             share, status = dice.choice((0.1, 0.5, 1.0)), dice.choice((500, 500, 409, 429, 403))
-            return Fault(trouble, cluster, at, seconds, share, status)
-        case Trouble.LOST_ANSWERS:
-            return Fault(trouble, cluster, at, seconds, dice.choice((0.1, 0.5)))
-        case Trouble.RESTART:
-            return Fault(trouble, cluster, at, seconds * dice.choice((0.0, 1.0)))
-        case Trouble.FREEZE | Trouble.STOP | Trouble.SLOW:
-            return Fault(trouble, cluster, at, seconds)
+            return ClusterFault(trouble, cluster, at, seconds, share, status)
+        case ClusterTrouble.LOST_ANSWERS:
+            return ClusterFault(trouble, cluster, at, seconds, dice.choice((0.1, 0.5)))
+        case ClusterTrouble.RESTART:
+            return ClusterFault(trouble, cluster, at, seconds * dice.choice((0.0, 1.0)))
+        case ClusterTrouble.FREEZE | ClusterTrouble.STOP | ClusterTrouble.SLOW:
+            return ClusterFault(trouble, cluster, at, seconds)
         case _:
-            return Fault(trouble, cluster, at)
+            return ClusterFault(trouble, cluster, at)

@@ -11,7 +11,7 @@ from typing import Final
 from tests.apiserver.server import APIServer
 from tests.simulation.agents import SimulatedAgent
 from tests.simulation.clusters import SimulatedCluster
-from tests.simulation.schedule import SPAN, Fault, Trouble
+from tests.simulation.schedule import SPAN, ClusterFault, ClusterTrouble
 from vnode.api import errors, kinds
 from vnode.api.errors import Unreachable, VnodeError
 
@@ -32,30 +32,30 @@ class FaultInjector:
     agents: Mapping[str, SimulatedAgent]
     dice: random.Random
 
-    async def cause(self, fault: Fault) -> None:
+    async def cause(self, fault: ClusterFault) -> None:
         """Inject a fault, and return when it is over."""
         await asyncio.sleep(fault.at)
         cluster = self.clusters[fault.cluster]
         seconds = min(fault.seconds, SPAN - fault.at)
         match fault.trouble:
-            case Trouble.ERRORS | Trouble.LOST_ANSWERS:
+            case ClusterTrouble.ERRORS | ClusterTrouble.LOST_ANSWERS:
                 await self._fail(cluster, fault, seconds)
-            case Trouble.FREEZE | Trouble.STOP:
+            case ClusterTrouble.FREEZE | ClusterTrouble.STOP:
                 await _take_down(cluster, fault.trouble, seconds)
-            case Trouble.RESTART:
+            case ClusterTrouble.RESTART:
                 await self.agents[fault.cluster].kill()
                 await asyncio.sleep(seconds)
                 self.agents[fault.cluster].start()
-            case Trouble.NEW_TERM:
+            case ClusterTrouble.NEW_TERM:
                 self.agents[fault.cluster].new_term()
-            case Trouble.SLOW:
+            case ClusterTrouble.SLOW:
                 cluster.slow *= _SLOWER
                 await asyncio.sleep(seconds)
                 cluster.slow /= _SLOWER
             case _:
                 _end_watches(cluster.server, fault.trouble)
 
-    async def _fail(self, cluster: SimulatedCluster, fault: Fault, seconds: float) -> None:
+    async def _fail(self, cluster: SimulatedCluster, fault: ClusterFault, seconds: float) -> None:
         error: VnodeError = Unreachable("the answer was lost")
         if fault.status:
             error = errors.from_status(fault.status, _REASONS[fault.status], "injected")
@@ -74,26 +74,26 @@ class FaultInjector:
         injected.clear()
 
 
-def _end_watches(server: APIServer, trouble: Trouble) -> None:
+def _end_watches(server: APIServer, trouble: ClusterTrouble) -> None:
     """Have watches end in one of the ways in which they do, or fall silent."""
     match trouble:
-        case Trouble.CUT_WATCHES:
+        case ClusterTrouble.CUT_WATCHES:
             server.cut_watches()
-        case Trouble.END_WATCHES:
+        case ClusterTrouble.END_WATCHES:
             server.end_watches()
-        case Trouble.COMPACT:
+        case ClusterTrouble.COMPACT:
             server.compact()
             server.cut_watches()
-        case Trouble.SILENCE_PODS:
+        case ClusterTrouble.SILENCE_PODS:
             server.silence_watches(kinds.PODS)
-        case Trouble.SILENCE_CHAPERONS:
+        case ClusterTrouble.SILENCE_CHAPERONS:
             server.silence_watches(kinds.POD_CHAPERONS)
 
 
-async def _take_down(cluster: SimulatedCluster, trouble: Trouble, seconds: float) -> None:
+async def _take_down(cluster: SimulatedCluster, trouble: ClusterTrouble, seconds: float) -> None:
     """Freeze or stop an API server; of several that overlap the last one ends it."""
     cluster.down += 1
-    if trouble is Trouble.STOP:
+    if trouble is ClusterTrouble.STOP:
         cluster.server.stop()
     else:
         cluster.server.freeze()

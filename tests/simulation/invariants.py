@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from tests.faults import rules
-from tests.faults.snapshot import ALIVE, Snapshot, Violation, node_of, phase, virtual_node
+from tests.faults.snapshot import ALIVE, FleetSnapshot, Violation, node_of, phase, virtual_node
 from tests.simulation.clusters import SimulatedCluster
 from tests.simulation.kube_scheduler import CandidateScheduler, cpus
 from tests.simulation.owners import Controllers
@@ -47,10 +47,10 @@ class Everything:
     refuses: bool = False
     """Whether the source's API server refuses requests at times; Events are then lost."""
 
-    def env(self) -> Snapshot:
+    def env(self) -> FleetSnapshot:
         """See all clusters as the rules of the runs on fleets do."""
         made, ended = self.owners.made, self.owners.touched | self.moved()
-        return Snapshot(
+        return FleetSnapshot(
             proxies={objects.key(pod): pod for pod in self.source.pods()},
             targets={objects.key(obj): obj for obj in self.source.server.store.all(kinds.TARGETS)},
             chaperons={
@@ -114,7 +114,7 @@ def _missing(everything: Everything) -> Iterator[str]:
             yield f"{name} lacks {count} of {workload.count}"
 
 
-def _silent(env: Snapshot) -> Iterator[str]:
+def _silent(env: FleetSnapshot) -> Iterator[str]:
     for key, pod in env.proxies.items():
         condition = objects.condition(pod, "PodScheduled") or {}
         message = condition.get("status") == "False" and condition.get("message")
@@ -122,7 +122,7 @@ def _silent(env: Snapshot) -> Iterator[str]:
             yield f"{key} is neither bound nor says why: {condition}"
 
 
-def _waiting(everything: Everything, env: Snapshot) -> Iterator[str]:
+def _waiting(everything: Everything, env: FleetSnapshot) -> Iterator[str]:
     for key, pod in env.proxies.items():
         if node_of(pod) or objects.is_terminating(pod):
             continue
@@ -137,7 +137,7 @@ def _waiting(everything: Everything, env: Snapshot) -> Iterator[str]:
                 yield f"{key} waits, and {name} has room: {condition.get('message')}"
 
 
-def _disagreeing(env: Snapshot) -> Iterator[str]:
+def _disagreeing(env: FleetSnapshot) -> Iterator[str]:
     proxies = {objects.uid(pod): (key, pod) for key, pod in env.proxies.items()}
     for cluster, found in env.delegates.items():
         for pod in found.values():
@@ -155,7 +155,7 @@ def _disagreeing(env: Snapshot) -> Iterator[str]:
                 yield f"{key} has label {label}, its delegate {objects.labels(pod)}"
 
 
-def _untold(everything: Everything, env: Snapshot) -> Iterator[str]:
+def _untold(everything: Everything, env: FleetSnapshot) -> Iterator[str]:
     if everything.refuses:
         return
 

@@ -19,7 +19,7 @@ from tests.apiserver.store import Change
 from tests.faults.snapshot import Violation, node_of
 from tests.simulation.clusters import NAMESPACE, SimulatedCluster
 from tests.simulation.owners import Controllers
-from tests.simulation.schedule import Owner, Schedule
+from tests.simulation.schedule import Schedule, WorkloadOwner
 from vnode.api import keys, kinds, objects
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
@@ -124,7 +124,7 @@ class MoveRules:
     def _runs_on(self, name: str, pod: Object) -> bool:
         """Tell whether an evicted pod is to run on, as far as nothing comes in between."""
         wanted, policies = self.owners.wanted.get(name), self.schedule.policies
-        is_replaced = wanted is not None and wanted.owner is Owner.REPLICA_SET
+        is_replaced = wanted is not None and wanted.owner is WorkloadOwner.REPLICA_SET
         may_end = self.schedule.faults or policies.losses or policies.failover
         return is_replaced and _is_ready(pod) and not may_end
 
@@ -175,7 +175,7 @@ class MoveRules:
         untold = sum(map(self._runs_untold, workload.kept))
         wanted = self.owners.wanted.get(name)
         missing = self.owners.missing(wanted) if wanted is not None else 0
-        if wanted is None or wanted.owner is not Owner.REPLICA_SET:
+        if wanted is None or wanted.owner is not WorkloadOwner.REPLICA_SET:
             untold = 0
 
         if untold <= len(workload.unready) + max(0, missing):

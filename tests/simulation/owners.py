@@ -13,7 +13,7 @@ from tests.apiserver.store import Change
 from tests.permitted import MANIFESTS
 from tests.simulation.clusters import NAMESPACE, SimulatedCluster, target_key
 from tests.simulation.kubelet import FAILS, FAREWELL, RUNS
-from tests.simulation.schedule import Owner, Workload
+from tests.simulation.schedule import SimulatedWorkload, WorkloadOwner
 from vnode.api import keys, kinds, objects
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
@@ -23,9 +23,9 @@ from vnode.webhook import election, mutate
 APP: Final = "app"
 TRACKING: Final = "batch.kubernetes.io/job-tracking"
 _KINDS: Final = {
-    Owner.REPLICA_SET: ("apps/v1", "ReplicaSet"),
-    Owner.STATEFUL_SET: ("apps/v1", "StatefulSet"),
-    Owner.JOB: ("batch/v1", "Job"),
+    WorkloadOwner.REPLICA_SET: ("apps/v1", "ReplicaSet"),
+    WorkloadOwner.STATEFUL_SET: ("apps/v1", "StatefulSet"),
+    WorkloadOwner.JOB: ("batch/v1", "Job"),
 }
 _MOST: Final = 12  # pods that one workload ever makes: one whose pods always end would go on
 
@@ -38,7 +38,7 @@ class Controllers:
     targets: Sequence[str]
     failover: Failover | None = None
     """What the webhook finds in the policies of all pods."""
-    wanted: dict[str, Workload] = field(default_factory=dict)
+    wanted: dict[str, SimulatedWorkload] = field(default_factory=dict)
     counted: dict[str, set[str]] = field(default_factory=dict)  # Job -> UIDs that succeeded
     made: dict[str, str] = field(default_factory=dict)  # UID -> key: all pods that ever were
     touched: set[str] = field(default_factory=set)  # UIDs of the pods that somebody ended
@@ -49,12 +49,12 @@ class Controllers:
         """Hear of all changes from now on."""
         self.cluster.server.store.changed.add(self._on_change)
 
-    def create(self, workload: Workload) -> None:
+    def create(self, workload: SimulatedWorkload) -> None:
         """Have a workload from now on."""
         self.wanted[workload.name] = workload
         self._made[workload.name] = 0
         self.counted[workload.name] = set()
-        if workload.owner is Owner.USER:
+        if workload.owner is WorkloadOwner.USER:
             for _number in range(workload.count):
                 self._create_pod(workload)
         else:
@@ -84,14 +84,14 @@ class Controllers:
         """List the pods of a workload; they must not be changed."""
         return [pod for pod in self.cluster.pods() if objects.labels(pod).get(APP) == name]
 
-    def missing(self, workload: Workload) -> int:
+    def missing(self, workload: SimulatedWorkload) -> int:
         """Tell how many pods are to be made."""
         pods = self.pods_of(workload.name)
         count = workload.count - len(self.counted[workload.name])
         match workload.owner:
-            case Owner.USER:
+            case WorkloadOwner.USER:
                 return 0
-            case Owner.STATEFUL_SET:
+            case WorkloadOwner.STATEFUL_SET:
                 return count - len(pods)
             case _:
                 return count - sum(map(_is_active, pods))
@@ -120,7 +120,7 @@ class Controllers:
 
         for pod in self.pods_of(name):
             self._count(name, pod)
-            is_stateful = workload is not None and workload.owner is Owner.STATEFUL_SET
+            is_stateful = workload is not None and workload.owner is WorkloadOwner.STATEFUL_SET
             if is_stateful and objects.is_finished(pod) and not objects.is_terminating(pod):
                 self.delete(pod)
 
@@ -129,10 +129,10 @@ class Controllers:
                 if not self.is_spent(name):
                     self._create_pod(workload)
 
-            if workload.owner is Owner.REPLICA_SET:
+            if workload.owner is WorkloadOwner.REPLICA_SET:
                 self._delete_surplus(workload)
 
-    def _delete_surplus(self, workload: Workload) -> None:
+    def _delete_surplus(self, workload: SimulatedWorkload) -> None:
         """Delete pods that are too many, in the order of the ReplicaSet controller."""
         live = [pod for pod in self.pods_of(workload.name) if _is_active(pod)]
         for pod in sorted(live, key=_leaves_first)[: max(0, -self.missing(workload))]:
@@ -151,10 +151,10 @@ class Controllers:
 
             self.cluster.writer.update(kinds.PODS, objects.key(pod), change)
 
-    def _create_pod(self, workload: Workload) -> None:
+    def _create_pod(self, workload: SimulatedWorkload) -> None:
         number = self._made[workload.name]
         self._made[workload.name] += 1
-        if workload.owner is Owner.STATEFUL_SET:
+        if workload.owner is WorkloadOwner.STATEFUL_SET:
             taken = {objects.name(pod) for pod in self.pods_of(workload.name)}
             names = (f"{workload.name}-{ordinal}" for ordinal in range(workload.count))
             name = next(each for each in names if each not in taken)
@@ -184,7 +184,7 @@ def _leaves_first(pod: Object) -> tuple[bool, bool, int]:
     return bool(objects.node_name(pod)), is_running, cost
 
 
-def pod(workload: Workload, name: str) -> Object:
+def pod(workload: SimulatedWorkload, name: str) -> Object:
     """Build a pod as its user writes it."""
     container = {
         "name": "main",
@@ -206,7 +206,7 @@ def pod(workload: Workload, name: str) -> Object:
         FAREWELL: f"{workload.farewell}",
     }
     metadata: Object = {"name": name, "labels": {APP: workload.name}, "annotations": annotations}
-    if workload.owner is Owner.JOB:
+    if workload.owner is WorkloadOwner.JOB:
         metadata["finalizers"] = [TRACKING]
 
     if workload.owner in _KINDS:

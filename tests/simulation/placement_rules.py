@@ -16,7 +16,7 @@ from tests.faults.snapshot import Violation, node_of
 from tests.simulation.clusters import SimulatedCluster
 from tests.simulation.placement_groups import PLANNED, Group, lacks_cost, miscounted, misplaced
 from tests.simulation.policies import UNKNOWN
-from tests.simulation.schedule import Owner, Schedule
+from tests.simulation.schedule import Schedule, WorkloadOwner
 from vnode.api import keys, kinds, objects
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
@@ -209,7 +209,7 @@ class PlacementRules:
         owners = {w.name: w.owner for w in schedule.workloads}
         names = {objects.labels(pod).get("app", "") for pod in group.pods}
         by = {owners[name] for name in names}
-        if by - {Owner.REPLICA_SET, Owner.STATEFUL_SET} or names & self._overflowed:
+        if by - {WorkloadOwner.REPLICA_SET, WorkloadOwner.STATEFUL_SET} or names & self._overflowed:
             return
 
         plan = seats.plan(len(group.pods), group.shares.values(), group.workload).planned

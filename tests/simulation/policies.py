@@ -78,7 +78,7 @@ class Loss:
 
 
 @dataclass(frozen=True, slots=True)
-class Policies:
+class PolicySchedule:
     """All that happens about policies in one schedule."""
 
     changes: tuple[PolicyChange, ...] = ()
@@ -116,11 +116,11 @@ def draw(
     targets: Sequence[str],
     moment: Callable[[], float],
     share: float,
-) -> Policies:
+) -> PolicySchedule:
     """Draw those of a seed, of which that share has any; `moment` draws when something happens."""
     dice = random.Random(f"policies {seed}")
     if dice.random() >= share:
-        return Policies()
+        return PolicySchedule()
 
     stable = dice.random() < _STABLE
     changes: list[PolicyChange] = []
@@ -147,7 +147,7 @@ def draw(
     if moved:
         changes, cordons = _moving(moving, moved, targets), ()
 
-    drawn = Policies(
+    drawn = PolicySchedule(
         tuple(sorted(changes, key=lambda change: change.at)),
         cordons,
         dice.random() < _CALM,
@@ -160,7 +160,9 @@ def draw(
     return _failing_over(failing, drawn, targets) if failing.random() < _LOSES else drawn
 
 
-def _failing_over(dice: random.Random, policies: Policies, targets: Sequence[str]) -> Policies:
+def _failing_over(
+    dice: random.Random, policies: PolicySchedule, targets: Sequence[str]
+) -> PolicySchedule:
     """Have policies replace the pods of clusters that are lost."""
 
     def amended(change: PolicyChange) -> PolicyChange:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from tests.simulation.policies import Cordon, Loss, Policies, PolicyChange
+from tests.simulation.policies import Cordon, Loss, PolicyChange, PolicySchedule
 
 SOURCE: Final = "c1"
 TARGETS: Final = ("c2", "c3")
@@ -15,7 +15,7 @@ SPAN: Final = 40.0
 """Seconds within which everything happens; then all heals."""
 
 
-class Owner(StrEnum):
+class WorkloadOwner(StrEnum):
     """Who makes the pods of a workload, and again when they are gone."""
 
     USER = "user"  # nobody makes them again
@@ -25,7 +25,7 @@ class Owner(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Workload:
+class SimulatedWorkload:
     """Pods that are alike.
 
     They run for `runs` seconds, 0 for ever, and then fail with the chance `fails`; they stop within
@@ -34,7 +34,7 @@ class Workload:
     """
 
     name: str
-    owner: Owner
+    owner: WorkloadOwner
     at: float
     count: int = 1
     cpu: int = 1
@@ -53,7 +53,7 @@ class Workload:
         )
 
 
-class Verb(StrEnum):
+class PodVerb(StrEnum):
     """What users do to pods, and others to delegates and chaperons."""
 
     DELETE = "delete pod"
@@ -69,10 +69,10 @@ class Verb(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
+class PodAction:
     """Something done to one of the things that are there then; `number` says to which."""
 
-    verb: Verb
+    verb: PodVerb
     at: float
     number: int
 
@@ -80,7 +80,7 @@ class Action:
         return f"+{self.at:.1f}s {self.verb} #{self.number}"
 
 
-class Trouble(StrEnum):
+class ClusterTrouble(StrEnum):
     """What goes wrong with an API server, or with the agent of a cluster."""
 
     ERRORS = "errors"
@@ -98,10 +98,10 @@ class Trouble(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class ClusterFault:
     """Trouble with one cluster; `share` is that of the requests that fail."""
 
-    trouble: Trouble
+    trouble: ClusterTrouble
     cluster: str
     at: float
     seconds: float = 0.0
@@ -125,11 +125,11 @@ class Schedule:
     seed: int
     latency: float
     nodes: dict[str, tuple[int, ...]]
-    workloads: tuple[Workload, ...]
-    actions: tuple[Action, ...]
-    faults: tuple[Fault, ...]
+    workloads: tuple[SimulatedWorkload, ...]
+    actions: tuple[PodAction, ...]
+    faults: tuple[ClusterFault, ...]
     parallel: int = 1
-    policies: Policies = field(default_factory=Policies)
+    policies: PolicySchedule = field(default_factory=PolicySchedule)
 
     @property
     def clusters(self) -> tuple[str, ...]:
@@ -138,7 +138,7 @@ class Schedule:
 
     def lines(self) -> list[str]:
         """Describe it, in the order of its times."""
-        parts: list[Workload | Action | Fault | PolicyChange | Cordon | Loss]
+        parts: list[SimulatedWorkload | PodAction | ClusterFault | PolicyChange | Cordon | Loss]
         parts = [*self.workloads, *self.actions, *self.faults]
         parts += [*self.policies.changes, *self.policies.cordons, *self.policies.losses]
         parts.sort(key=lambda each: each.at)

@@ -24,7 +24,7 @@ from tests.simulation.monitor import Monitor
 from tests.simulation.move_rules import MoveRules
 from tests.simulation.owners import Controllers
 from tests.simulation.placement_rules import PlacementRules
-from tests.simulation.schedule import SOURCE, SPAN, Owner, Schedule
+from tests.simulation.schedule import SOURCE, SPAN, Schedule, WorkloadOwner
 from vnode.api import objects
 from vnode.scheduling import registry
 
@@ -39,7 +39,7 @@ than a moved pod waits for its replacement."""
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ScheduleResult:
     """What came of one schedule; `trace` is empty unless asked for."""
 
     schedule: Schedule
@@ -165,7 +165,7 @@ class Simulation:
         self.monitor.note("---- Deployments shrink")
         for name, workload in self.owners.wanted.items():
             all_run = all(map(objects.node_name, self.owners.pods_of(name)))
-            if workload.owner is Owner.REPLICA_SET and all_run:
+            if workload.owner is WorkloadOwner.REPLICA_SET and all_run:
                 self.owners.shrink(name)
 
         return await self._settle(lambda: invariants.violations(self.everything))
@@ -221,7 +221,7 @@ class Simulation:
                 return found
 
 
-def simulate(schedule: Schedule, *, traced: bool = False) -> Outcome:
+def simulate(schedule: Schedule, *, traced: bool = False) -> ScheduleResult:
     """Run one schedule; the same one always takes the same course, in one version of Python."""
     random.seed(schedule.seed)  # vnode's own jitter
     faults = _Faults()
@@ -236,7 +236,7 @@ def simulate(schedule: Schedule, *, traced: bool = False) -> Outcome:
         logger.propagate = propagates
 
 
-async def _simulate(schedule: Schedule, faults: _Faults, traced: bool) -> Outcome:
+async def _simulate(schedule: Schedule, faults: _Faults, traced: bool) -> ScheduleResult:
     def handle(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         faults.add(f"{context.get('message')}: {context.get('exception')!r}")
 
@@ -244,7 +244,7 @@ async def _simulate(schedule: Schedule, faults: _Faults, traced: bool) -> Outcom
     running.set_exception_handler(handle)
     simulation = Simulation(schedule, traced=traced)
     found = await simulation.run()
-    return Outcome(
+    return ScheduleResult(
         schedule,
         (*faults.found, *found),
         len(simulation.owners.made),

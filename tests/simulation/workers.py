@@ -15,12 +15,12 @@ from multiprocessing import get_context
 from typing import Final
 
 from tests.simulation.drawing import draw
-from tests.simulation.simulation import Outcome, simulate
+from tests.simulation.simulation import ScheduleResult, simulate
 
 _BATCH: Final = 10
 
 
-def run_batch(seeds: range, policies_share: float) -> list[Outcome]:
+def run_batch(seeds: range, policies_share: float) -> list[ScheduleResult]:
     """Run some schedules.
 
     Garbage is collected after each, when nearly all is garbage, and of what was there before the
@@ -32,18 +32,18 @@ def run_batch(seeds: range, policies_share: float) -> list[Outcome]:
     return [_run(seed, policies_share) for seed in seeds]
 
 
-def _run(seed: int, policies_share: float) -> Outcome:
+def _run(seed: int, policies_share: float) -> ScheduleResult:
     outcome = simulate(draw(seed, policies_share))
     gc.collect()
     return outcome
 
 
-def run(first: int, seconds: float, jobs: int, policies_share: float) -> Iterator[Outcome]:
+def run(first: int, seconds: float, jobs: int, policies_share: float) -> Iterator[ScheduleResult]:
     """Run schedules from a seed on, until the time is over."""
     end = time.monotonic() + seconds
     batches = (range(start, start + _BATCH) for start in itertools.count(first, _BATCH))
     with ProcessPoolExecutor(jobs, mp_context=get_context("fork")) as pool:
-        running: set[Future[list[Outcome]]] = set()
+        running: set[Future[list[ScheduleResult]]] = set()
         try:
             while running or time.monotonic() < end:
                 while len(running) < jobs and time.monotonic() < end:

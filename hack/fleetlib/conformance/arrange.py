@@ -25,7 +25,7 @@ from hack.fleetlib.tools import binaries
 
 if TYPE_CHECKING:
     from hack.fleetlib.api import Api, Object
-    from hack.fleetlib.fleet import Fleet
+    from hack.fleetlib.fleet import LocalFleet
 
 SOURCE: Final = "c1"
 TARGET: Final = "c2"
@@ -40,7 +40,7 @@ _POLICY_SECONDS: Final = 60.0
 _TAINT: Final = "virtual-kubelet.io/provider"
 
 
-def start(directory: Path) -> Fleet:
+def start(directory: Path) -> LocalFleet:
     """Start the clusters in `directory` and connect them; on any failure nothing is left."""
     folder = directory / "images"
     programs = binaries.locate(standins.PROGRAMS)
@@ -51,10 +51,10 @@ def start(directory: Path) -> Fleet:
         standins.write(folder, Path(busybox), programs)
     options = FleetOptions(
         names=(SOURCE, TARGET),
-        clusters=clusters.Options(nodes=0),
+        clusters=clusters.ControlPlaneOptions(nodes=0),
         agents=True,
         real_nodes=(TARGET,),
-        real_node=realnode.Options(images=folder),
+        real_node=realnode.NodeOptions(images=folder),
     )
     started = fleet.up(directory / "fleet", options)
     try:
@@ -66,7 +66,7 @@ def start(directory: Path) -> Fleet:
     return started
 
 
-def _connect(known: Fleet) -> None:
+def _connect(known: LocalFleet) -> None:
     api = known.api(SOURCE)
     for policy in yaml.safe_load_all(POLICIES.read_text()):
         _enforce(api, policy)
@@ -124,7 +124,7 @@ def _give_rights(api: Api) -> None:
         api.call("POST", f"{_RBAC}/clusterrolebindings", binding)
 
 
-def _route(known: Fleet) -> None:
+def _route(known: LocalFleet) -> None:
     """Let the source reach the pods of the target by their addresses."""
     target, plan = known.site(TARGET), known.state().plan
     words = ["route", "add", configs.pod_range(target), "via", target.address]

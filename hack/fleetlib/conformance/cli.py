@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from hack.fleetlib import cachefolder, progress
 from hack.fleetlib.conformance import arrange, comparing, selection, suite
 from hack.fleetlib.conformance.selection import Selection
-from hack.fleetlib.conformance.suite import PASSED, Run
+from hack.fleetlib.conformance.suite import PASSED, SuiteRun
 from hack.fleetlib.errors import FleetError
-from hack.fleetlib.fleet import Fleet
+from hack.fleetlib.fleet import LocalFleet
 from hack.fleetlib.tools import binaries
 
 if TYPE_CHECKING:
@@ -102,7 +102,9 @@ def _run(arguments: argparse.Namespace) -> Comparison:
     both = arguments.part != "brief"
     session = _Session(programs, arguments.output, arguments.processes, both)
     if arguments.fleet is not None:
-        return session.compare(Fleet(arguments.fleet.resolve() / "fleet"), chosen, arguments.once)
+        return session.compare(
+            LocalFleet(arguments.fleet.resolve() / "fleet"), chosen, arguments.once
+        )
     if arguments.keep is not None:
         started = arrange.start(arguments.keep.resolve())
         progress.say(f"to end the clusters: hack/fleet down {started.directory}")
@@ -130,21 +132,21 @@ class _Session:
     both: bool
     """False: specs are not run straight, and taken to pass there."""
 
-    def compare(self, fleet: Fleet, chosen: Selection, once: bool) -> Comparison:
+    def compare(self, fleet: LocalFleet, chosen: Selection, once: bool) -> Comparison:
         """Run the suite both ways; what fails through only is tried once more, one by one.
 
         Specs wait for seconds where a busy machine takes minutes.
         """
         expected = selection.differences(selection.DIFFERENCES.read_text())
-        ways = [Run("through", fleet.kubeconfig(arrange.SOURCE), self.output)]
+        ways = [SuiteRun("through", fleet.kubeconfig(arrange.SOURCE), self.output)]
         if self.both:
-            ways.append(Run("straight", fleet.kubeconfig(arrange.TARGET), self.output))
+            ways.append(SuiteRun("straight", fleet.kubeconfig(arrange.TARGET), self.output))
         through, *others = suite.run_all(ways, chosen, self.processes, self.programs)
         straight = others[0] if others else dict.fromkeys(through, PASSED)
         first = comparing.compare(through, straight, expected)
         if first.ok or once:
             return first
-        again = Run("again", fleet.kubeconfig(arrange.SOURCE), self.output)
+        again = SuiteRun("again", fleet.kubeconfig(arrange.SOURCE), self.output)
         names = selection.only(first.unexpected)
         [second] = suite.run_all([again], names, 1, self.programs)
         return comparing.compare(through | second, straight, expected)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from hack.fleetlib.conformance.selection import Entry
+    from hack.fleetlib.conformance.selection import ListedPattern
     from hack.fleetlib.conformance.suite import Outcome, Outcomes
 
 Verdict = Literal["pass both", "fail both", "fails through only", "fails straight only", "skipped"]
@@ -45,7 +45,7 @@ class Comparison:
         return sorted(name for name, found in self.verdicts.items() if found == verdict)
 
 
-def compare(through: Outcomes, straight: Outcomes, expected: Sequence[Entry]) -> Comparison:
+def compare(through: Outcomes, straight: Outcomes, expected: Sequence[ListedPattern]) -> Comparison:
     """Compare two runs of the same specs."""
     names = sorted(through.keys() | straight.keys())
     verdicts = {name: _verdict(through.get(name), straight.get(name)) for name in names}
@@ -76,7 +76,7 @@ def _verdict(through: Outcome | None, straight: Outcome | None) -> Verdict:
             return "skipped"
 
 
-def _outdated(verdicts: Mapping[str, Verdict], expected: Sequence[Entry]) -> list[str]:
+def _outdated(verdicts: Mapping[str, Verdict], expected: Sequence[ListedPattern]) -> list[str]:
     found = []
     for entry in expected:
         meant = [verdict for name, verdict in verdicts.items() if entry.matches(name)]

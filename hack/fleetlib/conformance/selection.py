@@ -24,7 +24,7 @@ Part = Literal["focus", "short", "brief"]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ListedPattern:
     """A pattern of names, and why it is listed; `matches` tells whether a name is meant."""
 
     pattern: str
@@ -54,7 +54,7 @@ def specs(text: str, part: Part = "focus") -> Selection:
     return Selection(tuple(e.pattern for e in focus), tuple(e.pattern for e in skip))
 
 
-def differences(text: str) -> list[Entry]:
+def differences(text: str) -> list[ListedPattern]:
     """Read `differences.toml`; FleetError if it is not as it should be."""
     return _entries(_parse(text), "differs")
 
@@ -71,7 +71,7 @@ def _parse(text: str) -> dict[str, Any]:
         raise FleetError(f"no list of specs: {error}") from error
 
 
-def _entries(document: dict[str, Any], kind: str) -> list[Entry]:
+def _entries(document: dict[str, Any], kind: str) -> list[ListedPattern]:
     found = []
     for entry in document.get(kind, ()):
         if set(entry) != {"specs", "reason"}:
@@ -82,5 +82,5 @@ def _entries(document: dict[str, Any], kind: str) -> list[Entry]:
             raise FleetError(
                 f"{kind}: {entry['specs']!r} is no regular expression: {error}"
             ) from error
-        found.append(Entry(entry["specs"], entry["reason"]))
+        found.append(ListedPattern(entry["specs"], entry["reason"]))
     return found

@@ -13,7 +13,7 @@ from operator import or_
 from typing import TYPE_CHECKING, Any, Final
 
 from hack.fleetlib.realnode import images
-from hack.fleetlib.realnode.images import Entry
+from hack.fleetlib.realnode.images import LayerEntry
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -60,7 +60,7 @@ def build(busybox: bytes, applets: Iterable[str], programs: Mapping[str, bytes])
     """Build the stand-ins; registry and tag do not count, only the last part of a name."""
     shell = images.layer(images.shell(busybox, applets))
 
-    def make(name: str, entries: Iterable[Entry], **config: Any) -> Images:
+    def make(name: str, entries: Iterable[LayerEntry], **config: Any) -> Images:
         defaults = {"Env": ["PATH=/bin"], "WorkingDir": "/"}
         return images.image(name, [shell, images.layer(entries)], {**defaults, **config})
 
@@ -69,24 +69,24 @@ def build(busybox: bytes, applets: Iterable[str], programs: Mapping[str, bytes])
         make("agnhost", _agnhost(programs["agnhost"]), Entrypoint=["/agnhost"], Cmd=["pause"]),
         make("nginx", _www("index.html", _PAGE), Cmd=_WEB),
         *(make(fish, _www("data.json", page), Cmd=_WEB) for fish, page in pages.items()),
-        make("nonewprivs", [Entry("bin/nnp", programs["nonewprivs"], _SETUID)], Cmd=["nnp"]),
+        make("nonewprivs", [LayerEntry("bin/nnp", programs["nonewprivs"], _SETUID)], Cmd=["nnp"]),
         make("nonroot", [], Cmd=["/bin/sh"], User="1234"),
     ]
     return reduce(or_, made)
 
 
-def _agnhost(program: bytes) -> list[Entry]:
+def _agnhost(program: bytes) -> list[LayerEntry]:
     return [
-        Entry("agnhost", program, 0o755),
-        Entry("agnhost-2", mode=0o777, kind=tarfile.SYMTYPE, link="agnhost"),
-        Entry("localhost.crt", b"a file that probes ask for\n"),
-        Entry("uploads", mode=0o755, kind=tarfile.DIRTYPE),
-        Entry("bin/curl", _CURL.encode(), 0o755),
-        Entry("bin/printenv", _PRINTENV.encode(), 0o755),
-        Entry("etc/passwd", _USERS.encode()),
-        Entry("etc/group", _GROUPS.encode()),
+        LayerEntry("agnhost", program, 0o755),
+        LayerEntry("agnhost-2", mode=0o777, kind=tarfile.SYMTYPE, link="agnhost"),
+        LayerEntry("localhost.crt", b"a file that probes ask for\n"),
+        LayerEntry("uploads", mode=0o755, kind=tarfile.DIRTYPE),
+        LayerEntry("bin/curl", _CURL.encode(), 0o755),
+        LayerEntry("bin/printenv", _PRINTENV.encode(), 0o755),
+        LayerEntry("etc/passwd", _USERS.encode()),
+        LayerEntry("etc/group", _GROUPS.encode()),
     ]
 
 
-def _www(file: str, page: bytes) -> list[Entry]:
-    return [Entry("www", mode=0o755, kind=tarfile.DIRTYPE), Entry(f"www/{file}", page)]
+def _www(file: str, page: bytes) -> list[LayerEntry]:
+    return [LayerEntry("www", mode=0o755, kind=tarfile.DIRTYPE), LayerEntry(f"www/{file}", page)]

@@ -37,7 +37,7 @@ _TIMEOUT: Final = "3h"
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class SuiteRun:
     """A run of the suite: by what name, against which cluster, into which folder."""
 
     name: str
@@ -59,7 +59,7 @@ class Run:
 
 
 def command(
-    run: Run, selection: Selection, processes: int, programs: Mapping[str, Path]
+    run: SuiteRun, selection: Selection, processes: int, programs: Mapping[str, Path]
 ) -> list[str]:
     """Return the command line of a run."""
     return [
@@ -82,7 +82,7 @@ def command(
 
 
 def run_all(
-    runs: Iterable[Run], selection: Selection, processes: int, programs: Mapping[str, Path]
+    runs: Iterable[SuiteRun], selection: Selection, processes: int, programs: Mapping[str, Path]
 ) -> list[Outcomes]:
     """Run the suite in all of these ways at once; FleetError if one makes no report."""
     runs = list(runs)
@@ -101,7 +101,7 @@ def run_all(
     return [_read(run) for run in runs]
 
 
-def _start(run: Run, argv: list[str]) -> subprocess.Popen[bytes]:
+def _start(run: SuiteRun, argv: list[str]) -> subprocess.Popen[bytes]:
     run.folder.mkdir(parents=True, exist_ok=True)
     run.report.unlink(missing_ok=True)
     with run.log.open("wb") as log:
@@ -122,7 +122,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def _read(run: Run) -> Outcomes:
+def _read(run: SuiteRun) -> Outcomes:
     log = run.log.read_text(errors="replace")
     found = outcomes(json.loads(run.report.read_text())) if run.report.exists() else {}
     if not found and (found := logged(log)):

@@ -14,7 +14,7 @@ from hack.fleetlib.realnode import images, packages, registry, services
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from hack.fleetlib.commands import Site
+    from hack.fleetlib.commands import ClusterSite
 
 # Away from 10250 and upwards, where the virtual nodes of the same cluster's agent are.
 KUBELET_PORT: Final = 6250
@@ -76,13 +76,13 @@ def network(pod_range: str) -> dict[str, Any]:
     return {"cniVersion": "1.0.0", "name": "pods", "plugins": [bridge, ports]}
 
 
-def pod_range(place: Site) -> str:
+def pod_range(place: ClusterSite) -> str:
     """Return the end of the cluster's range: kwok takes addresses from its start."""
     first, second, _rest = place.pod_range.split(".", 2)
     return f"{first}.{second}.200.0/24"
 
 
-def firewall(place: Site) -> str:
+def firewall(place: ClusterSite) -> str:
     """Return nft rules: the API server's Service works without kube-proxy, others refuse."""
     server = f"{place.address}:{addresses.API_SERVER}"
     rule = f"ip daddr {addresses.FIRST_SERVICE} tcp dport 443 dnat to {server}"
@@ -98,7 +98,9 @@ table ip node {{
 """
 
 
-def kubelet(place: Site, folder: Path, cgroup: str, *, names: bool = False) -> dict[str, Any]:
+def kubelet(
+    place: ClusterSite, folder: Path, cgroup: str, *, names: bool = False
+) -> dict[str, Any]:
     """Return the KubeletConfiguration; with `names`, pods ask the cluster's DNS (`services`)."""
     authentication = {
         "anonymous": {"enabled": False},
@@ -132,7 +134,7 @@ def kubelet(place: Site, folder: Path, cgroup: str, *, names: bool = False) -> d
     }
 
 
-def kubelet_flags(place: Site, folder: Path, name: str) -> list[str]:
+def kubelet_flags(place: ClusterSite, folder: Path, name: str) -> list[str]:
     """Return the flags that have no field in the file."""
     return [
         f"--config={folder / 'kubelet.yaml'}",

@@ -53,7 +53,7 @@ class Blob:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LayerEntry:
     """A file of a layer; a folder or a symbolic link if `kind` says so."""
 
     path: str
@@ -113,18 +113,19 @@ def build(busybox: bytes, applets: Iterable[str]) -> Images:
     return made[0] | made[1]
 
 
-def shell(busybox: bytes, applets: Iterable[str]) -> list[Entry]:
+def shell(busybox: bytes, applets: Iterable[str]) -> list[LayerEntry]:
     """Return the files of a layer that has a shell and what belongs to it."""
-    folders = [Entry(path, mode=mode, kind=tarfile.DIRTYPE) for path, mode in _FOLDERS.items()]
-    files = [Entry(path, text.encode()) for path, text in _FILES.items()]
+    folders = [LayerEntry(path, mode=mode, kind=tarfile.DIRTYPE) for path, mode in _FOLDERS.items()]
+    files = [LayerEntry(path, text.encode()) for path, text in _FILES.items()]
     names = sorted(set(applets) - {"busybox"})
     links = [
-        Entry(f"bin/{name}", mode=0o777, kind=tarfile.SYMTYPE, link="busybox") for name in names
+        LayerEntry(f"bin/{name}", mode=0o777, kind=tarfile.SYMTYPE, link="busybox")
+        for name in names
     ]
-    return [*folders, Entry("bin/busybox", busybox, 0o755), *files, *links]
+    return [*folders, LayerEntry("bin/busybox", busybox, 0o755), *files, *links]
 
 
-def layer(entries: Iterable[Entry]) -> Layer:
+def layer(entries: Iterable[LayerEntry]) -> Layer:
     """Pack files into a layer."""
     output = io.BytesIO()
     with tarfile.open(fileobj=output, mode="w") as archive:

@@ -24,7 +24,7 @@ _PAUSE = 1.0  # seconds before a program that ended is started again
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class InitSettings:
     """What `node` passes to this program."""
 
     name: str
@@ -40,7 +40,7 @@ class Settings:
         file.write_text(json.dumps(asdict(self), indent=1))
 
 
-def run(settings: Settings) -> None:
+def run(settings: InitSettings) -> None:
     """Make the node and keep it running until this process is ended."""
     folder = Path(settings.folder)
     socket.sethostname(settings.name)
@@ -94,4 +94,4 @@ def _spawn(name: str, argv: list[str], logs: Path) -> int:
 if __name__ == "__main__":
     # PID 1 hears no signal that it has no handler for.
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
-    run(Settings(**json.loads(Path(sys.argv[1]).read_text())))
+    run(InitSettings(**json.loads(Path(sys.argv[1]).read_text())))

@@ -19,21 +19,21 @@ from hack.fleetlib import addresses, clusters, processes, state
 from hack.fleetlib.api import Api, condition
 from hack.fleetlib.errors import FleetError
 from hack.fleetlib.realnode import cgroups, configs, packages, services
-from hack.fleetlib.realnode.init import Settings
+from hack.fleetlib.realnode.init import InitSettings
 from hack.fleetlib.state import Process
 from hack.fleetlib.tools import binaries
 
 if TYPE_CHECKING:
-    from hack.fleetlib.addresses import Plan
+    from hack.fleetlib.addresses import AddressPlan
     from hack.fleetlib.api import Object
-    from hack.fleetlib.commands import Site
+    from hack.fleetlib.commands import ClusterSite
 
 PROCESS = "real-node"
 _REPOSITORY = Path(__file__).resolve().parents[3]
 _NAMESPACES = ["--mount", "--uts", "--ipc", "--pid", "--fork", "--kill-child", "--mount-proc"]
 
 
-def cgroup(plan: Plan, index: int) -> str:
+def cgroup(plan: AddressPlan, index: int) -> str:
     """Return the name of a node's cgroups: unique on this machine, as the fleet's links are."""
     return f"{plan.prefix}-{index}"
 
@@ -46,7 +46,7 @@ def check(mode: addresses.Mode) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class NodeOptions:
     """The options of `hack/fleet up` for real nodes."""
 
     services: bool = False
@@ -63,7 +63,7 @@ class Options:
             raise FleetError(f"{self.images} is no OCI layout: it has no index.json")
 
 
-def start(directory: Path, place: Site, own_cgroup: str, options: Options) -> None:
+def start(directory: Path, place: ClusterSite, own_cgroup: str, options: NodeOptions) -> None:
     """Write the node's files, start it for the first time, and wait until it is Ready."""
     found = binaries.locate(options.programs)
     folder = place.folder / PROCESS
@@ -72,7 +72,7 @@ def start(directory: Path, place: Site, own_cgroup: str, options: Options) -> No
     programs = {"kubelet": [str(found["kubelet"]), *configs.kubelet_flags(place, folder, name)]}
     if options.services:
         programs |= services.commands(folder, found)
-    settings = Settings(
+    settings = InitSettings(
         name=name,
         folder=str(folder),
         logs=str(place.folder),
@@ -90,14 +90,14 @@ def start(directory: Path, place: Site, own_cgroup: str, options: Options) -> No
     wait(directory, place, begun)
 
 
-def start_again(directory: Path, place: Site) -> None:
+def start_again(directory: Path, place: ClusterSite) -> None:
     """Start a node that was stopped, and wait until it is Ready."""
     begun = _now()
     processes.start(directory, place.name, PROCESS)
     wait(directory, place, begun)
 
 
-def _write_files(place: Site, folder: Path, own_cgroup: str, options: Options) -> None:
+def _write_files(place: ClusterSite, folder: Path, own_cgroup: str, options: NodeOptions) -> None:
     (folder / "net.d").mkdir(parents=True)
     (folder / "certs.d" / "_default").mkdir(parents=True)
     pods = configs.pod_range(place)
@@ -122,7 +122,7 @@ def _now() -> datetime.datetime:
     return datetime.datetime.now(datetime.UTC).replace(microsecond=0)
 
 
-def wait(directory: Path, place: Site, since: datetime.datetime) -> None:
+def wait(directory: Path, place: ClusterSite, since: datetime.datetime) -> None:
     """Wait until the Node is Ready by a heartbeat after `since`; an older one does not count.
 
     FleetError, with the ends of the logs, when it takes too long or the process has ended.
@@ -137,7 +137,7 @@ def wait(directory: Path, place: Site, since: datetime.datetime) -> None:
             raise FleetError(f"the real node of {place.name} {what}\n{text}")
 
 
-def _ready(place: Site, since: datetime.datetime) -> bool:
+def _ready(place: ClusterSite, since: datetime.datetime) -> bool:
     """Watch for a short time: the caller checks in between whether the process has ended."""
     name = clusters.real_node(place.name)
     selector = {"fieldSelector": f"metadata.name={name}"}

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from hack.fleetlib.commands import Site
+    from hack.fleetlib.commands import ClusterSite
 
 KUBE_PROXY: Final = "kube-proxy"
 COREDNS: Final = "coredns"
@@ -25,7 +25,7 @@ DOMAIN: Final = "cluster.local"
 _PROXY_HEALTH, _PROXY_METRICS = 6255, 6249
 
 
-def files(place: Site, pods: str, node: str) -> dict[str, str]:
+def files(place: ClusterSite, pods: str, node: str) -> dict[str, str]:
     """Return the configuration files of kube-proxy and CoreDNS, by name.
 
     `pods` is the range of the pods' addresses. kube-proxy's file holds JSON, because JSON is YAML.
@@ -41,7 +41,7 @@ def commands(folder: Path, programs: Mapping[str, Path]) -> dict[str, list[str]]
     }
 
 
-def _kube_proxy(place: Site, pods: str, node: str) -> dict[str, Any]:
+def _kube_proxy(place: ClusterSite, pods: str, node: str) -> dict[str, Any]:
     return {
         "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
         "kind": "KubeProxyConfiguration",
@@ -65,7 +65,7 @@ def _kube_proxy(place: Site, pods: str, node: str) -> dict[str, Any]:
     }
 
 
-def _dns(place: Site) -> str:
+def _dns(place: ClusterSite) -> str:
     """Build a Corefile for names of the cluster only; others get REFUSED, which ends a look-up."""
     return f"""{DOMAIN}:{addresses.DNS} {{
   bind {place.address}

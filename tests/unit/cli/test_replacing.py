@@ -15,7 +15,7 @@ from functools import partial
 import pytest
 
 from tests import background
-from tests.apiserver.requests import Request
+from tests.apiserver.requests import APIRequest
 from tests.apiserver.server import APIServer
 from vnode.api import keys, kinds, names, objects
 from vnode.api.clock import Clock
@@ -354,7 +354,7 @@ async def test_a_pod_that_a_namesake_replaced_while_it_waited_is_gone(clock: Clo
     """With a rate, StatefulSets have the time to make the next one."""
     async with env(clock) as there:
 
-        def replace_last(_request: Request) -> bool:
+        def replace_last(_request: APIRequest) -> bool:
             if there.source.count("create", kinds.PODS, "eviction") == 1:
                 there.source.remove(kinds.PODS, "web-2", "team")
                 there.source.add(kinds.PODS, {"metadata": {"namespace": "team", "name": "web-2"}})

@@ -15,8 +15,7 @@ from vnode.dashboard import overview, pod_page, pods_page, view_model
 from vnode.dashboard.page import Paths
 from vnode.dashboard.stages import Stage
 from vnode.dashboard.view_model import ModelInputs, ViewModel
-from vnode.insight.judging import PodState as Standing
-from vnode.insight.judging import Verdict
+from vnode.insight.judging import PodState, Verdict
 from vnode.insight.story import Chapter, Line, Story
 from vnode.pods.source.candidates import CandidateState
 
@@ -201,7 +200,7 @@ def test_no_text_of_a_cluster_becomes_part_of_a_page(text: str, sent: str) -> No
         text,
         text,
         (Chapter(text, (Line(text, text),)),),
-        Verdict(Standing.UNSCHEDULABLE, text, (text,)),
+        Verdict(PodState.UNSCHEDULABLE, text, (text,)),
     )
     pages = [
         overview.build(shown, PATHS),

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from tests.faults import evicting
-from tests.faults.plan import Kind, Workload
+from tests.faults.plan import WantedWorkload, WorkloadKind
 
-WEB = Workload("web", Kind.DEPLOYMENT, 4, budget=True)
+WEB = WantedWorkload("web", WorkloadKind.DEPLOYMENT, 4, budget=True)
 
 
 def pod(name: str, phase: str = "Running", ready: str = "True", **metadata: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import random
 import pytest
 
 from tests.faults import fault_profile
-from tests.faults.fault_profile import Fate, FaultProfile, Request
+from tests.faults.fault_profile import Fate, FaultProfile, RequestHead
 
 PODS = "/api/v1/namespaces/default/pods"
 
@@ -16,25 +16,25 @@ PODS = "/api/v1/namespaces/default/pods"
 @pytest.mark.parametrize(
     ("request_", "status", "could"),
     [
-        (Request("PATCH", f"{PODS}/a"), 409, True),
-        (Request("POST", f"{PODS}/a/binding"), 409, True),
-        (Request("POST", PODS), 409, False),
-        (Request("GET", PODS), 409, False),
-        (Request("GET", f"{PODS}?watch=true&resourceVersion=1"), 410, True),
-        (Request("GET", f"{PODS}?limit=500&continue=x"), 410, True),
-        (Request("GET", PODS), 410, False),
-        (Request("GET", PODS), 429, True),
-        (Request("POST", PODS), 500, True),
+        (RequestHead("PATCH", f"{PODS}/a"), 409, True),
+        (RequestHead("POST", f"{PODS}/a/binding"), 409, True),
+        (RequestHead("POST", PODS), 409, False),
+        (RequestHead("GET", PODS), 409, False),
+        (RequestHead("GET", f"{PODS}?watch=true&resourceVersion=1"), 410, True),
+        (RequestHead("GET", f"{PODS}?limit=500&continue=x"), 410, True),
+        (RequestHead("GET", PODS), 410, False),
+        (RequestHead("GET", PODS), 429, True),
+        (RequestHead("POST", PODS), 500, True),
     ],
 )
 def test_an_error_is_one_that_a_server_could_give(
-    request_: Request, status: int, could: bool
+    request_: RequestHead, status: int, could: bool
 ) -> None:
     assert fault_profile.could_answer(request_, status) is could
 
 
 def test_fates_follow_the_shares() -> None:
-    dice, patch = random.Random(1), Request("PATCH", f"{PODS}/a")
+    dice, patch = random.Random(1), RequestHead("PATCH", f"{PODS}/a")
     stormy = FaultProfile(errors={500: 0.5}, lost=0.5)
     fates = [stormy.fate(patch, dice) for _ in range(1000)]
     assert 400 < fates.count(500) < 600
@@ -44,10 +44,10 @@ def test_fates_follow_the_shares() -> None:
 
 def test_only_writes_lose_their_answers() -> None:
     lossy, dice = FaultProfile(lost=1.0), random.Random(1)
-    assert lossy.fate(Request("GET", PODS), dice) is Fate.PASS
-    review = Request("POST", "/apis/authentication.k8s.io/v1/tokenreviews")
+    assert lossy.fate(RequestHead("GET", PODS), dice) is Fate.PASS
+    review = RequestHead("POST", "/apis/authentication.k8s.io/v1/tokenreviews")
     assert lossy.fate(review, dice) is Fate.PASS
-    assert lossy.fate(Request("DELETE", f"{PODS}/a"), dice) is Fate.LOSE_ANSWER
+    assert lossy.fate(RequestHead("DELETE", f"{PODS}/a"), dice) is Fate.LOSE_ANSWER
 
 
 @pytest.mark.parametrize("status", [409, 410, 429, 500])

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from tests.faults import placement_acts
-from tests.faults.plan import CROWD, Kind, Wish, Workload
+from tests.faults.plan import CROWD, WantedWorkload, Wish, WorkloadKind
 from vnode.api import keys
 from vnode.api.objects import Object
 from vnode.placement import accounts, counting, decoding
 
-WEB = Workload("deployment-1", Kind.DEPLOYMENT, 4)
+WEB = WantedWorkload("deployment-1", WorkloadKind.DEPLOYMENT, 4)
 NODES = ("admiralty-default-c2", "admiralty-default-c3")
 
 
@@ -72,8 +72,8 @@ def spread(*minimums: int) -> list[Object]:
 @pytest.mark.parametrize("seed", range(50))
 def test_policies_are_drawn_for_what_may_have_one_and_go_with_it(seed: int) -> None:
     others = (
-        Workload("pod-1", Kind.POD),
-        Workload("deployment-2", Kind.DEPLOYMENT, CROWD, on="c2"),
+        WantedWorkload("pod-1", WorkloadKind.POD),
+        WantedWorkload("deployment-2", WorkloadKind.DEPLOYMENT, CROWD, on="c2"),
     )
     wish = Wish({each.name: each for each in (WEB, *others)})
     acts = placement_acts.draw(random.Random(seed), wish, {"gone-1", WEB.name})

@@ -18,12 +18,12 @@ from tests.faults.plan import (
     ON_PODS,
     Action,
     Fault,
-    Kind,
     Step,
     Trouble,
     Verb,
+    WantedWorkload,
     Wish,
-    Workload,
+    WorkloadKind,
 )
 
 AGENTS = ("agent", "agent-2")
@@ -65,7 +65,7 @@ def test_actions_are_about_what_is_wanted_and_never_two_about_one(seed: int) -> 
                 assert action.target in plan.TARGETS
             elif action.verb is Verb.CREATE:
                 assert action.workload.name not in before.workloads
-            elif action.workload.kind is Kind.JOB and action.verb is not Verb.REMOVE:
+            elif action.workload.kind is WorkloadKind.JOB and action.verb is not Verb.REMOVE:
                 assert ends_new_pods(action)
                 assert action.workload.name in created
             else:
@@ -75,7 +75,9 @@ def test_actions_are_about_what_is_wanted_and_never_two_about_one(seed: int) -> 
 def ends_new_pods(action: Action) -> bool:
     """Return pods of a Job, which are there only in the step that creates it."""
     return (
-        action.workload is not None and action.workload.kind is Kind.JOB and action.verb in ON_PODS
+        action.workload is not None
+        and action.workload.kind is WorkloadKind.JOB
+        and action.verb in ON_PODS
     )
 
 
@@ -162,7 +164,7 @@ def test_an_exchange_of_secrets_is_about_both_targets() -> None:
     assert Action(Verb.REMOVE_TARGET, 1.0, target="c2").about == {"c2"}
 
 
-POD_ON_C3 = Workload("pod-1", Kind.POD, on="c3")
+POD_ON_C3 = WantedWorkload("pod-1", WorkloadKind.POD, on="c3")
 
 
 @pytest.mark.parametrize(
@@ -198,7 +200,7 @@ def test_an_outage_is_one_of_an_api_server() -> None:
 
 def test_a_start_is_timed_where_the_pod_must_start() -> None:
     assert Action(Verb.CREATE, 1.0, POD_ON_C3).timed_on == "c3"
-    assert Action(Verb.CREATE, 1.0, Workload("pod-2", Kind.POD)).timed_on == ""
+    assert Action(Verb.CREATE, 1.0, WantedWorkload("pod-2", WorkloadKind.POD)).timed_on == ""
     assert Action(Verb.REMOVE, 1.0, POD_ON_C3).timed_on == ""
     assert Action(Verb.EDIT_TARGET, 1.0, target="c3").timed_on == ""
 

@@ -15,7 +15,7 @@ from aiohttp import web
 
 from hack.fleetlib import certificates
 from tests.faults.fault_profile import FaultProfile
-from tests.faults.proxy import FaultProxy, Upstream
+from tests.faults.proxy import FaultProxy, ProxiedServer
 
 HOST = "127.0.0.1"
 
@@ -72,7 +72,7 @@ async def server(pki: Path) -> AsyncIterator[tuple[Server, int]]:
 async def fault_proxy(
     server: tuple[Server, int], pki: Path
 ) -> AsyncIterator[tuple[FaultProxy, str]]:
-    fault_proxy = FaultProxy("a>b", Upstream(HOST, server[1], pki), random.Random(1))
+    fault_proxy = FaultProxy("a>b", ProxiedServer(HOST, server[1], pki), random.Random(1))
     url = await fault_proxy.start(HOST)
     yield fault_proxy, f"{url}/things"
     await fault_proxy.close()

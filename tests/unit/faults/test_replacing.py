@@ -7,9 +7,9 @@ import random
 import pytest
 
 from tests.faults import replacing
-from tests.faults.plan import TARGETS, Action, Kind, Step, Verb, Wish, Workload
+from tests.faults.plan import TARGETS, Action, Step, Verb, WantedWorkload, Wish, WorkloadKind
 
-WEB = Workload("web", Kind.DEPLOYMENT, 3)
+WEB = WantedWorkload("web", WorkloadKind.DEPLOYMENT, 3)
 NOTHING = Step((), ())
 
 
@@ -30,8 +30,18 @@ def test_either_target_is_replaced_by_the_other_now_and_then() -> None:
     ("step", "wish"),
     [
         (Step((Action(Verb.EDIT_TARGET, 1.0, target="c2"),), ()), None),
-        (Step((Action(Verb.ANNOTATE_DELEGATE, 1.0, Workload("p", Kind.POD, on="c3")),), ()), None),
-        (NOTHING, Wish({"web": Workload("web", Kind.DEPLOYMENT, 3, on="c2")})),
+        (
+            Step(
+                (
+                    Action(
+                        Verb.ANNOTATE_DELEGATE, 1.0, WantedWorkload("p", WorkloadKind.POD, on="c3")
+                    ),
+                ),
+                (),
+            ),
+            None,
+        ),
+        (NOTHING, Wish({"web": WantedWorkload("web", WorkloadKind.DEPLOYMENT, 3, on="c2")})),
     ],
 )
 def test_none_is_where_it_would_be_in_the_way(step: Step, wish: Wish | None) -> None:

@@ -10,8 +10,8 @@ from dataclasses import replace
 import pytest
 
 from tests.faults import followed_objects, jobs, rules
-from tests.faults.plan import JobTerms, Kind, Thing, ThingKind, Wish, Workload
-from tests.faults.snapshot import Snapshot
+from tests.faults.plan import JobTerms, Thing, ThingKind, WantedWorkload, Wish, WorkloadKind
+from tests.faults.snapshot import FleetSnapshot
 from tests.unit.faults.delegated_pods import chaperon, delegate, proxy
 from vnode.api import keys, kinds, names, objects
 from vnode.api.objects import Object
@@ -19,10 +19,12 @@ from vnode.following.references import Ref
 from vnode.nodes import virtual
 from vnode.runtime.links import TargetKey
 
-RUNS = Workload("web", Kind.DEPLOYMENT)
-WAITS = Workload("never", Kind.POD, hopeless=True)
-WORKS = Workload("work", Kind.JOB)
-COUNTS = Workload("count", Kind.JOB, 3, job=JobTerms(indexed=True, ignores_disruptions=True))
+RUNS = WantedWorkload("web", WorkloadKind.DEPLOYMENT)
+WAITS = WantedWorkload("never", WorkloadKind.POD, hopeless=True)
+WORKS = WantedWorkload("work", WorkloadKind.JOB)
+COUNTS = WantedWorkload(
+    "count", WorkloadKind.JOB, 3, job=JobTerms(indexed=True, ignores_disruptions=True)
+)
 
 
 def keyed(*found: Object) -> dict[str, Object]:
@@ -30,7 +32,7 @@ def keyed(*found: Object) -> dict[str, Object]:
 
 
 @pytest.fixture
-def well() -> Snapshot:
+def well() -> FleetSnapshot:
     """Return a snapshot in which nothing is wrong."""
     node = names.virtual_node("default", "c2")
     web = proxy("web-1", "web", node=node)
@@ -41,7 +43,7 @@ def well() -> Snapshot:
     own = chaperon(web)
     ready = {"type": "Ready", "status": "True"}
     registered = virtual.registration(TargetKey("default", "c2"))
-    return Snapshot(
+    return FleetSnapshot(
         wish=Wish({w.name: w for w in (RUNS, WAITS, WORKS, COUNTS)}),
         proxies=keyed(web, never),
         jobs={
@@ -56,33 +58,33 @@ def well() -> Snapshot:
     )
 
 
-def test_nothing_is_wrong_with_a_snapshot_that_is_well(well: Snapshot) -> None:
+def test_nothing_is_wrong_with_a_snapshot_that_is_well(well: FleetSnapshot) -> None:
     assert rules.violations(well) == []
 
 
-def without_chaperons(well: Snapshot) -> Snapshot:
+def without_chaperons(well: FleetSnapshot) -> FleetSnapshot:
     return replace(well, chaperons={"c2": {}, "c3": {}})
 
 
-def without_proxies(well: Snapshot) -> Snapshot:
+def without_proxies(well: FleetSnapshot) -> FleetSnapshot:
     return replace(well, proxies={})
 
 
-def without_delegates(well: Snapshot) -> Snapshot:
+def without_delegates(well: FleetSnapshot) -> FleetSnapshot:
     return replace(well, delegates={"c2": {}, "c3": {}})
 
 
-def with_a_chaperon_in_both(well: Snapshot) -> Snapshot:
+def with_a_chaperon_in_both(well: FleetSnapshot) -> FleetSnapshot:
     return replace(well, chaperons=dict.fromkeys(("c2", "c3"), well.chaperons["c2"]))
 
 
-def with_an_end_that_does_not_come(well: Snapshot) -> Snapshot:
+def with_an_end_that_does_not_come(well: FleetSnapshot) -> FleetSnapshot:
     changed = copy.deepcopy(well)
     changed.proxies["default/web-1"]["metadata"] |= {"deletionTimestamp": "now"}
     return changed
 
 
-def with_a_chaperon_that_does_not_end(well: Snapshot) -> Snapshot:
+def with_a_chaperon_that_does_not_end(well: FleetSnapshot) -> FleetSnapshot:
     changed = copy.deepcopy(well)
     changed.chaperons["c2"]["default/web-1-x"]["metadata"] |= {"deletionTimestamp": "now"}
     return changed
@@ -92,11 +94,11 @@ MAP = Ref(kinds.CONFIG_MAPS, "default", "settings")
 TOKEN = Ref(kinds.SECRETS, "default", "web-1-x-token")
 
 
-def with_a_copy_that_nobody_uses(well: Snapshot) -> Snapshot:
+def with_a_copy_that_nobody_uses(well: FleetSnapshot) -> FleetSnapshot:
     return replace(well, followed={"c2": {MAP: {}}}, originals={MAP: {}})
 
 
-def user(well: Snapshot) -> Snapshot:
+def user(well: FleetSnapshot) -> FleetSnapshot:
     """Return the pod in c2 uses a ConfigMap, which is there."""
     changed = copy.deepcopy(well)
     spec = changed.proxies["default/web-1"]["spec"]
@@ -105,20 +107,20 @@ def user(well: Snapshot) -> Snapshot:
     return replace(changed, followed={"c2": {MAP: original}}, originals={MAP: original})
 
 
-def without_the_copy(well: Snapshot) -> Snapshot:
+def without_the_copy(well: FleetSnapshot) -> FleetSnapshot:
     return replace(user(well), followed={})
 
 
-def without_the_original(well: Snapshot) -> Snapshot:
+def without_the_original(well: FleetSnapshot) -> FleetSnapshot:
     return replace(user(well), originals={})
 
 
-def with_an_old_label(well: Snapshot) -> Snapshot:
+def with_an_old_label(well: FleetSnapshot) -> FleetSnapshot:
     later = followed_objects.build(Thing("settings", ThingKind.CONFIG_MAP, label=2))
     return replace(user(well), originals={MAP: later})
 
 
-def with_old_contents(well: Snapshot) -> Snapshot:
+def with_old_contents(well: FleetSnapshot) -> FleetSnapshot:
     later = followed_objects.build(Thing("settings", ThingKind.CONFIG_MAP, version=2))
     return replace(user(well), originals={MAP: later})
 
@@ -126,29 +128,29 @@ def with_old_contents(well: Snapshot) -> Snapshot:
 SERVICE = Ref(kinds.SERVICES, "default", "to-web")
 
 
-def with_a_service_that_stayed(well: Snapshot) -> Snapshot:
+def with_a_service_that_stayed(well: FleetSnapshot) -> FleetSnapshot:
     return replace(
         well, originals={SERVICE: followed_objects.build(Thing("web", ThingKind.SERVICE))}
     )
 
 
-def with_an_old_pod(well: Snapshot) -> Snapshot:
+def with_an_old_pod(well: FleetSnapshot) -> FleetSnapshot:
     newer = replace(well.wish.workloads["web"], version=2)
     return replace(well, wish=well.wish.with_(newer))
 
 
-def with_a_service_of_nobody(well: Snapshot) -> Snapshot:
+def with_a_service_of_nobody(well: FleetSnapshot) -> FleetSnapshot:
     service = followed_objects.build(Thing("gone", ThingKind.SERVICE))
     return replace(well, originals={SERVICE: service}, followed={"c2": {SERVICE: service}})
 
 
-def with_a_finalizer_of_no_target(well: Snapshot) -> Snapshot:
+def with_a_finalizer_of_no_target(well: FleetSnapshot) -> FleetSnapshot:
     changed = copy.deepcopy(well)
     changed.proxies["default/web-1"]["metadata"]["finalizers"] = [names.finalizer("default", "c9")]
     return changed
 
 
-def test_what_is_used_and_up_to_date_is_well(well: Snapshot) -> None:
+def test_what_is_used_and_up_to_date_is_well(well: FleetSnapshot) -> None:
     assert rules.violations(user(well)) == []
     service = followed_objects.build(Thing("web", ThingKind.SERVICE))
     served = {"c2": {SERVICE: service}}
@@ -156,12 +158,12 @@ def test_what_is_used_and_up_to_date_is_well(well: Snapshot) -> None:
     assert rules.violations(replace(with_a_service_of_nobody(well), followed={})) == []
 
 
-def with_a_token_of_another_pod(well: Snapshot) -> Snapshot:
+def with_a_token_of_another_pod(well: FleetSnapshot) -> FleetSnapshot:
     labels = {keys.TOKEN: "", keys.PARENT_UID: "uid-gone"}
     return replace(well, followed={"c2": {TOKEN: {"metadata": {"labels": labels}}}})
 
 
-def test_what_a_pod_uses_where_it_is_has_a_user(well: Snapshot) -> None:
+def test_what_a_pod_uses_where_it_is_has_a_user(well: FleetSnapshot) -> None:
     labels = {keys.TOKEN: "", keys.PARENT_UID: "uid-web-1"}
     token = {"metadata": {"labels": labels}}
     changed = copy.deepcopy(well)
@@ -178,44 +180,44 @@ def test_what_a_pod_uses_where_it_is_has_a_user(well: Snapshot) -> None:
     )
 
 
-def without_targets(well: Snapshot) -> Snapshot:
+def without_targets(well: FleetSnapshot) -> FleetSnapshot:
     return replace(well, targets={})
 
 
-def without_nodes(well: Snapshot) -> Snapshot:
+def without_nodes(well: FleetSnapshot) -> FleetSnapshot:
     return replace(well, nodes={})
 
 
-def with_more_wanted(well: Snapshot) -> Snapshot:
+def with_more_wanted(well: FleetSnapshot) -> FleetSnapshot:
     return replace(well, wish=well.wish.with_(replace(RUNS, replicas=2)))
 
 
-def with_a_job_that_did_not_end(well: Snapshot) -> Snapshot:
+def with_a_job_that_did_not_end(well: FleetSnapshot) -> FleetSnapshot:
     return replace(well, jobs={})
 
 
-def with_an_index_that_did_not_end(well: Snapshot) -> Snapshot:
+def with_an_index_that_did_not_end(well: FleetSnapshot) -> FleetSnapshot:
     status = {"succeeded": 3, "completedIndexes": "0,2"}
     return replace(well, jobs={**well.jobs, "default/count": {"status": status}})
 
 
-def with_a_job_that_failed(well: Snapshot) -> Snapshot:
+def with_a_job_that_failed(well: FleetSnapshot) -> FleetSnapshot:
     failed = {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}
     status = {"succeeded": 1, "failed": 2, "conditions": [failed]}
     return replace(well, jobs={**well.jobs, "default/count": {"status": status}})
 
 
-def with_a_place_that_waits(well: Snapshot) -> Snapshot:
+def with_a_place_that_waits(well: FleetSnapshot) -> FleetSnapshot:
     return replace(well, wish=well.wish.with_(replace(RUNS, replicas=2, on="c2")))
 
 
-def test_what_may_be_in_one_target_only_waits_while_that_is_none(well: Snapshot) -> None:
+def test_what_may_be_in_one_target_only_waits_while_that_is_none(well: FleetSnapshot) -> None:
     assert rules.violations(with_a_place_that_waits(well))
     elsewhere = replace(RUNS, replicas=2, on="c3")
     assert rules.violations(replace(well, wish=well.wish.with_(elsewhere))) == []
 
 
-def test_what_no_target_may_have_by_its_policy_waits(well: Snapshot) -> None:
+def test_what_no_target_may_have_by_its_policy_waits(well: FleetSnapshot) -> None:
     changed = with_more_wanted(well)
     assert rules.violations(replace(changed, drained={"web": frozenset({"c3"})}))
     assert not rules.violations(replace(changed, drained={"web": frozenset({"c2"})}))
@@ -225,23 +227,23 @@ def test_what_no_target_may_have_by_its_policy_waits(well: Snapshot) -> None:
     assert not rules.violations(replace(moved, drained={"web": frozenset({"c2"})}))
 
 
-def with_less_wanted(well: Snapshot) -> Snapshot:
+def with_less_wanted(well: FleetSnapshot) -> FleetSnapshot:
     return replace(well, wish=well.wish.without("web"))
 
 
-def without_a_reason(well: Snapshot) -> Snapshot:
+def without_a_reason(well: FleetSnapshot) -> FleetSnapshot:
     changed = copy.deepcopy(well)
     changed.proxies["default/never"]["status"] = {"phase": "Pending"}
     return changed
 
 
-def with_another_phase(well: Snapshot) -> Snapshot:
+def with_another_phase(well: FleetSnapshot) -> FleetSnapshot:
     changed = copy.deepcopy(well)
     changed.delegates["c2"]["default/web-1-x"]["status"]["phase"] = "Pending"
     return changed
 
 
-def with_another_pod_of_that_name(well: Snapshot) -> Snapshot:
+def with_another_pod_of_that_name(well: FleetSnapshot) -> FleetSnapshot:
     return replace(well, survivors={"uid-before": "default/web-1"})
 
 
@@ -282,12 +284,14 @@ def with_another_pod_of_that_name(well: Snapshot) -> Snapshot:
     ],
 )
 def test_a_rule_finds_what_it_is_about(
-    well: Snapshot, broken: Callable[[Snapshot], Snapshot], rule: Callable[[Snapshot], object]
+    well: FleetSnapshot,
+    broken: Callable[[FleetSnapshot], FleetSnapshot],
+    rule: Callable[[FleetSnapshot], object],
 ) -> None:
     assert list(rule(broken(well)))  # type: ignore[call-overload]
 
 
-def test_every_rule_is_among_those_that_are_checked(well: Snapshot) -> None:
+def test_every_rule_is_among_those_that_are_checked(well: FleetSnapshot) -> None:
     assert rules.violations(without_proxies(well))
     written = [
         found
@@ -301,6 +305,6 @@ def test_every_rule_is_among_those_that_are_checked(well: Snapshot) -> None:
     assert sorted(written, key=str) == sorted(rules.RULES, key=str)
 
 
-def test_a_pod_that_a_taint_has_ended_is_no_violation(well: Snapshot) -> None:
+def test_a_pod_that_a_taint_has_ended_is_no_violation(well: FleetSnapshot) -> None:
     changed = replace(with_another_pod_of_that_name(well), excused={"uid-before": "default/web-1"})
     assert rules.violations(changed) == []

@@ -42,7 +42,7 @@ SPEC: Final = {
 EVERYTHING: Final = config.FollowingConfig()
 
 
-class Fleet:
+class FollowingFleet:
     """A source with proxy pods, two targets, and the following of the source's agent."""
 
     def __init__(self, clock, *, follows=EVERYTHING, servers=()):
@@ -77,7 +77,7 @@ class Fleet:
 
     def successor(self, clock, **options):
         """Return a fleet of the same clusters with another agent of the source."""
-        return Fleet(clock, servers=(self.source, self.gpu, self.cpu), **options)
+        return FollowingFleet(clock, servers=(self.source, self.gpu, self.cpu), **options)
 
     def add_originals(self):
         """Store an original of each kind in the source."""

@@ -33,7 +33,7 @@ def content(text, **metadata):
     return {"metadata": {"name": "m", "namespace": "ns", **metadata}, "data": {"a": text}}
 
 
-class Family(ConfigObjects):
+class FakeFamily(ConfigObjects):
     """ConfigMaps whose original, and need, are as the test says."""
 
     def __init__(self):
@@ -72,7 +72,7 @@ class FollowerEnvironment:
         self.server.add(kinds.NAMESPACES, {"metadata": {"name": "ns"}})
         self.admit: Callable[[Object], Object] = lambda obj: obj
         self.server.admit(lambda _request, obj: self.admit(obj))
-        self.family, self.links = Family(), Links()
+        self.family, self.links = FakeFamily(), Links()
         self.messages, self.complete = [], {N1: True, N2: True}
         self.namespaces = set()  # without the label
         self.follower = Follower(

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from tests.unit.conftest import LoopClock
-from tests.unit.following.fleet import SOON, Fleet
+from tests.unit.following.fleet import SOON, FollowingFleet
 from vnode.api import kinds, objects
 from vnode.api.errors import Denied
 from vnode.api.objects import Object
@@ -21,7 +21,7 @@ def now() -> float:
     return asyncio.get_running_loop().time()
 
 
-async def bind(fleet: Fleet) -> None:
+async def bind(fleet: FollowingFleet) -> None:
     """Have a pod on the node of the first target, and return once its agent has heard of it."""
     heard = asyncio.Event()
 
@@ -34,7 +34,7 @@ async def bind(fleet: Fleet) -> None:
     await heard.wait()
 
 
-async def waited(fleet: Fleet, name: str = "web") -> float:
+async def waited(fleet: FollowingFleet, name: str = "web") -> float:
     """Have a pod wait, and return for how long."""
     pod = fleet.source.find(kinds.PODS, name, "ns")
     assert pod is not None
@@ -44,7 +44,7 @@ async def waited(fleet: Fleet, name: str = "web") -> float:
 
 
 async def test_services_are_there_before_the_first_pod_runs(clock: LoopClock) -> None:
-    fleet = Fleet(clock)
+    fleet = FollowingFleet(clock)
     fleet.add_original(kinds.SERVICES)
     async with fleet.running():
         await asyncio.sleep(SOON)
@@ -55,7 +55,7 @@ async def test_services_are_there_before_the_first_pod_runs(clock: LoopClock) ->
 
 
 async def test_later_pods_do_not_wait_until_all_have_left(clock: LoopClock) -> None:
-    fleet = Fleet(clock)
+    fleet = FollowingFleet(clock)
     fleet.add_original(kinds.SERVICES)
     async with fleet.running():
         await bind(fleet)
@@ -80,7 +80,7 @@ async def test_later_pods_do_not_wait_until_all_have_left(clock: LoopClock) -> N
 
 
 async def test_a_target_that_does_not_answer_is_waited_for_some_seconds(clock: LoopClock) -> None:
-    fleet = Fleet(clock)
+    fleet = FollowingFleet(clock)
     fleet.add_original(kinds.SERVICES)
     async with fleet.running():
         await bind(fleet)
@@ -89,7 +89,7 @@ async def test_a_target_that_does_not_answer_is_waited_for_some_seconds(clock: L
 
 
 async def test_a_target_that_refuses_services_is_not_waited_for(clock: LoopClock) -> None:
-    fleet = Fleet(clock)
+    fleet = FollowingFleet(clock)
     fleet.add_original(kinds.SERVICES)
     fleet.gpu.fail(Denied(403, "Forbidden", "no"), verb="create", kind=kinds.SERVICES, times=None)
     async with fleet.running():
@@ -98,7 +98,7 @@ async def test_a_target_that_refuses_services_is_not_waited_for(clock: LoopClock
 
 
 async def test_another_cluster_behind_a_name_gets_services_first(clock: LoopClock) -> None:
-    fleet = Fleet(clock)
+    fleet = FollowingFleet(clock)
     fleet.add_original(kinds.SERVICES)
     async with fleet.running():
         await bind(fleet)
@@ -109,14 +109,14 @@ async def test_another_cluster_behind_a_name_gets_services_first(clock: LoopCloc
 
 
 async def test_without_services_nobody_waits(clock: LoopClock) -> None:
-    fleet = Fleet(clock)
+    fleet = FollowingFleet(clock)
     async with fleet.running():
         await bind(fleet)
         assert not await waited(fleet)
 
 
 async def test_services_that_do_not_follow_are_not_waited_for(clock: LoopClock) -> None:
-    fleet = Fleet(clock, follows=FollowingConfig(services=False))
+    fleet = FollowingFleet(clock, follows=FollowingConfig(services=False))
     fleet.add_original(kinds.SERVICES)
     async with fleet.running():
         await bind(fleet)

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tests.unit.following.fleet import COPIED, GPU, SOON, US, Fleet
+from tests.unit.following.fleet import COPIED, GPU, SOON, US, FollowingFleet
 from vnode.api import keys, kinds
 from vnode.api.errors import ConfigError, Denied
 from vnode.following.follower import GRACE
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.looptime
 
 @pytest.fixture
 async def fleet(clock):
-    fleet = Fleet(clock)
+    fleet = FollowingFleet(clock)
     fleet.add_originals()
     return fleet
 

@@ -7,7 +7,7 @@ from operator import attrgetter
 
 import pytest
 
-from tests.unit.following.fleet import COPIED, CPU, SOON, UNUSED, Fleet
+from tests.unit.following.fleet import COPIED, CPU, SOON, UNUSED, FollowingFleet
 from vnode.api import keys, kinds, objects, renaming
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.looptime
 
 @pytest.fixture
 async def fleet(clock):
-    fleet = Fleet(clock)
+    fleet = FollowingFleet(clock)
     fleet.add_originals()
     return fleet
 
@@ -162,7 +162,7 @@ async def test_a_leader_that_finds_all_in_order_writes_nothing(clock, fleet):
     ids=["services", "config"],
 )
 async def test_what_is_turned_off_does_not_follow(clock, follows, copied):
-    fleet = Fleet(clock, follows=follows)
+    fleet = FollowingFleet(clock, follows=follows)
     fleet.add_originals()
     pod = fleet.add_pod()
     async with fleet.running():

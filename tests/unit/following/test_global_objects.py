@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tests.unit.following.fleet import SOON, Fleet
+from tests.unit.following.fleet import SOON, FollowingFleet
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.kinds import Kind
@@ -23,16 +23,16 @@ INGRESS = {
 
 
 @pytest.fixture
-async def fleet(clock: Clock) -> Fleet:
-    return Fleet(clock)
+async def fleet(clock: Clock) -> FollowingFleet:
+    return FollowingFleet(clock)
 
 
-def add_ingress(fleet: Fleet, **annotations: str) -> None:
+def add_ingress(fleet: FollowingFleet, **annotations: str) -> None:
     metadata = {"name": "web", "namespace": "ns", "annotations": annotations}
     fleet.source.add(kinds.INGRESSES, {"metadata": metadata, "spec": INGRESS})
 
 
-def mark(fleet: Fleet, kind: Kind = kinds.SERVICES, value: str | None = "true") -> None:
+def mark(fleet: FollowingFleet, kind: Kind = kinds.SERVICES, value: str | None = "true") -> None:
     def change(obj: Object) -> None:
         annotations = obj["metadata"].setdefault("annotations", {})
         if value is None:
@@ -43,14 +43,14 @@ def mark(fleet: Fleet, kind: Kind = kinds.SERVICES, value: str | None = "true") 
     fleet.source.change(kind, "web", "ns", change)
 
 
-def where(fleet: Fleet, kind: Kind) -> list[str]:
+def where(fleet: FollowingFleet, kind: Kind) -> list[str]:
     """Return the targets that have a copy."""
     targets = {"gpu": fleet.gpu, "cpu": fleet.cpu}
     return [name for name, target in targets.items() if fleet.copy(kind, target)]
 
 
 async def test_a_service_goes_where_there_are_pods_and_once_marked_everywhere(
-    fleet: Fleet,
+    fleet: FollowingFleet,
 ) -> None:
     fleet.add_original(kinds.SERVICES)
     fleet.add_pod()
@@ -64,7 +64,9 @@ async def test_a_service_goes_where_there_are_pods_and_once_marked_everywhere(
         assert where(fleet, kinds.SERVICES) == ["gpu"]
 
 
-async def test_what_vnode_writes_on_a_service_that_follows_does_not_mark_it(fleet: Fleet) -> None:
+async def test_what_vnode_writes_on_a_service_that_follows_does_not_mark_it(
+    fleet: FollowingFleet,
+) -> None:
     fleet.add_original(kinds.SERVICES)
     fleet.add_pod()
     async with fleet.running():
@@ -75,7 +77,7 @@ async def test_what_vnode_writes_on_a_service_that_follows_does_not_mark_it(flee
         assert where(fleet, kinds.SERVICES) == ["gpu"]
 
 
-async def test_a_marked_service_needs_no_pods_and_goes_with_its_mark(fleet: Fleet) -> None:
+async def test_a_marked_service_needs_no_pods_and_goes_with_its_mark(fleet: FollowingFleet) -> None:
     fleet.add_original(kinds.SERVICES)
     mark(fleet)
     async with fleet.running():
@@ -90,7 +92,7 @@ async def test_a_marked_service_needs_no_pods_and_goes_with_its_mark(fleet: Flee
         assert where(fleet, kinds.SERVICES) == []
 
 
-async def test_a_marked_service_that_is_deleted_goes_everywhere(fleet: Fleet) -> None:
+async def test_a_marked_service_that_is_deleted_goes_everywhere(fleet: FollowingFleet) -> None:
     fleet.add_original(kinds.SERVICES)
     mark(fleet)
     async with fleet.running():
@@ -100,7 +102,7 @@ async def test_a_marked_service_that_is_deleted_goes_everywhere(fleet: Fleet) ->
 
 
 async def test_a_later_agent_finds_copies_of_marked_services_in_order(
-    fleet: Fleet, clock: Clock
+    fleet: FollowingFleet, clock: Clock
 ) -> None:
     fleet.add_original(kinds.SERVICES)
     mark(fleet)
@@ -115,7 +117,7 @@ async def test_a_later_agent_finds_copies_of_marked_services_in_order(
 
 @pytest.mark.parametrize("marked", [kinds.SERVICES, kinds.INGRESSES], ids=lambda kind: kind.plural)
 async def test_an_ingress_goes_everywhere_by_its_own_mark_or_its_services_with_its_certificate(
-    fleet: Fleet, marked: Kind
+    fleet: FollowingFleet, marked: Kind
 ) -> None:
     for kind in (kinds.SERVICES, kinds.SECRETS):
         fleet.add_original(kind)
@@ -141,7 +143,7 @@ async def test_an_ingress_goes_everywhere_by_its_own_mark_or_its_services_with_i
 
 
 async def test_an_ingress_leaves_with_a_service_that_ends_though_something_keeps_that(
-    fleet: Fleet,
+    fleet: FollowingFleet,
 ) -> None:
     fleet.add_original(kinds.SERVICES)
     mark(fleet)
@@ -154,7 +156,7 @@ async def test_an_ingress_leaves_with_a_service_that_ends_though_something_keeps
         assert where(fleet, kinds.SERVICES) == where(fleet, kinds.INGRESSES) == []
 
 
-async def test_what_stays_at_home_does_so_though_it_is_marked(fleet: Fleet) -> None:
+async def test_what_stays_at_home_does_so_though_it_is_marked(fleet: FollowingFleet) -> None:
     fleet.add_original(kinds.SERVICES)
     mark(fleet)
     home = {keys.NO_FOLLOW: "", **GLOBAL}
@@ -167,7 +169,7 @@ async def test_what_stays_at_home_does_so_though_it_is_marked(fleet: Fleet) -> N
 
 
 async def test_a_copy_from_elsewhere_is_not_sent_on_though_copies_are_marked(
-    fleet: Fleet,
+    fleet: FollowingFleet,
 ) -> None:
     fleet.add_original(kinds.SERVICES)
     copied = {keys.IS_DELEGATE: "", **GLOBAL}
@@ -178,7 +180,7 @@ async def test_a_copy_from_elsewhere_is_not_sent_on_though_copies_are_marked(
         assert where(fleet, kinds.SERVICES) == []
 
 
-async def test_a_target_of_another_namespace_gets_nothing(fleet: Fleet) -> None:
+async def test_a_target_of_another_namespace_gets_nothing(fleet: FollowingFleet) -> None:
     metadata = {"name": "web", "namespace": "elsewhere", "annotations": GLOBAL}
     for server in (fleet.source, fleet.gpu, fleet.cpu):
         server.add(kinds.NAMESPACES, {"metadata": {"name": "elsewhere"}})

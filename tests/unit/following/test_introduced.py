@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tests.unit.following.fleet import CPU, GPU, SOON, US, Fleet
+from tests.unit.following.fleet import CPU, GPU, SOON, US, FollowingFleet
 from vnode.api import keys, kinds, names
 from vnode.api.errors import ConfigError
 
@@ -15,7 +15,7 @@ EXTRA = {"containers": [{"name": "main", "envFrom": [{"secretRef": {"name": "web
 PLAIN = {"containers": [{"name": "main"}]}
 
 
-class Overridden(Fleet):
+class Overridden(FollowingFleet):
     """A fleet in which records of chaperons are believed if they say `ours`."""
 
     def __init__(self, clock, **options):

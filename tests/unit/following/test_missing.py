@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tests.unit.following.fleet import SOON, Fleet
+from tests.unit.following.fleet import SOON, FollowingFleet
 from vnode.api import kinds
 from vnode.api.errors import Unreachable
 from vnode.following import missing
@@ -84,7 +84,7 @@ def not_found(fleet):
 
 
 async def test_a_pod_hears_what_its_cluster_lacks_until_it_is_there(clock):
-    fleet = Fleet(clock)
+    fleet = FollowingFleet(clock)
     fleet.add_original(kinds.SECRETS)
     fleet.add_original(kinds.CLAIMS)
     async with fleet.running():
@@ -100,7 +100,7 @@ async def test_a_pod_hears_what_its_cluster_lacks_until_it_is_there(clock):
 
 
 async def test_what_is_absent_is_known_before_the_namespace_is_listed(clock):
-    fleet = Fleet(clock)
+    fleet = FollowingFleet(clock)
     fleet.add_original(kinds.SECRETS)
     pod = fleet.add_pod(node=None)
     async with fleet.running():

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tests.unit.following.fleet import SOON, US, Fleet
+from tests.unit.following.fleet import SOON, US, FollowingFleet
 from vnode.api import keys, kinds, objects
 from vnode.api.errors import ConfigError, Denied
 from vnode.following import references
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.looptime
 
 @pytest.fixture
 async def fleet(clock):
-    fleet = Fleet(clock)
+    fleet = FollowingFleet(clock)
     fleet.link.options = TargetOptions(create_service_accounts=True)
     return fleet
 

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from tests.unit.following.fleet import GPU, Fleet
+from tests.unit.following.fleet import GPU, FollowingFleet
 from vnode.api import keys, kinds, names, objects, service_tokens
 from vnode.api.errors import ConfigError, Denied
 from vnode.api.service_tokens import LIFE
@@ -25,7 +25,7 @@ PROJECTED = {"name": "v", "projected": {"sources": [{"secret": {"name": "exec"}}
 VARIABLE = [{"name": "E", "valueFrom": {"secretKeyRef": {"name": "exec", "key": "token"}}}]
 
 
-class SecretsEnvironment(Fleet):
+class SecretsEnvironment(FollowingFleet):
     """Two targets, of which one asks for tokens, and a Secret that is the token of an account."""
 
     def __init__(self, clock):

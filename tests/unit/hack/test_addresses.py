@@ -8,19 +8,19 @@ from pathlib import Path
 import pytest
 
 from hack.fleetlib import addresses
-from hack.fleetlib.addresses import Plan
+from hack.fleetlib.addresses import AddressPlan
 from hack.fleetlib.errors import FleetError
 
 
 def test_clusters_of_a_namespaced_fleet_share_a_subnet_with_the_host():
-    plan = Plan("netns", 7)
+    plan = AddressPlan("netns", 7)
     subnet = ipaddress.ip_network(f"{plan.host}/24", strict=False)
     assert plan.host == "10.201.7.1"
     assert all(ipaddress.ip_address(plan.cluster(i)) in subnet for i in (0, 1, 59))
 
 
 def test_clusters_without_root_have_loopback_addresses_of_their_own():
-    plan = Plan("loopback", 7)
+    plan = AddressPlan("loopback", 7)
     found = [plan.cluster(i) for i in range(3)]
     assert len(set(found)) == 3
     assert all(ipaddress.ip_address(address).is_loopback for address in found)
@@ -28,7 +28,7 @@ def test_clusters_without_root_have_loopback_addresses_of_their_own():
 
 
 def test_two_fleets_share_no_address_and_no_name():
-    one, other = Plan("netns", 1), Plan("netns", 2)
+    one, other = AddressPlan("netns", 1), AddressPlan("netns", 2)
     assert {one.cluster(i) for i in range(60)}.isdisjoint(other.cluster(i) for i in range(60))
     assert {one.hub, one.netns(0)}.isdisjoint({other.hub, other.netns(0)})
 
@@ -36,11 +36,11 @@ def test_two_fleets_share_no_address_and_no_name():
 @pytest.mark.parametrize("index", [-1, 60])
 def test_a_fleet_has_room_for_sixty_clusters(index):
     with pytest.raises(FleetError, match="at most 60"):
-        Plan("netns", 0).cluster(index)
+        AddressPlan("netns", 0).cluster(index)
 
 
 def test_replicas_and_services_have_addresses_of_their_own():
-    plan = Plan("netns", 7)
+    plan = AddressPlan("netns", 7)
     subnet = ipaddress.ip_network(f"{plan.host}/24", strict=False)
     found = [
         address
@@ -55,7 +55,7 @@ def test_replicas_and_services_have_addresses_of_their_own():
 
 
 def test_names_of_links_fit_into_what_the_kernel_takes():
-    assert len(f"{Plan('netns', 255).prefix}-host") <= 15
+    assert len(f"{AddressPlan('netns', 255).prefix}-host") <= 15
 
 
 def test_the_first_slot_tried_depends_on_the_directory_alone():

@@ -13,9 +13,9 @@ import yaml
 
 from hack.fleetlib.conformance import arrange, cli, comparing, selection, standins, suite
 from hack.fleetlib.conformance.comparing import COLUMNS
-from hack.fleetlib.conformance.selection import Entry, Selection
+from hack.fleetlib.conformance.selection import ListedPattern, Selection
 from hack.fleetlib.errors import FleetError
-from hack.fleetlib.fleet import Fleet
+from hack.fleetlib.fleet import LocalFleet
 from hack.fleetlib.realnode import images
 from hack.fleetlib.tools import binaries
 from vnode.api import keys
@@ -144,14 +144,16 @@ def test_a_spec_that_was_never_begun_through_the_node_counts_as_failing_through_
 
 
 def test_an_expected_difference_is_told_with_its_reason():
-    found = comparing.compare({"a b": "failed"}, {"a b": "passed"}, [Entry("b$", "by design")])
+    found = comparing.compare(
+        {"a b": "failed"}, {"a b": "passed"}, [ListedPattern("b$", "by design")]
+    )
     assert found.ok
     assert found.expected == {"a b": "by design"}
     assert "a b\n    by design" in comparing.report(found)
 
 
 def test_an_expected_difference_whose_specs_all_pass_is_told_as_outdated():
-    listed = [Entry("a", "x"), Entry("b", "y"), Entry("c", "z")]
+    listed = [ListedPattern("a", "x"), ListedPattern("b", "y"), ListedPattern("c", "z")]
     straight: suite.Outcomes = {"a 1": "passed", "a 2": "passed", "b 1": "passed", "b 2": "passed"}
     found = comparing.compare({**straight, "b 2": "failed"}, straight, listed)
     assert found.outdated == ["a"]
@@ -192,7 +194,7 @@ class Suites:
 def play(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     """Run the command on clusters that are not there; returns what it ends with."""
     monkeypatch.setattr(binaries, "locate", lambda names: {})
-    monkeypatch.setattr(Fleet, "kubeconfig", lambda self, name: tmp_path / name)
+    monkeypatch.setattr(LocalFleet, "kubeconfig", lambda self, name: tmp_path / name)
 
     def run(ends: Suites, *words: str) -> int:
         monkeypatch.setattr(suite, "run_all", ends.run_all)
@@ -264,7 +266,7 @@ def blob_of(made: images.Images, name: str, part: str) -> bytes:
     return made.blobs[manifest[part]["digest"]].content
 
 
-def files(made: images.Images, name: str) -> dict[str, images.Entry]:
+def files(made: images.Images, name: str) -> dict[str, images.LayerEntry]:
     """Return what is in the layers of an image, the upper ones over the lower."""
     found = {}
     for described in yaml.safe_load(made.manifests[name].content)["layers"]:
@@ -273,5 +275,5 @@ def files(made: images.Images, name: str) -> dict[str, images.Entry]:
             for one in archive:
                 opened = archive.extractfile(one) if one.isreg() else None
                 data = opened.read() if opened else b""
-                found[one.name] = images.Entry(one.name, data, one.mode, link=one.linkname)
+                found[one.name] = images.LayerEntry(one.name, data, one.mode, link=one.linkname)
     return found

@@ -13,13 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from hack.fleetlib.addresses import Plan
-from hack.fleetlib.commands import Site
+from hack.fleetlib.addresses import AddressPlan
+from hack.fleetlib.commands import ClusterSite
 from hack.fleetlib.errors import FleetError
 from hack.fleetlib.realnode import cgroups, configs, images, node, packages, registry, services
 
 _ADDRESS = "10.201.9.11"
-PLACE = Site("c2", Path("/fleet/c2"), _ADDRESS, "127.0.0.1", "10.243.0.0/16", (_ADDRESS,), _ADDRESS)
+PLACE = ClusterSite(
+    "c2", Path("/fleet/c2"), _ADDRESS, "127.0.0.1", "10.243.0.0/16", (_ADDRESS,), _ADDRESS
+)
 BUILT = images.build(b"the program", ["sh", "busybox", "cat"])
 
 
@@ -100,7 +102,7 @@ def test_kube_proxy_keeps_off_the_ports_of_virtual_nodes():
 
 def test_a_folder_without_an_index_is_no_layout(tmp_path: Path):
     with pytest.raises(FleetError, match="no OCI layout"):
-        node.Options(images=tmp_path).check()
+        node.NodeOptions(images=tmp_path).check()
 
 
 def test_a_kubelet_keeps_off_the_ports_of_virtual_nodes():
@@ -141,7 +143,7 @@ def test_cgroups_are_removed_with_all_below_them(tmp_path: Path):
 
 
 def test_nodes_of_all_fleets_have_cgroups_of_their_own():
-    names = {node.cgroup(Plan("netns", slot), index) for slot in (1, 2) for index in (0, 1)}
+    names = {node.cgroup(AddressPlan("netns", slot), index) for slot in (1, 2) for index in (0, 1)}
     assert len(names) == 4
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hack.fleetlib import identity, processes, state
 from hack.fleetlib.errors import FleetError
-from hack.fleetlib.identity import Identity
+from hack.fleetlib.identity import ProcessIdentity
 from hack.fleetlib.state import Cluster, Process, State
 
 
@@ -24,7 +24,7 @@ def fleet_with(*names: str) -> State:
 
 def test_a_state_survives_the_file(tmp_path):
     fleet = fleet_with("c1", "c2")
-    known = Process(["sleep", "1"], "/l", {"A": "b"}, Identity(1, 2, "boot"))
+    known = Process(["sleep", "1"], "/l", {"A": "b"}, ProcessIdentity(1, 2, "boot"))
     fleet.clusters["c1"].processes["etcd"] = known
     state.save(tmp_path, fleet)
     assert state.load(tmp_path) == fleet
@@ -74,14 +74,14 @@ def test_a_change_that_fails_changes_nothing(tmp_path):
 def test_this_process_is_itself_and_nobody_else():
     me = identity.of(os.getpid())
     assert me.alive
-    assert not Identity(me.pid, me.started + 1, me.boot).alive
-    assert not Identity(me.pid, me.started, "another boot").alive
+    assert not ProcessIdentity(me.pid, me.started + 1, me.boot).alive
+    assert not ProcessIdentity(me.pid, me.started, "another boot").alive
 
 
 def test_a_process_that_took_over_a_pid_is_not_signalled():
     with subprocess.Popen(["sleep", "60"], start_new_session=True) as stranger:
         real = identity.of(stranger.pid)
-        earlier = Identity(stranger.pid, real.started - 1, real.boot)
+        earlier = ProcessIdentity(stranger.pid, real.started - 1, real.boot)
         assert not earlier.send(signal.SIGKILL)
         assert earlier.wait(0)
         assert stranger.poll() is None

@@ -7,7 +7,7 @@ import itertools
 
 import pytest
 
-from tests.apiserver.requests import Request
+from tests.apiserver.requests import APIRequest
 from tests.unit.issuing.issuing_environment import IssuingEnvironment
 from vnode.api.clock import Clock, happens_within
 from vnode.issuing.steps import IssueStep
@@ -34,7 +34,7 @@ async def kill_at(
     """
     numbers, reached = itertools.count(1), asyncio.Event()
 
-    def is_due(request: Request) -> bool:
+    def is_due(request: APIRequest) -> bool:
         if request.verb in READS or next(numbers) != number:
             return False
 

@@ -45,7 +45,7 @@ from vnode.scheduling.queue import SchedulingQueue
 from vnode.scheduling.registry import Registry
 
 
-class Source:
+class SourceCluster:
     """The cluster that schedules; `bound` says when each pod was bound."""
 
     def __init__(

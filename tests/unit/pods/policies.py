@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from tests.apiserver.store import Change
-from tests.unit.pods.clusters import Source
+from tests.unit.pods.clusters import SourceCluster
 from tests.unit.pods.targets import Target, rejects, reserves
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
@@ -120,7 +120,7 @@ def _by_room(target: Target, candidate: Object) -> None:
         rejects(target, candidate)
 
 
-class Planned(Source):
+class Planned(SourceCluster):
     """A source with a policy. Candidates that have lost go, and so do pods that are deleted."""
 
     def __init__(
@@ -158,7 +158,7 @@ class Planned(Source):
 
 
 def add_replicas(
-    source: Source, count: int, first: int = 0, owner: str = "web-1", **fields: Any
+    source: SourceCluster, count: int, first: int = 0, owner: str = "web-1", **fields: Any
 ) -> list[str]:
     """Create pods of a Deployment, as its ReplicaSet controller does."""
     reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": owner, "uid": owner}
@@ -171,7 +171,7 @@ def add_replicas(
     return made
 
 
-def places(source: Source, pods: Iterable[str]) -> dict[str, int]:
+def places(source: SourceCluster, pods: Iterable[str]) -> dict[str, int]:
     """Count pods by target; those that wait are under ""."""
     known = {target.node: target.link.target.name for target in source.targets}
     return dict(Counter(known.get(source.node_of(pod), "") for pod in pods))

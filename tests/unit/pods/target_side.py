@@ -25,7 +25,7 @@ WRITES: Final = ("create", "update", "patch", "delete")
 SETTLED: Final = 1.0  # seconds after which nothing is under way any more, but for what waits longer
 
 
-class Cluster:
+class TargetCluster:
     """What is in the target; `ends` are the last states of chaperons that are gone."""
 
     def __init__(self, clock, server=None, *, goes_on=False):

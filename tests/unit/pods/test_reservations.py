@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tests.unit.pods.target_side import NAMESPACE, SETTLED, Cluster
+from tests.unit.pods.target_side import NAMESPACE, SETTLED, TargetCluster
 from vnode.api import keys, kinds
 from vnode.api.errors import ServerError
 from vnode.pods import delegate
@@ -19,7 +19,7 @@ class Held:
     """The reservations of an agent, which knows the chaperons of its cluster."""
 
     def __init__(self, clock):
-        self.cluster = Cluster(clock)
+        self.cluster = TargetCluster(clock)
         self.agent = self.cluster.server.client("agent")
         self.reservations = Reservations(self.agent, self.cluster.chaperons)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.simulation.policies import Policies, PolicyChange
-from tests.simulation.schedule import TARGETS, Owner, Schedule, Workload
-from tests.simulation.simulation import Outcome, simulate
+from tests.simulation.policies import PolicyChange, PolicySchedule
+from tests.simulation.schedule import TARGETS, Schedule, SimulatedWorkload, WorkloadOwner
+from tests.simulation.simulation import ScheduleResult, simulate
 from vnode.api.objects import Object
 from vnode.placement.moves.under_way import MovesUnderWay
 from vnode.pods.source import awaited_replacements
@@ -15,16 +15,16 @@ from vnode.scheduling.placement import failover
 PODS = 4
 
 
-def drained() -> Outcome:
+def drained() -> ScheduleResult:
     """Have a Deployment's worth of pods in two targets, of which one is drained after a while."""
-    pods = Workload("a", Owner.REPLICA_SET, 0.0, count=PODS)
+    pods = SimulatedWorkload("a", WorkloadOwner.REPLICA_SET, 0.0, count=PODS)
     ample: dict[str, tuple[int, ...]] = dict.fromkeys(TARGETS, (PODS,))
     spec: Object = {"selector": {"matchLabels": {}}, "mode": "Spread"}
     changes = (
         PolicyChange(0.0, "web", spec),
         PolicyChange(20.0, "web", {**spec, "drain": [{"cluster": TARGETS[0]}]}),
     )
-    policies = Policies(changes, calm=True)
+    policies = PolicySchedule(changes, calm=True)
     return simulate(Schedule(1, 0.01, ample, (pods,), (), (), policies=policies))
 
 

@@ -15,8 +15,8 @@ from hypothesis import settings
 from scheduler_plugins.placement import PlacementPolicy
 from tests.simulation import loop
 from tests.simulation.drawing import draw
-from tests.simulation.policies import UNKNOWN, Policies, PolicyChange
-from tests.simulation.schedule import SPAN, TARGETS, Owner, Schedule, Workload
+from tests.simulation.policies import UNKNOWN, PolicyChange, PolicySchedule
+from tests.simulation.schedule import SPAN, TARGETS, Schedule, SimulatedWorkload, WorkloadOwner
 from tests.simulation.simulation import simulate
 from vnode.api.clock import SystemClock
 from vnode.placement.decoding import decode
@@ -40,18 +40,18 @@ def test_what_is_promised_holds_in_every_schedule(share: int) -> None:
     assert run.returncode == 0, run.stdout + run.stderr
 
 
-def schedule(*workloads: Workload) -> Schedule:
+def schedule(*workloads: SimulatedWorkload) -> Schedule:
     return Schedule(1, 0.01, dict.fromkeys(TARGETS, (2,)), workloads, (), ())
 
 
 def test_pods_run_in_the_targets() -> None:
-    outcome = simulate(schedule(Workload("a", Owner.REPLICA_SET, 0.0, count=3)))
+    outcome = simulate(schedule(SimulatedWorkload("a", WorkloadOwner.REPLICA_SET, 0.0, count=3)))
     assert outcome.violations == ()
     assert (outcome.pods, outcome.delegates) == (3, 3)
 
 
 def test_a_job_gets_another_pod_for_one_that_fails() -> None:
-    job = Workload("a", Owner.JOB, 0.0, runs=1.0, fails=1.0)
+    job = SimulatedWorkload("a", WorkloadOwner.JOB, 0.0, runs=1.0, fails=1.0)
     assert simulate(schedule(job)).pods > 1
 
 
@@ -67,9 +67,9 @@ SHARED = PolicyChange(
 
 def planned(*changes: PolicyChange) -> Schedule:
     """Return a Deployment's worth of pods, with room in both targets, and policies."""
-    pods = Workload("a", Owner.REPLICA_SET, 0.0, count=4)
+    pods = SimulatedWorkload("a", WorkloadOwner.REPLICA_SET, 0.0, count=4)
     ample: dict[str, tuple[int, ...]] = dict.fromkeys(TARGETS, (4, 4))
-    policies = Policies(changes, calm=True, steady=True)
+    policies = PolicySchedule(changes, calm=True, steady=True)
     return Schedule(1, 0.01, ample, (pods,), (), (), policies=policies)
 
 

@@ -29,7 +29,7 @@ from vnode.api.clock import SystemClock
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
 from vnode.following import remote_copies
-from vnode.following.config import FollowingConfig as Settings
+from vnode.following.config import FollowingConfig
 from vnode.following.following import Following
 from vnode.kube.client import Client
 from vnode.kube.events import EventRecorder
@@ -84,7 +84,7 @@ class Agent:
             *(local, identity, self.known, self.links), clock=clock, trust=SETTINGS.trust_in
         )
         self.following = Following(
-            *(local, self.links, identity, Settings()),
+            *(local, self.links, identity, FollowingConfig()),
             relabel=lambda own, _kept: own,
             target_exists=lambda _node: True,
             enabled_namespaces=all_namespaces(),

@@ -11,8 +11,8 @@ from datetime import datetime
 import pytest
 
 from tests import background
-from tests.apiserver.faults import Fault
-from tests.apiserver.requests import Request
+from tests.apiserver.faults import RequestFault
+from tests.apiserver.requests import APIRequest
 from tests.apiserver.server import APIServer
 from tests.shifted_clock import ShiftedClock
 from tests.unsigned_tokens import jwt
@@ -100,7 +100,7 @@ class RenewedTarget:
     def requests(self) -> int:
         return self.target.count("create", kinds.SERVICE_ACCOUNTS, "token")
 
-    def deny(self, error: VnodeError, times: int | None = None) -> Fault:
+    def deny(self, error: VnodeError, times: int | None = None) -> RequestFault:
         return self.target.fail(error, verb="create", kind=kinds.SERVICE_ACCOUNTS, times=times)
 
     @asynccontextmanager
@@ -262,7 +262,7 @@ async def test_a_token_goes_only_into_the_secret_that_it_was_asked_for_by(clock:
     env = RenewedTarget(clock)
     asked = asyncio.Event()
 
-    def note(_request: Request) -> bool:
+    def note(_request: APIRequest) -> bool:
         asked.set()
         return True
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.apiserver.requests import Request
+from tests.apiserver.requests import APIRequest
 from tests.apiserver.server import APIServer
 from vnode.api import kinds
 from vnode.api.clock import Clock
@@ -86,7 +86,7 @@ class Target:
         """Answer lists of a kind with these items, whatever they are."""
         before = self.server.spoil
 
-        def spoil(request: Request, answer: Any) -> Any:
+        def spoil(request: APIRequest, answer: Any) -> Any:
             if (request.verb, request.kind) == ("list", kind):
                 return {**answer, "items": items}
 

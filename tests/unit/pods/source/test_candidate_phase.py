@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from tests.unit.pods.clusters import Source
+from tests.unit.pods.clusters import SourceCluster
 from tests.unit.pods.targets import AT_ONCE, Target, is_silent, prefer, rejects, reserves
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
@@ -41,7 +41,7 @@ async def test_a_pod_is_bound_by_one_request_to_the_target_that_has_reserved_its
     clock: Clock, pair: Pair
 ) -> None:
     first, second = pair
-    source = Source(clock, first, second)
+    source = SourceCluster(clock, first, second)
     async with source.running():
         source.add("p")
         await source.until_bound("p")
@@ -53,7 +53,7 @@ async def test_a_pod_is_bound_by_one_request_to_the_target_that_has_reserved_its
 
 
 async def test_every_pod_of_a_burst_is_bound_by_one_request(clock: Clock, pair: Pair) -> None:
-    source = Source(clock, *pair)
+    source = SourceCluster(clock, *pair)
     names = [f"p{number}" for number in range(40)]
     async with source.running():
         for name in names:
@@ -65,7 +65,7 @@ async def test_every_pod_of_a_burst_is_bound_by_one_request(clock: Clock, pair: 
 
 
 async def test_of_two_targets_that_have_a_place_at_once_one_wins(clock: Clock, pair: Pair) -> None:
-    source = Source(clock, *pair, settings=CandidateSettings(parallel=2))
+    source = SourceCluster(clock, *pair, settings=CandidateSettings(parallel=2))
     async with source.running():
         source.add("p")
         await source.until_bound("p")
@@ -78,7 +78,7 @@ async def test_no_candidate_has_leave_to_run_before_its_pod_is_bound(
     clock: Clock, pair: Pair
 ) -> None:
     """The scheduler never gives it: that follows from the binding."""
-    source = Source(clock, *pair, settings=CandidateSettings(parallel=2))
+    source = SourceCluster(clock, *pair, settings=CandidateSettings(parallel=2))
     async with source.running():
         source.add("p")
         await source.until_bound("p")
@@ -92,7 +92,7 @@ async def test_no_candidate_has_leave_to_run_before_its_pod_is_bound(
 async def test_without_a_reservation_no_candidate_is_made_before_the_binding(
     clock: Clock, pair: Pair
 ) -> None:
-    source = Source(clock, *pair)
+    source = SourceCluster(clock, *pair)
     async with source.running():
         source.add("p", annotations={keys.NO_RESERVATION: ""})
         await source.until_bound("p")
@@ -106,7 +106,7 @@ async def test_the_first_of_two_silent_targets_to_find_a_place_wins(
 ) -> None:
     first, second = pair
     first.answer = second.answer = is_silent
-    source = Source(clock, *pair)
+    source = SourceCluster(clock, *pair)
     async with source.running():
         source.add("p")
         await asyncio.sleep(1.5)
@@ -124,7 +124,7 @@ async def test_the_first_of_two_silent_targets_to_find_a_place_wins(
 async def test_after_a_rejection_the_next_target_is_asked_at_once(clock: Clock, pair: Pair) -> None:
     first, second = pair
     first.answer = rejects
-    source = Source(clock, *pair)
+    source = SourceCluster(clock, *pair)
     async with source.running():
         source.add("p")
         await source.until_bound("p")
@@ -138,7 +138,7 @@ async def test_once_all_have_rejected_a_pod_its_user_is_told_at_once(
     for target in pair:
         target.answer = rejects
 
-    source = Source(clock, *pair)
+    source = SourceCluster(clock, *pair)
     async with source.running():
         source.add("p")
         await source.until_said("p", "no room here")
@@ -152,7 +152,7 @@ async def test_a_target_that_has_rejected_a_pod_may_still_have_it(clock: Clock, 
     """Its autoscaler has added a node, say."""
     first, second = pair
     first.answer, second.answer = rejects, is_silent
-    source = Source(clock, *pair)
+    source = SourceCluster(clock, *pair)
     async with source.running():
         source.add("p")
         await asyncio.sleep(1)
@@ -167,7 +167,7 @@ async def test_targets_that_say_nothing_are_given_up_when_patience_is_over(
 ) -> None:
     first, second = pair
     first.answer = second.answer = is_silent
-    source = Source(clock, *pair)
+    source = SourceCluster(clock, *pair)
     async with source.running():
         source.add("p")
         await source.until_said("p", "no answer for 30 s")
@@ -176,7 +176,7 @@ async def test_targets_that_say_nothing_are_given_up_when_patience_is_over(
 
 async def test_what_was_said_when_the_pod_was_sent_is_added_to_why_it_waits(clock: Clock) -> None:
     target = Target("c2", clock, rejects)
-    source = Source(clock, target)
+    source = SourceCluster(clock, target)
     source.annotations[target.node] = "it has another ConfigMap of that name"
     async with source.running():
         source.add("p")
@@ -185,7 +185,7 @@ async def test_what_was_said_when_the_pod_was_sent_is_added_to_why_it_waits(cloc
 
 async def test_a_reservation_that_comes_late_wakes_the_pod_that_sleeps(clock: Clock) -> None:
     target = Target("c2", clock, rejects)
-    source = Source(clock, target)
+    source = SourceCluster(clock, target)
     async with source.running():
         source.add("p")
         await source.until_said("p", "no room here")
@@ -201,7 +201,7 @@ async def test_a_target_that_answers_one_candidate_after_the_other_is_not_silent
 ) -> None:
     first, second = pair
     first.answer = is_silent
-    source = Source(clock, *pair)
+    source = SourceCluster(clock, *pair)
     names = [f"p{number}" for number in range(5)]
     async with source.running():
         for name in names:
@@ -221,7 +221,7 @@ async def test_a_pod_that_waits_for_its_turn_at_a_slow_target_does_not_find_it_s
     first, second = pair
     first.answer = is_silent
     first.server.fail(None, verb="create", delay=1, times=None)
-    source = Source(clock, *pair)
+    source = SourceCluster(clock, *pair)
     async with source.running():
         for number in range(48):
             source.add(f"p{number}")
@@ -242,7 +242,7 @@ async def test_a_target_that_refuses_a_candidate_is_not_asked_without_end(
 ) -> None:
     target = Target("c2", clock)
     target.server.fail(error, verb="create", times=None)
-    source = Source(clock, target)
+    source = SourceCluster(clock, target)
     async with source.running():
         source.add("p")
         await source.until_said("p", error.message)
@@ -265,7 +265,7 @@ async def test_what_may_pass_is_tried_again_after_a_back_off(
 ) -> None:
     target = Target("c2", clock)
     target.server.fail(error, verb="create")
-    source = Source(clock, target)
+    source = SourceCluster(clock, target)
     async with source.running():
         source.add("p")
         await source.until_bound("p")
@@ -275,7 +275,7 @@ async def test_what_may_pass_is_tried_again_after_a_back_off(
 async def test_a_candidate_whose_creation_was_not_answered_is_found(clock: Clock) -> None:
     target = Target("c2", clock, is_silent)
     target.server.fail(Unreachable("connection reset"), verb="create", after=True)
-    source = Source(clock, target)
+    source = SourceCluster(clock, target)
     async with source.running():
         source.add("p")
         await asyncio.sleep(10)
@@ -289,7 +289,7 @@ async def test_a_creation_that_hangs_is_given_up_when_the_pod_is_bound(
 ) -> None:
     first, second = pair
     hung = first.server.fail(None, verb="create", delay=math.inf)
-    source = Source(clock, *pair)
+    source = SourceCluster(clock, *pair)
     async with source.running():
         source.add("p")
         await source.until_bound("p")

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tests.unit.pods.clusters import Source
+from tests.unit.pods.clusters import SourceCluster
 from tests.unit.pods.targets import Target, is_silent, rejects, reserves
 from vnode.api import keys
 from vnode.pods.source import rotation
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.looptime
 
 async def test_each_attempt_asks_another_full_target_and_soon_the_one_that_makes_room(clock):
     targets = [Target(f"c{number}", clock, rejects) for number in range(4)]
-    source = Source(clock, *targets)
+    source = SourceCluster(clock, *targets)
     async with source.running():
         source.add("p", cpu="1")
         await source.until_said("p", "no room here")
@@ -31,7 +31,7 @@ async def test_each_attempt_asks_another_full_target_and_soon_the_one_that_makes
 
 async def test_targets_are_asked_once_each_in_quick_succession_and_then_rarely(clock):
     targets = [Target(f"c{number}", clock, rejects) for number in range(3)]
-    source = Source(clock, *targets)
+    source = SourceCluster(clock, *targets)
     async with source.running():
         source.add("p", cpu="1")
         await asyncio.sleep(15)
@@ -43,7 +43,7 @@ async def test_targets_are_asked_once_each_in_quick_succession_and_then_rarely(c
 
 async def test_with_more_full_targets_than_candidates_may_stay_the_oldest_makes_way(clock):
     targets = [Target(f"c{number}", clock, rejects) for number in range(5)]
-    source = Source(clock, *targets)
+    source = SourceCluster(clock, *targets)
     async with source.running():
         source.add("p", cpu="1")
         await asyncio.sleep(30)
@@ -58,7 +58,7 @@ async def test_with_more_full_targets_than_candidates_may_stay_the_oldest_makes_
 
 async def test_thousands_of_pods_that_fit_nowhere_move_few_candidates(clock):
     targets = [Target(f"c{number}", clock, rejects) for number in range(5)]
-    source = Source(clock, *targets)
+    source = SourceCluster(clock, *targets)
     count, minutes = rotation.BURST + 200, 1
     async with source.running():
         for number in range(count):
@@ -72,7 +72,7 @@ async def test_thousands_of_pods_that_fit_nowhere_move_few_candidates(clock):
 async def test_a_full_target_is_asked_although_another_seems_to_have_room_and_never_takes_it(clock):
     """Its nodes are of the wrong kind, say."""
     roomy, full = Target("c2", clock, rejects, cpu="100"), Target("c3", clock)
-    source = Source(clock, roomy, full)
+    source = SourceCluster(clock, roomy, full)
     async with source.running():
         source.add("p", cpu="1")
         await source.until_bound("p")
@@ -83,7 +83,7 @@ async def test_a_full_target_is_asked_although_another_seems_to_have_room_and_ne
 async def test_a_resource_that_no_target_lists_is_asked_for_everywhere(clock):
     """As those are that targets offer by DRA only."""
     without, having = Target("c2", clock, rejects), Target("c3", clock)
-    source = Source(clock, without, having)
+    source = SourceCluster(clock, without, having)
     async with source.running():
         for number in range(6):
             requests = {"requests": {"example.com/gpu": "1"}}
@@ -97,7 +97,7 @@ async def test_a_resource_that_no_target_lists_is_asked_for_everywhere(clock):
 
 async def test_a_pod_without_reservation_is_not_tried_where_nothing_would_hold_it(clock):
     target = Target("c2", clock, is_silent)
-    source = Source(clock, target)
+    source = SourceCluster(clock, target)
     async with source.running():
         source.add("p", cpu="1", annotations={keys.NO_RESERVATION: ""})
         await source.until_said("p", "Insufficient cpu")

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tests.unit.pods.clusters import Source, apart
+from tests.unit.pods.clusters import SourceCluster, apart
 from tests.unit.pods.targets import Target, is_silent, only, rejects, reserves
 from vnode.api import keys, kinds, objects
 from vnode.api.errors import ServerError, TooManyRequests, Unreachable
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.looptime
 
 async def test_a_late_reservation_does_not_overrule_anti_affinity(clock):
     target = Target("c2", clock, rejects)
-    source = Source(clock, target)
+    source = SourceCluster(clock, target)
     async with source.running():
         labels = {"app": "a"}
         source.add("big", cpu="1", labels=labels, spec=apart("a"))
@@ -34,7 +34,7 @@ async def test_a_late_reservation_does_not_overrule_anti_affinity(clock):
 
 async def test_a_late_reservation_does_not_overrule_topology_spread(clock):
     target, other = Target("c2", clock, rejects), Target("c3", clock, rejects)
-    source = Source(clock, target, other)
+    source = SourceCluster(clock, target, other)
     constraint = {
         "topologyKey": "target",
         "maxSkew": 1,
@@ -58,7 +58,7 @@ async def test_a_late_reservation_does_not_overrule_topology_spread(clock):
 
 async def test_late_reservations_of_two_pods_that_must_not_meet_bind_only_one(clock):
     target = Target("c2", clock, rejects)
-    source = Source(clock, target)
+    source = SourceCluster(clock, target)
     async with source.running():
         for name in ("a", "b"):
             source.add(name, cpu="1", labels={"app": "a"}, spec=apart("a"))
@@ -78,7 +78,7 @@ async def test_late_reservations_of_two_pods_that_must_not_meet_bind_only_one(cl
 async def test_filters_are_asked_again_before_a_pod_is_bound(clock):
     """Meanwhile its target was cordoned."""
     target = Target("c2", clock, is_silent)
-    source = Source(clock, target)
+    source = SourceCluster(clock, target)
     async with source.running():
         source.add("p")
         await asyncio.sleep(5)
@@ -97,7 +97,7 @@ async def test_a_pod_is_not_bound_to_a_candidate_that_may_have_been_deleted(cloc
     """The source has asked for that, and its watch is behind; nor is it left as it is."""
     target = Target("c2", clock, is_silent)
     target.lets_go = False
-    source = Source(clock, target)
+    source = SourceCluster(clock, target)
 
     def fall_silent(_request):
         target.server.silence_watches(kinds.POD_CHAPERONS)
@@ -124,7 +124,7 @@ async def test_a_pod_is_not_bound_to_a_candidate_that_may_have_been_deleted(cloc
 
 async def test_a_candidate_that_could_not_be_deleted_may_still_win(clock):
     target = Target("c2", clock, is_silent)
-    source = Source(clock, target)
+    source = SourceCluster(clock, target)
     async with source.running():
         source.add("p")
         await asyncio.sleep(5)
@@ -142,7 +142,7 @@ async def test_a_candidate_that_could_not_be_deleted_may_still_win(clock):
 async def test_a_target_cannot_claim_a_pod_that_must_not_be_there(clock, bound):
     """Unless the pod is bound there, and no event has told of that yet."""
     target = Target("c2", clock, is_silent)
-    source = Source(clock, target)
+    source = SourceCluster(clock, target)
     async with source.running():
         source.add("p")
         await asyncio.sleep(5)
@@ -161,7 +161,7 @@ async def test_a_target_cannot_claim_a_pod_that_must_not_be_there(clock, bound):
 async def test_no_candidate_goes_where_another_pod_came_meanwhile(clock):
     silent, other = Target("c2", clock, is_silent), Target("c3", clock)
     other.taints = [{"key": "k", "effect": "PreferNoSchedule"}]
-    source = Source(clock, silent, other)
+    source = SourceCluster(clock, silent, other)
     async with source.running():
         source.add("a", labels={"app": "a"}, spec=apart("a"))
         await asyncio.sleep(0.5)
@@ -175,7 +175,9 @@ async def test_no_candidate_goes_where_another_pod_came_meanwhile(clock):
 
 async def test_a_reservation_stands_though_it_is_what_makes_its_target_full(clock):
     target = Target("c2", clock, rejects, cpu="1")
-    source = Source(clock, target, plugins={"plugins": {"disabled": [{"name": "CandidateProbe"}]}})
+    source = SourceCluster(
+        clock, target, plugins={"plugins": {"disabled": [{"name": "CandidateProbe"}]}}
+    )
     async with source.running():
         source.add("p", cpu="1")
         await source.until_said("p", "no room here")
@@ -187,7 +189,7 @@ async def test_a_reservation_stands_though_it_is_what_makes_its_target_full(cloc
 async def test_a_reserved_candidate_stays_if_a_former_leader_has_bound_its_pod(clock):
     """Our informer does not have the binding yet, and the pod may not be there by our filters."""
     target = Target("c2", clock, is_silent)
-    source = Source(clock, target)
+    source = SourceCluster(clock, target)
     async with source.running():
         source.add("p")
         await asyncio.sleep(5)
@@ -201,7 +203,7 @@ async def test_a_reserved_candidate_stays_if_a_former_leader_has_bound_its_pod(c
 
 async def test_a_term_that_ends_awaits_the_bindings_that_it_has_asked_for(clock):
     target = Target("c2", clock, reserves)
-    source = Source(clock, target)
+    source = SourceCluster(clock, target)
     asked = asyncio.Event()
 
     def reserve(_request):

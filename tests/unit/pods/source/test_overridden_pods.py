@@ -14,7 +14,7 @@ from tests.apiserver.server import APIServer
 from tests.permitted import MANIFESTS
 from tests.unit.overrides.making import patch, policy
 from tests.unit.pods.bound_pods import PARENT, SPACE, BoundPodsEnvironment
-from tests.unit.pods.clusters import Source
+from tests.unit.pods.clusters import SourceCluster
 from tests.unit.pods.targets import Target, prefer
 from vnode.api import changeable, keys, kinds, objects
 from vnode.api.clock import Clock
@@ -65,9 +65,9 @@ class Lazy:
 @asynccontextmanager
 async def scheduling(
     clock: Clock, *targets: Target, policies: list[Object]
-) -> AsyncIterator[Source]:
+) -> AsyncIterator[SourceCluster]:
     lazy = Lazy()
-    source = Source(clock, *targets, overrides=lazy)
+    source = SourceCluster(clock, *targets, overrides=lazy)
     lazy.real = overrides_of(source.server, *policies)
     async with links.following(*lazy.real.informers), source.running():
         yield source

@@ -12,7 +12,7 @@ import pytest
 
 from tests.permitted import MANIFESTS
 from tests.unit.pods.bound_pods import PARENT, US, BoundPodsEnvironment, new_pod
-from tests.unit.pods.clusters import Source
+from tests.unit.pods.clusters import SourceCluster
 from tests.unit.pods.targets import US as CHOOSING
 from tests.unit.pods.targets import Target, is_silent, prefer, reserves
 from vnode.api import keys, kinds, names, objects
@@ -148,7 +148,7 @@ async def test_a_pod_is_not_bound_where_only_a_planted_chaperon_has_a_place(cloc
     metadata = {"name": names.chaperon("p", "p"), "namespace": PLACE, "labels": labels}
     body: Object = {"metadata": {**metadata, "annotations": annotations}, "spec": {}}
     target.server.add(kinds.POD_CHAPERONS, body)
-    source = Source(clock, target)
+    source = SourceCluster(clock, target)
     async with source.running():
         source.add("p")
         await asyncio.sleep(5)

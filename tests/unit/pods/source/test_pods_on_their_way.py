@@ -8,7 +8,7 @@ import pytest
 
 from tests.permitted import MANIFESTS
 from tests.unit.pods.bound_pods import PARENT
-from tests.unit.pods.clusters import Source, apart
+from tests.unit.pods.clusters import SourceCluster, apart
 from tests.unit.pods.targets import AT_ONCE, Target, is_silent, only, prefer, rejects, reserves
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
@@ -50,7 +50,7 @@ def store(
 async def test_a_pod_counts_on_its_node_before_its_candidate_is_there(clock: Clock) -> None:
     target = Target("c2", clock)
     target.server.fail(None, verb="create", delay=1, times=None)
-    source = Source(clock, target)
+    source = SourceCluster(clock, target)
     async with source.running():
         for name in ("a", "b"):
             source.add(name, labels={"app": "a"}, spec=apart("a"))
@@ -71,7 +71,7 @@ async def test_a_burst_is_sent_to_each_target_as_far_as_it_has_room(
         target.set_room(cpu="5")
         target.server.fail(None, verb="create", delay=1, times=None)
 
-    source = Source(clock, *pair)
+    source = SourceCluster(clock, *pair)
     async with source.running():
         for number in range(10):
             source.add(f"p{number}", cpu="1")
@@ -85,7 +85,7 @@ async def test_a_pod_that_found_no_place_counts_nowhere(clock: Clock, pair: Pair
     for target in pair:
         target.answer = rejects
 
-    source = Source(clock, *pair)
+    source = SourceCluster(clock, *pair)
     async with source.running():
         source.add("a", labels={"app": "a"}, spec=apart("a"))
         await source.until_said("a", "no room here")
@@ -102,7 +102,7 @@ async def test_a_pod_that_was_bound_keeps_nobody_off_the_other_targets_it_asked(
 ) -> None:
     first, second = pair
     first.answer = is_silent
-    source = Source(clock, *pair)
+    source = SourceCluster(clock, *pair)
     source.server.fail(None, subresource="binding", after=True, delay=lag)
     async with source.running():
         source.add("a", labels={"app": "a"}, spec=apart("a"))
@@ -125,7 +125,7 @@ async def test_for_a_pod_that_is_deleted_no_further_target_is_asked(
 ) -> None:
     first, second = pair
     first.answer = is_silent
-    source = Source(clock, *pair)
+    source = SourceCluster(clock, *pair)
     async with source.running():
         source.add("p")
         await asyncio.sleep(1)
@@ -138,7 +138,7 @@ async def test_for_a_pod_that_is_deleted_no_further_target_is_asked(
 @pytest.mark.parametrize("gone", [True, False], ids=["gone", "ending"])
 async def test_a_pod_that_is_deleted_keeps_nobody_off_its_target(clock: Clock, gone: bool) -> None:
     target = Target("c2", clock, is_silent)
-    source = Source(clock, target)
+    source = SourceCluster(clock, target)
     async with source.running():
         for name in ("a", "b"):
             source.add(name, labels={"app": "a"}, spec=apart("a"), finalizers=[])
@@ -158,7 +158,7 @@ async def test_a_pod_that_is_deleted_keeps_nobody_off_its_target(clock: Clock, g
 
 async def test_a_pod_that_somebody_else_bound_meanwhile_is_left_alone(clock: Clock) -> None:
     target = Target("c2", clock, is_silent)
-    source = Source(clock, target)
+    source = SourceCluster(clock, target)
     async with source.running():
         source.add("p")
         await asyncio.sleep(1)
@@ -173,7 +173,7 @@ async def test_when_the_link_of_a_silent_target_goes_its_pods_are_told(clock: Cl
     target = Target("c2", clock, is_silent)
     other = Target("c3", clock, rejects)
     prefer(other, target)
-    source = Source(clock, target, other)
+    source = SourceCluster(clock, target, other)
     async with source.running():
         source.add("p")
         await asyncio.sleep(1)
@@ -190,7 +190,7 @@ async def test_a_new_leader_binds_a_pod_to_the_place_that_was_reserved_for_it(
     clock: Clock, pair: Pair
 ) -> None:
     _first, second = pair
-    source = Source(clock, *pair)
+    source = SourceCluster(clock, *pair)
     store(second, source.add("p"), allowed=False)
     async with source.running():
         await source.until_bound("p")
@@ -205,7 +205,7 @@ async def test_a_candidate_that_may_run_already_is_the_only_one(
 ) -> None:
     """Its binding is on its way to us, or was undone; while its target is away nobody else is."""
     first, second = pair
-    source = Source(clock, *pair)
+    source = SourceCluster(clock, *pair)
     store(second, source.add("p"), allowed=True)
     second.set_healthy(healthy)
     async with source.running():
@@ -219,7 +219,7 @@ async def test_a_candidate_that_may_run_already_is_the_only_one(
 
 async def test_a_place_is_none_once_its_candidate_is_being_deleted(clock: Clock) -> None:
     target = Target("c2", clock, is_silent)
-    source = Source(clock, target)
+    source = SourceCluster(clock, target)
     ending = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
     store(target, source.add("p"), allowed=False, annotations={keys.IS_RESERVED: "true"}, **ending)
     async with source.running():
@@ -234,7 +234,7 @@ async def test_a_place_is_none_once_its_candidate_is_being_deleted(clock: Clock)
 
 async def test_a_pod_waits_for_the_end_of_a_candidate_that_was_deleted_here(clock: Clock) -> None:
     target = Target("c2", clock, rejects)
-    source = Source(clock, target)
+    source = SourceCluster(clock, target)
     async with source.running():
         source.add("p")
         await source.until_said("p", "no room here")

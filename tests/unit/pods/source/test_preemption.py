@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tests.unit.pods.clusters import Source
+from tests.unit.pods.clusters import SourceCluster
 from tests.unit.pods.targets import Target, only, rejects, reserves
 from vnode.api import keys, kinds, objects
 from vnode.api.errors import Denied
@@ -60,7 +60,7 @@ async def test_the_target_with_the_least_harm_preempts_and_no_other(clock):
         Target("c2", clock, ends(10)),
         Target("c3", clock, rejects),
     )
-    source = Source(clock, worse, best, equal)
+    source = SourceCluster(clock, worse, best, equal)
     async with source.running():
         source.add("p", cpu="1", spec=HIGH)
         await source.server.until(lambda: preemption.ALLOWED in marks(best))
@@ -81,7 +81,7 @@ async def test_budgets_of_the_source_weigh_more_than_priorities(clock, denied):
 
     protected = Target("c1", clock, answer)
     other = Target("c2", clock, ends(500))
-    source = Source(clock, protected, other)
+    source = SourceCluster(clock, protected, other)
     budget = {"spec": {"selector": {"matchLabels": {"app": "web"}}}}
     status = {"disruptionsAllowed": 0}
     metadata = {"name": "web", "namespace": "default", "uid": "b"}
@@ -105,7 +105,7 @@ async def test_budgets_of_the_source_weigh_more_than_priorities(clock, denied):
 async def test_an_offer_that_comes_later_is_taken_up_soon(clock):
     """Victims of others were ending when the target first looked."""
     target = Target("c1", clock, rejects)
-    source = Source(clock, target)
+    source = SourceCluster(clock, target)
     async with source.running():
         source.add("p", cpu="1", spec=HIGH)
         await source.until_said("p", "no room here")
@@ -133,7 +133,7 @@ async def test_a_candidate_whose_scheduler_has_lost_its_wake_up_is_made_anew(clo
 
     grace = 100.0
     target = Target("c1", clock, forgets)
-    source = Source(clock, target)
+    source = SourceCluster(clock, target)
     async with source.running():
         source.add("p", cpu="1", spec=HIGH)
         await asyncio.sleep(grace)
@@ -147,7 +147,7 @@ async def test_a_candidate_whose_scheduler_has_lost_its_wake_up_is_made_anew(clo
 async def test_a_permission_is_taken_back_before_another_one_is_given(clock):
     liar = Target("c1", clock, promises_and_breaks_its_word)
     other = Target("c2", clock, ends(100))
-    source = Source(clock, liar, other)
+    source = SourceCluster(clock, liar, other)
     together = []
 
     def allowed(target):
@@ -184,7 +184,7 @@ async def test_thousands_of_pods_that_come_too_late_move_few_candidates(clock):
             rejects(target, candidate)
 
     targets = [Target(f"c{number}", clock, answer) for number in range(2)]
-    source = Source(clock, *targets)
+    source = SourceCluster(clock, *targets)
     async with source.running():
         for number in range(200):
             source.add(f"p{number}", cpu="1", spec=HIGH)
@@ -209,7 +209,7 @@ async def test_a_target_that_deletes_what_it_may_preempt_for_is_not_asked_in_a_l
             asyncio.get_running_loop().call_later(0.1, target.remove, candidate)
 
     target = Target("c1", clock, deletes)
-    source = Source(clock, target)
+    source = SourceCluster(clock, target)
     async with source.running():
         source.add("p", cpu="1", spec=HIGH)
         await asyncio.sleep(300)
@@ -223,7 +223,7 @@ async def test_no_other_target_is_asked_while_one_makes_room(clock):
         asyncio.get_running_loop().call_later(GRACE, reserves, target, candidate)
 
     older = [Target(f"c{number}", clock, preempts_unasked) for number in range(3)]
-    source = Source(clock, *older)
+    source = SourceCluster(clock, *older)
     async with source.running():
         source.add("p", cpu="1", spec=HIGH)
         await source.until_bound("p")
@@ -234,7 +234,7 @@ async def test_no_other_target_is_asked_while_one_makes_room(clock):
 @pytest.mark.parametrize("spec", [{}, {**HIGH, "preemptionPolicy": "Never"}])
 async def test_pods_that_preempt_nobody_do_not_ask(clock, spec):
     target = Target("c1", clock, rejects)
-    source = Source(clock, target)
+    source = SourceCluster(clock, target)
     async with source.running():
         source.add("p", cpu="1", spec=spec)
         await source.until_said("p", "no room here")
@@ -245,7 +245,7 @@ async def test_pods_that_preempt_nobody_do_not_ask(clock, spec):
 
 async def test_a_pod_that_finds_no_victims_waits_without_writes(clock):
     targets = [Target(f"c{number}", clock, rejects) for number in range(3)]
-    source = Source(clock, *targets)
+    source = SourceCluster(clock, *targets)
     async with source.running():
         source.add("p", cpu="1", spec=HIGH)
         await asyncio.sleep(15)

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tests.unit.pods.clusters import Source, apart
+from tests.unit.pods.clusters import SourceCluster, apart
 from tests.unit.pods.targets import Target, is_silent, only, rejects, reserves
 from vnode.api import keys, kinds, objects
 from vnode.api.errors import Conflict
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.looptime
 async def slowest(clock, frozen: bool, *, pinned: bool) -> float:
     """Measure the seconds until a burst of pods is bound; one of three targets may be frozen."""
     targets = [Target(name, clock) for name in ("c2", "c3", "c4")]
-    source = Source(clock, *targets)
+    source = SourceCluster(clock, *targets)
     async with source.running():
         if frozen:
             targets[0].server.freeze()
@@ -46,7 +46,7 @@ async def test_pods_that_fit_anywhere_go_elsewhere_after_two_seconds_of_silence(
 
 async def test_what_is_brought_with_a_pod_holds_up_neither_it_nor_others(clock):
     hung, fine = Target("c2", clock), Target("c3", clock)
-    source = Source(clock, hung, fine)
+    source = SourceCluster(clock, hung, fine)
     source.bringing[hung.node] = 30.0
     async with source.running():
         for number in range(4):
@@ -59,7 +59,7 @@ async def test_what_is_brought_with_a_pod_holds_up_neither_it_nor_others(clock):
 
 async def test_nothing_is_asked_of_a_target_once_it_is_known_not_to_answer(clock):
     target = Target("c2", clock)
-    source = Source(clock, target)
+    source = SourceCluster(clock, target)
     async with source.running():
         target.server.freeze()
         for number in range(40):
@@ -82,7 +82,7 @@ async def test_nothing_is_asked_of_a_target_once_it_is_known_not_to_answer(clock
 async def test_a_pod_that_waits_for_a_turn_is_looked_at_again_when_its_target_goes_down(clock):
     """With a burst before it that the target takes slowly, it is no silence that sends it on."""
     target, other = Target("c2", clock), Target("c3", clock)
-    source = Source(clock, target, other)
+    source = SourceCluster(clock, target, other)
     async with source.running():
         target.server.freeze()
         source.add("p", spec={})
@@ -100,7 +100,7 @@ async def test_a_target_that_creates_a_burst_slowly_is_busy_and_not_silent(clock
     busy, other = Target("c2", clock), Target("c3", clock)
     busy.server.fail(None, verb="create", delay=0.5, times=None)
     other.taints = [{"key": "k", "effect": "PreferNoSchedule"}]
-    source = Source(clock, busy, other)
+    source = SourceCluster(clock, busy, other)
     async with source.running():
         for number in range(160):
             source.add(f"p{number}")
@@ -112,7 +112,7 @@ async def test_a_target_that_creates_a_burst_slowly_is_busy_and_not_silent(clock
 
 async def test_a_candidate_that_cannot_be_deleted_now_holds_up_no_pod(clock):
     first, second = Target("c2", clock, rejects), Target("c3", clock)
-    source = Source(clock, first, second)
+    source = SourceCluster(clock, first, second)
     async with source.running():
         second.set_healthy(False)
         source.add("p")
@@ -130,7 +130,7 @@ async def test_a_candidate_that_cannot_be_deleted_now_holds_up_no_pod(clock):
 
 async def test_a_burst_without_reservation_fills_each_target_to_its_room(clock):
     small, large = Target("c2", clock, cpu="6"), Target("c3", clock, cpu="11")
-    source = Source(clock, small, large)
+    source = SourceCluster(clock, small, large)
     async with source.running():
         for number in range(20):
             source.add(f"p{number}", cpu="1", annotations={keys.NO_RESERVATION: ""})
@@ -142,7 +142,7 @@ async def test_a_burst_without_reservation_fills_each_target_to_its_room(clock):
 
 async def test_a_pod_without_reservation_that_is_not_bound_is_not_counted(clock):
     target = Target("c2", clock, cpu="1")
-    source = Source(clock, target)
+    source = SourceCluster(clock, target)
     source.server.fail(Conflict(409, "Conflict", "not now"), subresource="binding")
     async with source.running():
         source.add("p", cpu="1", annotations={keys.NO_RESERVATION: ""})
@@ -166,7 +166,7 @@ async def test_a_pod_without_reservation_that_is_not_bound_is_not_counted(clock)
 )
 async def test_a_pod_that_finishes_or_begins_to_end_wakes_whom_it_kept_out(clock, end):
     target = Target("c2", clock)
-    source = Source(clock, target)
+    source = SourceCluster(clock, target)
     async with source.running():
         source.add("first", labels={"app": "a"}, spec=apart("a"))
         await source.until_bound("first")
@@ -181,7 +181,7 @@ async def test_a_pod_that_finishes_or_begins_to_end_wakes_whom_it_kept_out(clock
 
 async def test_a_pod_that_gives_up_wakes_whom_its_candidate_kept_out(clock):
     target = Target("c2", clock, is_silent)
-    source = Source(clock, target)
+    source = SourceCluster(clock, target)
     async with source.running():
         source.add("first", cpu="1", labels={"app": "a"}, spec=apart("a"))
         await asyncio.sleep(0.5)
@@ -199,7 +199,7 @@ async def test_a_pod_that_gives_up_wakes_whom_its_candidate_kept_out(clock):
 @pytest.mark.parametrize("asleep", [True, False], ids=["pod asleep", "pod in its phase"])
 async def test_a_candidate_that_is_deleted_in_its_target_is_made_anew(clock, asleep):
     target = Target("c2", clock, rejects if asleep else is_silent)
-    source = Source(clock, target)
+    source = SourceCluster(clock, target)
     async with source.running():
         source.add("p")
         await asyncio.sleep(10)
@@ -211,7 +211,7 @@ async def test_a_candidate_that_is_deleted_in_its_target_is_made_anew(clock, asl
 
 async def test_a_target_that_deletes_every_candidate_is_not_asked_without_end(clock):
     target = Target("c2", clock, Target.remove)
-    source = Source(clock, target)
+    source = SourceCluster(clock, target)
     async with source.running():
         source.add("p")
         await asyncio.sleep(100)
@@ -220,7 +220,7 @@ async def test_a_target_that_deletes_every_candidate_is_not_asked_without_end(cl
 
 async def test_a_candidate_whose_delegate_was_deleted_is_replaced(clock):
     target = Target("c2", clock, rejects)
-    source = Source(clock, target)
+    source = SourceCluster(clock, target)
     async with source.running():
         source.add("p", cpu="1")
         await source.until_said("p", "no room here")
@@ -237,7 +237,7 @@ async def test_a_quota_that_many_creations_change_at_once_is_no_final_no(clock):
     target = Target("c2", clock)
     error = Conflict(409, "Conflict", "the object has been modified")
     target.server.fail(error, verb="create")
-    source = Source(clock, target)
+    source = SourceCluster(clock, target)
     async with source.running():
         source.add("p")
         await source.until_bound("p")
@@ -249,7 +249,7 @@ async def test_a_quota_that_many_creations_change_at_once_is_no_final_no(clock):
 
 async def test_a_pod_of_a_namespace_without_the_label_waits_for_it_and_says_so(clock):
     target = Target("c2", clock)
-    source = Source(clock, target, label_required=True)
+    source = SourceCluster(clock, target, label_required=True)
     async with source.running():
         source.add("p")
         await asyncio.sleep(100)
@@ -263,7 +263,7 @@ async def test_a_pod_of_a_namespace_without_the_label_waits_for_it_and_says_so(c
 
 async def test_nothing_is_tried_for_pods_of_a_namespace_that_is_being_terminated(clock):
     target = Target("c2", clock)
-    source = Source(clock, target)
+    source = SourceCluster(clock, target)
     ending = {"name": "default", "deletionTimestamp": "2026-01-01T00:00:00Z"}
     source.server.add(kinds.NAMESPACES, {"metadata": ending})
     async with source.running():
@@ -279,7 +279,7 @@ async def test_nothing_is_tried_for_pods_of_a_namespace_that_is_being_terminated
 
 async def test_no_candidate_is_created_where_a_class_is_missing_until_it_is_there(clock):
     lacks, other = Target("c2", clock), Target("c3", clock)
-    source = Source(clock, lacks, other)
+    source = SourceCluster(clock, lacks, other)
     for target in (lacks, other):
         target.set_classes([], ["low"])
 
@@ -296,7 +296,7 @@ async def test_no_candidate_is_created_where_a_class_is_missing_until_it_is_ther
 
 
 async def test_the_condition_of_a_pending_pod_says_which_generation_it_is_about(clock):
-    source = Source(clock, Target("c2", clock, rejects))
+    source = SourceCluster(clock, Target("c2", clock, rejects))
     async with source.running():
         source.add("p", generation=3)
         await source.until_said("p", "no room here")

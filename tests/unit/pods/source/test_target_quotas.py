@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from tests.apiserver.store import Change
-from tests.unit.pods.clusters import Source
+from tests.unit.pods.clusters import SourceCluster
 from tests.unit.pods.targets import AT_ONCE, Target, is_silent, prefer, rejects, reserves
 from vnode.api import keys, kinds, objects, quantities
 from vnode.api.errors import Denied
@@ -84,7 +84,7 @@ async def test_a_pod_goes_to_a_target_with_quota_and_no_candidate_to_one_without
     full, other = Target("c2", clock, cpu="1000"), Target("c3", clock, cpu="1000")
     KeptQuota(full, 0)
     prefer(full, other)
-    source = Source(clock, full, other)
+    source = SourceCluster(clock, full, other)
     async with source.running():
         source.add("p")
         await source.until_bound("p")
@@ -96,7 +96,7 @@ async def test_a_pod_goes_to_a_target_with_quota_and_no_candidate_to_one_without
 async def test_a_pod_waits_with_the_quota_named_and_is_tried_as_soon_as_that_grows(clock):
     target = Target("c2", clock, cpu="1000")
     quota = KeptQuota(target, 0)
-    source = Source(clock, target)
+    source = SourceCluster(clock, target)
     async with source.running():
         source.add("p")
         await source.until_said(
@@ -113,7 +113,7 @@ async def test_a_pod_waits_with_the_quota_named_and_is_tried_as_soon_as_that_gro
 async def test_a_quota_that_is_deleted_keeps_nobody_away(clock):
     target = Target("c2", clock, cpu="1000")
     quota = KeptQuota(target, 0)
-    source = Source(clock, target)
+    source = SourceCluster(clock, target)
     async with source.running():
         source.add("p")
         await source.until_said("p", "exceeded quota")
@@ -127,7 +127,7 @@ async def test_a_burst_fills_quotas_to_the_last_pod_and_no_further(clock):
     targets = [Target(name, clock, cpu="1000") for name in ("c2", "c3", "c4")]
     quotas = [KeptQuota(target, pods) for target, pods in zip(targets, (7, 20, 33), strict=True)]
     prefer(*targets)
-    source = Source(clock, *targets)
+    source = SourceCluster(clock, *targets)
     async with source.running():
         for number in range(100):
             source.add(f"p{number}")
@@ -149,7 +149,7 @@ async def test_a_pod_that_counted_twice_for_a_moment_keeps_others_away_for_that_
     """Its delegate is in the target's sum while nothing is known of its candidate."""
     target = Target("c2", clock, is_silent, cpu="1000")
     quota = KeptQuota(target, 2)
-    source = Source(clock, target)
+    source = SourceCluster(clock, target)
     async with source.running():
         source.add("p")
         await target.server.until(lambda: len(quota.counted) == 1)
@@ -166,7 +166,7 @@ async def test_a_pod_that_counted_twice_for_a_moment_keeps_others_away_for_that_
 async def test_a_place_that_a_pod_leaves_is_the_next_ones(clock):
     target = Target("c2", clock, cpu="1000")
     KeptQuota(target, 1)
-    source = Source(clock, target)
+    source = SourceCluster(clock, target)
     async with source.running():
         source.add("p")
         await source.until_bound("p")
@@ -184,7 +184,7 @@ async def test_a_candidate_that_counts_already_stays_and_wins_where_the_quota_is
     """The target's scheduler has no room yet, and the pod's own delegate fills the quota."""
     target = Target("c2", clock, rejects_pod, cpu="1000")
     quota = KeptQuota(target, 1)
-    source = Source(clock, target)
+    source = SourceCluster(clock, target)
     async with source.running():
         source.add("p")
         await source.until_said("p", "no room here")
@@ -208,7 +208,7 @@ async def test_a_pod_that_a_quota_refuses_after_all_goes_elsewhere_and_leaves_no
     first, other = Target("c2", clock, cpu="1000"), Target("c3", clock, cpu="1000")
     quota = KeptQuota(first, 1)
     prefer(first, other)
-    source = Source(clock, first, other)
+    source = SourceCluster(clock, first, other)
     async with source.running():
         quota.counted.add("somebody's")  # and no watch has said so yet
         source.add("p")
@@ -221,7 +221,7 @@ async def test_a_pod_that_a_quota_refuses_after_all_goes_elsewhere_and_leaves_no
 async def test_a_pod_that_a_quota_refuses_and_nobody_else_takes_leaves_and_comes_back(clock):
     target = Target("c2", clock, cpu="1000")
     quota = KeptQuota(target, 1)
-    source = Source(clock, target)
+    source = SourceCluster(clock, target)
     async with source.running():
         quota.counted.add("somebody's")
         source.add("p")
@@ -244,7 +244,7 @@ async def test_a_limit_range_decides_what_a_pod_counts_for(clock):
     }
     small.server.add(kinds.LIMIT_RANGES, limit_range)
     other.set_healthy(False)
-    source = Source(clock, small, other)
+    source = SourceCluster(clock, small, other)
     async with source.running():
         source.add("p", cpu="2")
         await source.until_said(
@@ -262,7 +262,7 @@ async def test_quotas_that_may_not_be_read_change_nothing_and_are_asked_for_rare
         denied = Denied(403, "Forbidden", f"{kind.plural} is forbidden")
         target.server.fail(denied, verb="list", kind=kind, times=None)
 
-    source = Source(clock, target)
+    source = SourceCluster(clock, target)
     running = asyncio.gather(*(informer.run() for informer in target.link.quotas))
     quotas, target.link.quotas = target.link.quotas, ()
     async with source.running():
@@ -285,7 +285,7 @@ async def test_quotas_cost_no_request_of_a_pod(clock):
         if limited:
             KeptQuota(target, 10)
 
-        source = Source(clock, target)
+        source = SourceCluster(clock, target)
         async with source.running():
             for number in range(10):
                 source.add(f"p{number}")
@@ -303,7 +303,7 @@ async def test_quotas_cost_no_request_of_a_pod(clock):
 async def test_a_pod_without_a_reservation_keeps_to_quotas_too(clock):
     target = Target("c2", clock, cpu="1000")
     KeptQuota(target, 1)
-    source = Source(clock, target)
+    source = SourceCluster(clock, target)
     async with source.running():
         for name in ("p", "q"):
             source.add(name, annotations={keys.NO_RESERVATION: ""})

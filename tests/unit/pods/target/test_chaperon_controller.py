@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tests.unit.pods.target_side import NAMESPACE, SETTLED, Cluster
+from tests.unit.pods.target_side import NAMESPACE, SETTLED, TargetCluster
 from vnode.api import keys, kinds, objects
 from vnode.api.errors import Invalid
 from vnode.pods import annotation_merge, delegate
@@ -20,7 +20,7 @@ ANNOTATE = ("patch", "podchaperons")
 
 @pytest.fixture
 async def cluster(clock):
-    return Cluster(clock)
+    return TargetCluster(clock)
 
 
 async def test_a_chaperon_gets_a_delegate_that_it_controls(cluster):
@@ -35,7 +35,7 @@ async def test_a_chaperon_gets_a_delegate_that_it_controls(cluster):
 
 @pytest.mark.parametrize("goes_on", [True, False])
 async def test_only_a_delegate_that_may_go_on_asks_to_be_sent_on(clock, goes_on):
-    cluster = Cluster(clock, goes_on=goes_on)
+    cluster = TargetCluster(clock, goes_on=goes_on)
     cluster.send(annotations={keys.FORWARD: ""})
     async with cluster.running():
         await cluster.until(cluster.pod)
@@ -47,7 +47,7 @@ async def test_an_agent_that_finds_all_in_order_writes_nothing(cluster):
         await cluster.send_running()
 
     before = cluster.asked
-    successor = Cluster(cluster.clock, cluster.server)
+    successor = TargetCluster(cluster.clock, cluster.server)
     async with successor.running():
         await asyncio.sleep(60)
         assert successor.asked == before

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tests.unit.pods.target_side import NAMESPACE, SETTLED, Cluster
+from tests.unit.pods.target_side import NAMESPACE, SETTLED, TargetCluster
 from vnode.api import keys, kinds, objects
 from vnode.api.errors import ServerError
 
@@ -20,7 +20,7 @@ FOREIGN = "example.com/hold"
 
 @pytest.fixture
 async def cluster(clock):
-    return Cluster(clock)
+    return TargetCluster(clock)
 
 
 async def test_a_chaperon_stays_until_its_delegate_is_gone_and_tells_its_last_status(cluster):
@@ -164,5 +164,5 @@ async def test_an_agent_that_was_away_makes_up_for_what_it_missed(cluster):
 
     cluster.stop()
     await cluster.end()
-    async with Cluster(cluster.clock, cluster.server).running():
+    async with TargetCluster(cluster.clock, cluster.server).running():
         await cluster.until(lambda: cluster.ends, 1)

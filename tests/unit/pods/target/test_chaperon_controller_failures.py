@@ -9,7 +9,7 @@ import json
 import pytest
 
 from tests.apiserver import status
-from tests.unit.pods.target_side import NAMESPACE, SETTLED, Cluster
+from tests.unit.pods.target_side import NAMESPACE, SETTLED, TargetCluster
 from vnode.api import keys, kinds, objects
 from vnode.api.errors import Conflict, Denied, ServerError
 from vnode.pods import delegate
@@ -29,7 +29,7 @@ FORBIDDEN = Denied(403, "Forbidden", "exceeded quota: pods=10")
 
 @pytest.fixture
 async def cluster(clock):
-    return Cluster(clock)
+    return TargetCluster(clock)
 
 
 async def test_a_pod_of_somebody_else_is_left_alone_until_it_is_gone(cluster):

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tests.unit.pods.target_side import NAMESPACE, SETTLED, Cluster
+from tests.unit.pods.target_side import NAMESPACE, SETTLED, TargetCluster
 from vnode.api import keys, kinds, objects
 from vnode.pods import delegate
 
@@ -18,7 +18,7 @@ RECREATED = delegate.RECREATE_AFTER.total_seconds()
 
 @pytest.fixture
 async def cluster(clock):
-    return Cluster(clock)
+    return TargetCluster(clock)
 
 
 async def test_a_delegate_gets_its_label_back_and_does_not_count_as_missing(cluster):

@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.pods import delegate_events
 from tests.unit.pods.delegate_events import PULL, UNHEALTHY
-from tests.unit.pods.target_side import NAMESPACE, SETTLED, Cluster
+from tests.unit.pods.target_side import NAMESPACE, SETTLED, TargetCluster
 from vnode.api import keys, kinds, objects
 from vnode.api.errors import Denied, Gone, Unreachable
 from vnode.pods import event_record
@@ -24,7 +24,7 @@ ALLOWED = {keys.IS_ALLOWED: "true"}
 
 @pytest.fixture
 async def cluster(clock):
-    return Cluster(clock)
+    return TargetCluster(clock)
 
 
 def store_event(cluster, reason, message="", **options):
@@ -156,7 +156,7 @@ async def test_a_new_agent_goes_on_from_what_is_written(cluster):
         await asyncio.sleep(collecting.SPACING + 1)
 
     before = len(cluster.asked)
-    successor = Cluster(cluster.clock, cluster.server)
+    successor = TargetCluster(cluster.clock, cluster.server)
     async with successor.running():
         await asyncio.sleep(600)
         assert len(cluster.asked) == before

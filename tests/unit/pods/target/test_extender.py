@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from tests.unit.pods.target_side import NAMESPACE, SETTLED, Cluster
+from tests.unit.pods.target_side import NAMESPACE, SETTLED, TargetCluster
 from vnode.api import keys, kinds, objects
 from vnode.api.errors import Conflict, Unreachable
 from vnode.pods import delegate
@@ -35,7 +35,7 @@ class Asked:
     """The extender of an agent, and the scheduler that calls it."""
 
     def __init__(self, clock):
-        self.cluster = Cluster(clock)
+        self.cluster = TargetCluster(clock)
         agent = self.cluster.server.client("agent")
         reservations = Reservations(agent, self.cluster.chaperons)
         self.extender = Extender(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.pods.target_side import SETTLED, Cluster
+from tests.unit.pods.target_side import SETTLED, TargetCluster
 from vnode.api import keys, kinds, objects
 from vnode.api.errors import Unreachable
 from vnode.pods import delegate, preemption
@@ -47,7 +47,7 @@ class Asked:
     """An agent of a target with one candidate."""
 
     def __init__(self, clock, mark=""):
-        self.cluster = Cluster(clock)
+        self.cluster = TargetCluster(clock)
         annotations = US | ({keys.PREEMPTION: mark} if mark else {})
         built = delegate.build(self.cluster.send(annotations=annotations))
         self.pod = self.cluster.server.add(kinds.PODS, built)
