@@ -76,6 +76,11 @@ def finalizers_patch(obj: Object, finalizers: list[str]) -> Object:
     return {"metadata": {**versioned, "finalizers": finalizers}}
 
 
+def status_patch(obj: Object, status: Object) -> Object:
+    """Build the patch of an object's status; it is a conflict for another object of its name."""
+    return {"metadata": {"uid": uid(obj)}, "status": status}
+
+
 def latest(old: Object | None, new: Object | None) -> Object:
     """Return the object of an informer's event: as it is, or as it was before its deletion."""
     return new or old or {}

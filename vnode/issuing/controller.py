@@ -240,9 +240,9 @@ class TokenIssuing:
             log.info("authtokenrequest/%s: issued a token until %s", key, grant.token.ends)
 
     async def _write(self, obj: Object, progress: IssueProgress) -> None:
-        news = steps.status_patch(obj, progress, self._clock.now())
+        news = steps.changed_status(obj, progress, self._clock.now())
         if news:
-            body = {"status": news, "metadata": {"uid": objects.uid(obj)}}
+            body = objects.status_patch(obj, news)
             await self._written.patch(
                 self._local, kinds.AUTH_TOKEN_REQUESTS, obj, body, subresource="status"
             )

@@ -64,7 +64,7 @@ class IssueProgress:
             self.outcomes[EXPIRED] = (False, "TokenValid", f"the token expires at {when}")
 
 
-def status_patch(obj: Object, progress: IssueProgress, now: datetime) -> Object:
+def changed_status(obj: Object, progress: IssueProgress, now: datetime) -> Object:
     """Return what changes in the status of a request; empty if nothing does."""
     built = [
         status_conditions.build(obj, type_, *outcome, now)

@@ -97,7 +97,7 @@ class PolicyReporter:
             return wait
 
         self._limiter.written(key)
-        body = {"status": {"conditions": merged}, "metadata": {"uid": objects.uid(obj)}}
+        body = objects.status_patch(obj, {"conditions": merged})
         await self._expectations.patch(
             self._client, kind_of(key), obj, body, key=key, subresource="status"
         )

@@ -190,7 +190,7 @@ class PolicyStatusController:
 
     async def _write(self, key: str, obj: Object, news: Object, wanted: Objects) -> None:
         kind = decoding.kind_of(obj)
-        body = {"status": news, "metadata": {"uid": objects.uid(obj)}}
+        body = objects.status_patch(obj, news)
         after = await self._expectations.patch(
             self._client, kind, obj, body, key=key, subresource="status"
         )

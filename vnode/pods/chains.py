@@ -46,4 +46,4 @@ def not_sent_on(pod: Object, why: str) -> Object:
     The condition is one that sources understand as a rejection; the reason is what kubectl shows.
     """
     status = {"reason": "NotSentOn", "message": why, "conditions": [delegate.rejected(why)]}
-    return {"metadata": {"uid": objects.uid(pod)}, "status": status}
+    return objects.status_patch(pod, status)

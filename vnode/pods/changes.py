@@ -200,7 +200,7 @@ def conditions_patch(delta: Object, candidate: Object, pod: Object) -> Object:
     if not entries:
         return {}
 
-    return {"metadata": {"uid": objects.uid(pod)}, "status": {"conditions": entries}}
+    return objects.status_patch(pod, {"conditions": entries})
 
 
 def pod_patch(delta: Object, delegate: Object, done: Object) -> Object:

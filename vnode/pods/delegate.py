@@ -203,7 +203,7 @@ def report(chaperon: Object, pod: Object, events: Objects | None = None) -> Dele
         {"metadata": {"uid": objects.uid(chaperon), "annotations": annotations}}
         if annotations
         else {},
-        {"metadata": {"uid": objects.uid(chaperon)}, "status": status} if status else {},
+        objects.status_patch(chaperon, status) if status else {},
     )
 
 

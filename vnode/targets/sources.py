@@ -189,7 +189,7 @@ class SourceController:
 
         namespace = objects.namespace(source) or None
         kind = kinds.SOURCES if namespace else kinds.CLUSTER_SOURCES
-        body = {"status": {"conditions": conditions}, "metadata": {"uid": objects.uid(source)}}
+        body = objects.status_patch(source, {"conditions": conditions})
         try:
             await self._client.patch(
                 kind, objects.name(source), body, namespace, subresource="status"

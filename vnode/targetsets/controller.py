@@ -311,7 +311,7 @@ class TargetSets:
             return state.written_at + _PAUSE - now
 
         state.written_at = now
-        body = {"status": news, "metadata": {"uid": objects.uid(obj)}}
+        body = objects.status_patch(obj, news)
         await self._written.patch(self._client, spec.kind_of(obj), obj, body, subresource="status")
         return None
 

@@ -68,10 +68,7 @@ class TargetWriter:
             self._texts[key] = version, text
 
         if text and objects.status(target).get(last_profile.FIELD) != text:
-            body = {
-                "metadata": {"uid": objects.uid(target)},
-                "status": {last_profile.FIELD: text},
-            }
+            body = objects.status_patch(target, {last_profile.FIELD: text})
             await self._patch(target, body, subresource="status")
 
     async def mark(self, target: Object, since: datetime | None) -> None:

@@ -59,7 +59,7 @@ def request(
         progress.ends, progress.renew_at = now + ends, now + renewal
         progress.note_end(now)
 
-    return {**obj, "status": steps.status_patch(obj, progress, now)}
+    return {**obj, "status": steps.changed_status(obj, progress, now)}
 
 
 def unseen(**metadata: Any) -> Object:
@@ -188,7 +188,7 @@ def test_what_a_request_waits_for_is_found_with_a_cure(
 def test_a_revocation_that_waits_names_its_cure_itself() -> None:
     obj = request(deletionTimestamp="2026-01-02T03:04:00Z")
     progress = IssueProgress({steps.REVOKED: (False, "TargetUnreachable", "remove the finalizer")})
-    obj["status"] |= steps.status_patch(obj, progress, NOW)
+    obj["status"] |= steps.changed_status(obj, progress, NOW)
     _all, found = check(obj, issuers=[BINDING])
     assert (found.level, found.cure) == (Level.FAIL, IN_THE_TEXT)
     assert "TargetUnreachable: remove the finalizer" in found.text

@@ -153,7 +153,7 @@ class Failovers:
             "message": why,
             "lastTransitionTime": objects.timestamp(self._clock.now()),
         }
-        body = {"metadata": {"uid": objects.uid(pod)}, "status": {"conditions": [condition]}}
+        body = objects.status_patch(pod, {"conditions": [condition]})
         await self._client.patch(
             kinds.PODS,
             objects.name(pod),

@@ -170,7 +170,7 @@ class Rebalances:
         if not news:
             return
 
-        body = {"status": news, "metadata": {"uid": objects.uid(obj)}}
+        body = objects.status_patch(obj, news)
         after = await self._expectations.patch(
             self._client, kinds.REBALANCES, obj, body, key=key, subresource="status"
         )

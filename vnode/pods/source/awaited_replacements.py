@@ -110,7 +110,7 @@ class AwaitedReplacements:
             ),
             "lastTransitionTime": objects.timestamp(self._clock.now()),
         }
-        return {"metadata": {"uid": objects.uid(proxy)}, "status": {"conditions": [condition]}}
+        return objects.status_patch(proxy, {"conditions": [condition]})
 
     def waits(self, proxy: Object, chaperon: Object) -> tuple[bool, float | None]:
         """Tell whether a terminating pod is to run on, and in how many seconds to ask again.

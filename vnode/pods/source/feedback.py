@@ -228,7 +228,7 @@ def disrupted(proxy: Object, message: str, now: str) -> Object:
         "message": message,
         "lastTransitionTime": now,
     }
-    return {"metadata": {"uid": objects.uid(proxy)}, "status": {"conditions": [condition]}}
+    return objects.status_patch(proxy, {"conditions": [condition]})
 
 
 def preempted(proxy: Object) -> str:
@@ -243,7 +243,7 @@ def failed_unseen(proxy: Object, now: str) -> Object:
     message = "vnode: the pod was deleted, and the target did not report its last status"
     status = {"phase": "Failed", "reason": "DelegateLost", "message": message}
     status |= objects.status(disrupted(proxy, message, now))
-    return {"metadata": {"uid": objects.uid(proxy)}, "status": status}
+    return objects.status_patch(proxy, status)
 
 
 def without_finalizers(

@@ -184,7 +184,7 @@ class PreemptionChooser:
         await self._set_nominated(pod, node)
 
     async def _set_nominated(self, pod: Object, node: str | None) -> None:
-        body = {"metadata": {"uid": objects.uid(pod)}, "status": {"nominatedNodeName": node}}
+        body = objects.status_patch(pod, {"nominatedNodeName": node})
         name, namespace = objects.name(pod), objects.namespace(pod)
         try:
             await self._client.patch(kinds.PODS, name, body, namespace, subresource="status")

@@ -64,7 +64,7 @@ class UnschedulableReporter:
         if generation := objects.metadata(pod).get("generation"):
             condition[observed_generation.FIELD] = generation
 
-        body = {"metadata": {"uid": objects.uid(pod)}, "status": {"conditions": [condition]}}
+        body = objects.status_patch(pod, {"conditions": [condition]})
         try:
             await self._client.patch(
                 kinds.PODS,

@@ -138,8 +138,7 @@ class DelegateCreator:
         known = objects.condition(chaperon, "PodScheduled") or {}
         if known.get("message") != message:
             condition = delegate.rejected(message, objects.timestamp(self._clock.now()))
-            metadata = {"uid": objects.uid(chaperon)}
-            body = {"metadata": metadata, "status": {"conditions": [condition]}}
+            body = objects.status_patch(chaperon, {"conditions": [condition]})
             await self._expectations.patch(
                 self._client, kinds.POD_CHAPERONS, chaperon, body, subresource="status"
             )
