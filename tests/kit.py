@@ -9,6 +9,7 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -56,12 +57,13 @@ class Fleet:
 
     def kubectl_command(self, name: str) -> list[str]:
         """Return the command to put words behind."""
-        return [kubectl(), "--kubeconfig", str(self.kubeconfig(name))]
+        return [program("kubectl"), "--kubeconfig", str(self.kubeconfig(name))]
 
 
-def kubectl() -> str:
-    """Return the kubectl that belongs to the clusters, not the machine's."""
-    return run([sys.executable, str(ROOT / "hack" / "binaries"), "kubectl"]).strip()
+@cache
+def program(name: str) -> str:
+    """Return the path of a program as `hack/binaries` has it, whatever the machine has."""
+    return run([sys.executable, str(ROOT / "hack" / "binaries"), name]).strip()
 
 
 def run(command: list[str], **options: Any) -> str:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 import tempfile
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +16,6 @@ CHART = kit.ROOT / "charts" / "vnode"
 KUBERNETES = "1.36.3"  # what a chart is rendered for where no cluster says it
 
 
-@cache
-def program() -> str:
-    """Return the helm that the catalogue names."""
-    return kit.run([sys.executable, str(kit.ROOT / "hack" / "binaries"), "helm"]).strip()
-
-
 def helm(*words: str | Path, values: Object | None = None) -> str:
     """Return what `helm WORDS` prints; AssertionError, with its standard error, if it fails."""
     with tempfile.TemporaryDirectory() as home:
@@ -35,7 +27,7 @@ def helm(*words: str | Path, values: Object | None = None) -> str:
 
         places = ("HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME")
         environment = [f"{name}={home}" for name in places]
-        return kit.run(["env", *environment, program(), *map(str, words), *extra])
+        return kit.run(["env", *environment, kit.program("helm"), *map(str, words), *extra])
 
 
 def template(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -132,18 +130,15 @@ CASES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
 _WHEN = {"VnodeCertificateExpiring": "90m"}
 
 
-@cache
-def promtool() -> str:
-    return kit.run([sys.executable, str(kit.ROOT / "hack" / "binaries"), "promtool"]).strip()
-
-
 def rules() -> list[dict[str, Any]]:
     groups = yaml.safe_load(RULES.read_text())["groups"]
     return [rule for group in groups for rule in group["rules"]]
 
 
 def test_the_rules_are_valid() -> None:
-    printed = kit.run([promtool(), "check", "rules", "--lint=all", "--lint-fatal", str(RULES)])
+    printed = kit.run(
+        [kit.program("promtool"), "check", "rules", "--lint=all", "--lint-fatal", str(RULES)]
+    )
     assert f"SUCCESS: {len(rules())} rules found" in printed
 
 
@@ -180,11 +175,11 @@ def test_it_fires_when_it_should_and_only_then(alert: str, tmp_path: Path) -> No
     file = tmp_path / "test.yaml"
     body = {"rule_files": [str(RULES)], "evaluation_interval": "1m", "tests": tests}
     file.write_text(yaml.safe_dump(body))
-    kit.run([promtool(), "test", "rules", str(file)])
+    kit.run([kit.program("promtool"), "test", "rules", str(file)])
 
 
 def test_the_exposition_passes_prometheus_lint() -> None:
     assert replica
     exposed = metrics.render().decode()
     ours = [line for line in exposed.splitlines() if line.split(" ")[-1] and "vnode_" in line]
-    kit.run([promtool(), "check", "metrics"], input="\n".join([*ours, ""]))
+    kit.run([kit.program("promtool"), "check", "metrics"], input="\n".join([*ours, ""]))

@@ -11,7 +11,6 @@ import pytest
 from tests import kit
 from tests.e2e import admiralty_target
 from tests.fleets import vnode
-from tests.integration import kubelets
 from tests.kit import Fleet
 from vnode.api import kinds, objects
 from vnode.api.objects import Object
@@ -79,7 +78,7 @@ async def test_a_target_goes_to_admiralty_and_back_under_its_pods(
         new = await run(source, fresh("new"))
         [made] = await c3.list(kinds.POD_CHAPERONS, "default", label_selector=of(new))
         assert objects.finalizers(made) == []
-        logs = kit.run([*kubelets.kubectl(fleet, "c1"), "logs", objects.name(new)])
+        logs = kit.run([*fleet.kubectl_command("c1"), "logs", objects.name(new)])
         assert logs
         await end(source, c3, new)
         later = await run(source, fresh("later"))

@@ -57,7 +57,7 @@ async def test_exec_runs_in_the_cluster_that_runs_the_pod(fleet: Fleet, running,
 
 def _kubectl(fleet: Fleet, *words: str, spdy: bool = False) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*kubelets.kubectl(fleet, "c1"), *words],
+        [*fleet.kubectl_command("c1"), *words],
         capture_output=True,
         text=True,
         timeout=30,

@@ -27,7 +27,7 @@ from vnode.kube.client import Client
 async def echo(fleet: Fleet, pod: str) -> AsyncIterator[Process]:
     """Keep an exec open in a pod, which says again what it is told."""
     process = await asyncio.create_subprocess_exec(
-        *(*kubelets.kubectl(fleet, "c1"), "exec", "-i", pod, "--", "cat"),
+        *(*fleet.kubectl_command("c1"), "exec", "-i", pod, "--", "cat"),
         stdin=PIPE,
         stdout=PIPE,
         env={**os.environ, **kubelets.environment(spdy=False)},

@@ -7,19 +7,17 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import trustme
 
 from tests import certificates
-from tests.kit import ROOT, Fleet, phase, run, until_one
+from tests.kit import Fleet, phase, until_one
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import NotFound
@@ -113,23 +111,13 @@ class Setting:
     ) -> asyncio.subprocess.Process:
         """Return a kubectl that runs; what it prints can be read."""
         return await asyncio.create_subprocess_exec(
-            *kubectl(self.fleet, cluster),
+            *self.fleet.kubectl_command(cluster),
             *words,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             env=environment(spdy=spdy),
         )
-
-
-def kubectl(fleet: Fleet, cluster: str) -> list[str]:
-    """Return the command to put words behind."""
-    return [_program(), "--kubeconfig", str(fleet.kubeconfig(cluster))]
-
-
-@cache
-def _program() -> str:
-    return run([sys.executable, str(ROOT / "hack" / "binaries"), "kubectl"]).strip()
 
 
 def environment(*, spdy: bool) -> dict[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from pathlib import Path
 
 import trustme
@@ -42,13 +41,11 @@ async def test_kube_scheduler_starts_and_leads_with_its_own_account(
     assert printed.code == 0, printed.err
     config = tmp_path / "config.yaml"
     config.write_text(printed.out)
-    find = [sys.executable, str(kit.ROOT / "hack" / "binaries"), "kube-scheduler"]
-    program = kit.run(find).strip()
     log = tmp_path / "log"
     words = ("--config", str(config), "--secure-port", "0")
     with log.open("w") as output:
         process = await asyncio.create_subprocess_exec(
-            program, *words, stdout=output, stderr=output
+            kit.program("kube-scheduler"), *words, stdout=output, stderr=output
         )
 
     try:

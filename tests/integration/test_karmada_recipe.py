@@ -68,7 +68,7 @@ async def run_recipe(inventoried: Inventoried, *words: str) -> None:
     program = str(kit.ROOT / "examples/inventories/karmada_profiles.py")
     clusters = ("--karmada", kubeconfig, "--source", kubeconfig)
     places = ("--namespace", namespace, "--secrets-namespace", namespace)
-    kubectl = Path(await asyncio.to_thread(kit.kubectl))
+    kubectl = Path(await asyncio.to_thread(kit.program, "kubectl"))
     done = await asyncio.to_thread(
         subprocess.run,
         [sys.executable, program, *clusters, *places, *words],

@@ -155,7 +155,7 @@ async def test_words_and_odd_characters_of_a_command_arrive_unchanged(node: Sett
 @BOTH
 async def test_a_terminal_and_its_changes_of_size_arrive(node: Setting, spdy: bool):
     words = ("exec", "-it", "web", "--", "sh", "-c", "while read x; do stty size; done")
-    command = [*kubelets.kubectl(node.fleet, "c1"), *words]
+    command = [*node.fleet.kubectl_command("c1"), *words]
     async with terminals.started(command, kubelets.environment(spdy=spdy), 40, 101) as terminal:
         await terminal.until_shown(b"40 101", typing=b"\n")
         terminal.resize(50, 132)

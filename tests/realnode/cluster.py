@@ -53,7 +53,7 @@ class NodeCluster:
         return done.out.decode()
 
     def command(self, *words: str) -> list[str]:
-        return [*kubelets.kubectl(self.fleet, self.name), *words]
+        return [*self.fleet.kubectl_command(self.name), *words]
 
     @asynccontextmanager
     async def session(

@@ -54,7 +54,7 @@ def test_a_step_of_a_workflow_leaves_its_result_in_the_source(
         "metadata": {"name": "step"},
         "outputs": {"result": "42"},
     }
-    program = {"name": "kubectl", "hostPath": {"path": kit.kubectl(), "type": "File"}}
+    program = {"name": "kubectl", "hostPath": {"path": kit.program("kubectl"), "type": "File"}}
     log = source.finish(
         "step",
         f"echo '{json.dumps(result)}' | /kubectl create --cache-dir=/tmp/cache -f -",
