@@ -1,6 +1,7 @@
 """The certificates of one cluster: two authorities, and what each component shows or trusts.
 
-Elliptic curve keys throughout: a cluster needs a dozen, and RSA keys would take seconds.
+Elliptic curve keys throughout: a cluster needs a dozen, and RSA keys would take seconds. So no
+component makes its own serving certificate, as that would have an RSA key.
 """
 
 from __future__ import annotations

@@ -189,6 +189,8 @@ def _write_certificates(
             "kube-apiserver-kubelet-client", certificates.ADMINISTRATORS
         ),
         "front-proxy-client": proxy.client("front-proxy-client"),
+        "controller-manager": authority.server("kube-controller-manager", [place.address]),
+        "scheduler": authority.server("kube-scheduler", [place.address]),
         "kwok": authority.server("kwok", [place.address]),
         "metrics-server": authority.server("metrics-server", [place.address]),
         "kubelet": authority.server(real_node(place.name), [place.address]),

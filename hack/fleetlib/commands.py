@@ -126,7 +126,8 @@ def _serving(site: ClusterSite, user: str, port: int) -> list[str]:
     return [
         f"--bind-address={site.address}",
         f"--secure-port={port}",
-        f"--cert-dir={site.file('pki')}/{port}",
+        f"--tls-cert-file={site.pki(f'{user}.crt')}",
+        f"--tls-private-key-file={site.pki(f'{user}.key')}",
         f"--authentication-kubeconfig={kubeconfig}",
         f"--authorization-kubeconfig={kubeconfig}",
         f"--authorization-always-allow-paths={_OPEN_PATHS}",
