@@ -94,9 +94,10 @@ lint:
 format:
 	$(RUN) -m ruff check --fix . ; $$python -m ruff format .
 
+# Its cache is kept beside the packages that it has read, for the next checkout.
 .PHONY: types
 types:
-	$(RUN) -m mypy
+	$(RUN) -m mypy --cache-dir $${python%/bin/python}/mypy
 
 # What a suite imports is there, also what only its fixtures need.
 .PHONY: collection
