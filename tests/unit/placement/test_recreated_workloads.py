@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from tests.unit.placement.moving_environment import FrankRoom, MovingEnvironment
 from tests.unit.pods.policies import entry, spread
 from vnode.api.clock import Clock
 from vnode.api.objects import Object
 from vnode.placement.moves.under_way import Move
 from vnode.placement.moves.workload_moves import MovableWorkload, WorkloadMoves
+from vnode.scheduling.placement.moves import Drain, Failback, IntOrPercent
 from vnode.scheduling.placement.moving import STARTING, MoveReason
 from vnode.scheduling.workload import Workload
 
@@ -43,7 +47,7 @@ class WorkloadsEnvironment:
         self.workload, self.moves = Workload(KEY), WorkloadMoves()
         self.put(pod("old", "a", "web-1", "1"))
         self.settle(0.0)
-        move = Move("old", "default/old", "b", frozenset({"old"}), MoveReason.DRAIN)
+        move = Move("old", "default/old", "b", frozenset({"old"}), MoveReason.DRAIN, "1")
         self.moves.begin(self._view(), move)
 
     def put(self, *pods: Any) -> None:
@@ -90,3 +94,28 @@ async def test_a_rollout_goes_on_with_the_moves(clock: Clock) -> None:
     env.settle(STARTING)
     assert not env.moves.under_way
     assert env.moves.under_way.in_backoff(STARTING) == frozenset()
+
+
+async def test_a_deployment_of_the_same_name_is_drained_at_once(clock: Clock) -> None:
+    """Its ReplicaSet has another name, as after a rollout, if its template has changed."""
+    c1, c2 = FrankRoom("c1", clock, 20), FrankRoom("c2", clock, 20)
+    at_once = Failback(max_concurrent=IntOrPercent(2))
+    planned = spread(entry(c1.node, weight=1), entry(c2.node, weight=1), failback=at_once)
+    env = MovingEnvironment(clock, planned, c1, c2)
+    async with env.moving():
+        env.scale(4)
+        await asyncio.sleep(10)
+        env.change_policy(replace(planned, drains=(Drain(c2.node),)))
+        await asyncio.sleep(1.5)
+        assert len(env.evictions) == 2
+
+        env.scale(0)
+        env.change_policy(planned)
+        await asyncio.sleep(5)
+        env.owner = "web-2"
+        env.scale(2)
+        await asyncio.sleep(10)
+        assert env.living() == {"c1": 1, "c2": 1}
+        env.change_policy(replace(planned, drains=(Drain(c2.node),)))
+        await asyncio.sleep(10)
+        assert env.living() == {"c1": 2}

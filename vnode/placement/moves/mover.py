@@ -230,7 +230,8 @@ class Mover:
         pod = view.workload.members[eviction.uid].pod
         policy = self._policies.get(view.policy_key)
         known = frozenset(view.workload.members)
-        move = Move(eviction.uid, objects.key(pod), eviction.target, known, reason)
+        owner = objects.controller_uid(pod)
+        move = Move(eviction.uid, objects.key(pod), eviction.target, known, reason, owner)
         moves.begin(view, move)  # other workloads look while the eviction is on its way
         why = move_events.explanation(view.policy, reason, eviction, context.snapshot)
         self._replacements.await_replacement(pod, why)

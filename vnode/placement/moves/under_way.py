@@ -3,7 +3,7 @@
 A move begins when a pod is evicted. It is over when a pod that its owner has made since is ready,
 or when the owner makes none: then the workload lacks none. A pod that was moved to a cluster and
 did not become ready there was moved in vain: what is known of the room there was wrong, so nothing
-is moved there for a while, each time for longer.
+is moved there for a while, each time for longer. Only a pod of the same template can show that.
 """
 
 from __future__ import annotations
@@ -49,6 +49,8 @@ class Move:
     known: frozenset[str]
     """UIDs of the pods that there were then: none of these replaces it."""
     reason: MoveReason
+    owner: str = ""
+    """UID of the pod's controller."""
     alone: float | None = None
     """Since when it is gone without a new pod, None while it is not."""
     replacement: str = ""
@@ -165,7 +167,11 @@ class MovesUnderWay:
         if not replica.ready and now - move.replaced_at < STARTING - TICK:
             return None
 
-        self._back_off(move.target, now)
+        # A pod of another ReplicaSet, after a rollout or of a Deployment that was made anew, tells
+        # nothing of the room for this one.
+        if replica.owner == move.owner:
+            self._back_off(move.target, now)
+
         return MoveOutcome.ELSEWHERE if replica.ready else MoveOutcome.LATE
 
     def _back_off(self, node: str, now: float) -> None:

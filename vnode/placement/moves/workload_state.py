@@ -57,6 +57,7 @@ def replica_of(
         overflowed=has_overflowed(pod),
         waiting=member.since is not None and now.timestamp() - member.since >= patience - TICK,
         placeholders=member.placeholders,
+        owner=objects.controller_uid(pod),
     )
 
 

@@ -56,6 +56,8 @@ class Replica:
     """It has no place, and has been unschedulable for as long as the policy has pods wait."""
     placeholders: tuple[str, ...] = ()
     """Where it waits for room, too."""
+    owner: str = ""
+    """UID of its controller: another ReplicaSet of a Deployment has another template."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
