@@ -9,7 +9,6 @@ import base64
 import json
 import time
 import uuid
-from pathlib import Path
 
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -34,8 +33,7 @@ def aged(fleet: Fleet, cluster: str, token: str, *, hours: float = 10) -> str:
 
 
 def service_account_key(fleet: Fleet, cluster: str) -> bytes:
-    found: list[Path] = list((fleet.folder / cluster).rglob("service-accounts.key"))
-    return found[0].read_bytes()
+    return (fleet.folder / cluster / "pki" / "service-accounts.key").read_bytes()
 
 
 def _encoded(data: bytes) -> str:
