@@ -12,7 +12,7 @@ def begun(*targets: str) -> MovesUnderWay:
     moves = MovesUnderWay()
     for number, target in enumerate(targets):
         uids = frozenset({"other", *(f"old{n}" for n in range(len(targets)))})
-        move = Move(f"old{number}", f"default/old{number}", target, uids, MoveReason.DRAIN)
+        move = Move(f"old{number}", f"default/old{number}", target, uids, MoveReason.DRAIN, "")
         moves.begin(move)
 
     return moves
@@ -83,7 +83,9 @@ def test_a_cluster_where_pods_do_not_start_is_left_alone_for_longer_each_time() 
     assert moves.in_backoff(now) == {"a"}
     now += BACKOFF
     assert moves.in_backoff(now) == frozenset()
-    moves.begin(Move("old9", "default/old9", "a", frozenset({"other", "new"}), MoveReason.DRAIN))
+    moves.begin(
+        Move("old9", "default/old9", "a", frozenset({"other", "new"}), MoveReason.DRAIN, "")
+    )
     settle(moves, Replica("new9", "a", ready=False), now=now)
     late = settle(moves, Replica("new9", "a", ready=False), now=now + STARTING)
     assert late == [MoveOutcome.LATE]

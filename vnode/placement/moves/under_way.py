@@ -49,7 +49,7 @@ class Move:
     known: frozenset[str]
     """UIDs of the pods that there were then: none of these replaces it."""
     reason: MoveReason
-    owner: str = ""
+    owner: str
     """UID of the pod's controller."""
     alone: float | None = None
     """Since when it is gone without a new pod, None while it is not."""
