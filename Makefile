@@ -68,14 +68,15 @@ GOGC ?= 400
 test: environment programs
 	@export VNODE_FAILURES=$$(mktemp -d) GOGC=$(GOGC); \
 	$(SIDE_BY_SIDE) $(FIRST:%=watched-%) && $(SIDE_BY_SIDE) $(SUITES:%=watched-%); result=$$?; \
-	cat $$VNODE_FAILURES/* 2> /dev/null; rm -r $$VNODE_FAILURES; exit $$result
+	cd $$VNODE_FAILURES && ls -t | xargs -r cat; rm -r $$VNODE_FAILURES; exit $$result
 
 FIRST = coverage types contracts lint collection
 SIDE_BY_SIDE = $(MAKE) --no-print-directory --keep-going --jobs=$(JOBS) \
   --output-sync=$(if $(filter 1,$(JOBS)),none,recurse)
 
-# What failed is shown again at the end, the last lines of each suite behind the failures of tests:
-# the suites' own outputs are long, and not every suite is one of pytest.
+# What failed is shown again at the end, since the suites' own outputs are long: failures of tests,
+# and the last lines of each suite, as not every suite is one of pytest. The first failure comes
+# last: it is often the cause of the others, and the end of an output is what is read first.
 watched-%:
 	@log=$$VNODE_FAILURES/.$*; \
 	{ $(MAKE) --no-print-directory $* 2>&1 || touch $$log.failed; } | tee $$log; \

@@ -2,7 +2,7 @@
 
 A failed test shows the last lines of the agents' logs of its fleets. With $VNODE_FAILURES, a
 folder, all failures are written there too, a file for each test: `make test`, which runs several
-suites side by side, shows them at its end.
+suites side by side, shows them at its end, the first one last.
 """
 
 from __future__ import annotations

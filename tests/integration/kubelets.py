@@ -8,7 +8,7 @@ import asyncio
 import os
 import socket
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -60,8 +60,21 @@ class Setting:
         assert port is not None
         return port
 
-    async def pod(self, name: str) -> Object:
-        """Return a proxy pod in the source with a delegate that runs in the target."""
+    @asynccontextmanager
+    async def pod(self) -> AsyncIterator[Object]:
+        """Yield a proxy pod in the source; its delegate, `NAME-child`, runs in the target.
+
+        No two have one name: kwok deletes by name, and can hit a later pod of that name.
+        """
+        name = f"p{os.urandom(3).hex()}"
+        try:
+            yield await self._running_pod(name)
+        finally:
+            for client, own in ((self.source, name), (self.target, f"{name}-child")):
+                with suppress(NotFound):
+                    await client.delete(kinds.PODS, own, "default", grace=0)
+
+    async def _running_pod(self, name: str) -> Object:
         for client, node, own in (
             (self.target, "c2-node-0", f"{name}-child"),
             (self.source, self.link.node_name, name),
@@ -89,11 +102,6 @@ class Setting:
         """Have the Node say what its kubelet can do."""
         body = {"status": {"declaredFeatures": list(features)}}
         await self.source.patch(kinds.NODES, self.link.node_name, body, subresource="status")
-
-    async def remove(self, name: str) -> None:
-        """End a pod that `pod` made, at once."""
-        for client, own in ((self.source, name), (self.target, f"{name}-child")):
-            await client.delete(kinds.PODS, own, "default", grace=0)
 
     async def kubectl(
         self, *words: str, cluster: str = "c1", stdin: bytes | None = None, spdy: bool = False

@@ -26,9 +26,8 @@ async def node(kubelet_fleet: Fleet) -> AsyncIterator[Setting]:
 @pytest.fixture
 async def pod(node: Setting) -> AsyncIterator[Object]:
     """Yield a proxy pod whose delegate runs."""
-    name = f"p{os.urandom(3).hex()}"
-    yield await node.pod(name)
-    await node.remove(name)
+    async with node.pod() as proxy:
+        yield proxy
 
 
 async def ask(node: Setting, method: str, path: str) -> tuple[int, str, str]:

@@ -35,32 +35,35 @@ def fleet(kubelet_fleet: Fleet) -> Fleet:
 
 @pytest.fixture
 async def node(fleet: Fleet) -> AsyncIterator[Setting]:
-    """Yield a virtual node with the pod `web`."""
+    """Yield a virtual node."""
     async with kubelets.virtual_node(fleet, f"v{os.urandom(3).hex()}") as setting:
-        await setting.pod("web")
-        try:
-            yield setting
-        finally:
-            await setting.remove("web")
+        yield setting
 
 
-async def test_logs_are_those_of_the_delegate(node: Setting):
-    direct = await node.kubectl("logs", "web-child", cluster="c2")
-    code, out, err = await node.kubectl("logs", "web")
+@pytest.fixture
+async def pod(node: Setting) -> AsyncIterator[str]:
+    """Yield the name of a pod on the virtual node, whose delegate runs."""
+    async with node.pod() as proxy:
+        yield objects.name(proxy)
+
+
+async def test_logs_are_those_of_the_delegate(node: Setting, pod: str):
+    direct = await node.kubectl("logs", f"{pod}-child", cluster="c2")
+    code, out, err = await node.kubectl("logs", pod)
 
     assert (code, err) == (0, b"")
     assert out
     assert out == direct[1]
 
 
-async def test_log_options_take_effect(node: Setting):
-    everything = (await node.kubectl("logs", "web"))[1].splitlines()
+async def test_log_options_take_effect(node: Setting, pod: str):
+    everything = (await node.kubectl("logs", pod))[1].splitlines()
 
-    last = (await node.kubectl("logs", "web", "--tail", "1"))[1].splitlines()
-    few_bytes = (await node.kubectl("logs", "web", "--limit-bytes", "3"))[1]
-    with_times = (await node.kubectl("logs", "web", "--timestamps"))[1].splitlines()
-    none = (await node.kubectl("logs", "web", "--since-time", "2200-01-01T00:00:00Z"))[1]
-    previous = (await node.kubectl("logs", "web", "--previous"))[1]
+    last = (await node.kubectl("logs", pod, "--tail", "1"))[1].splitlines()
+    few_bytes = (await node.kubectl("logs", pod, "--limit-bytes", "3"))[1]
+    with_times = (await node.kubectl("logs", pod, "--timestamps"))[1].splitlines()
+    none = (await node.kubectl("logs", pod, "--since-time", "2200-01-01T00:00:00Z"))[1]
+    previous = (await node.kubectl("logs", pod, "--previous"))[1]
 
     assert last == everything[-1:]
     assert len(few_bytes) == 3
@@ -70,8 +73,10 @@ async def test_log_options_take_effect(node: Setting):
     assert previous != b"\n".join(everything) + b"\n"
 
 
-async def test_following_logs_shows_new_lines_and_ends_with_the_caller(node: Setting, fleet: Fleet):
-    process = await node.started("logs", "-f", "web")
+async def test_following_logs_shows_new_lines_and_ends_with_the_caller(
+    node: Setting, pod: str, fleet: Fleet
+):
+    process = await node.started("logs", "-f", pod)
     assert process.stdout
     try:
         async with asyncio.timeout(15):
@@ -92,50 +97,52 @@ async def test_following_logs_shows_new_lines_and_ends_with_the_caller(node: Set
     await _until_none_is_open("containerLogs")
 
 
-async def test_logs_of_an_unknown_container_are_refused(node: Setting):
-    code, _out, err = await node.kubectl("logs", "web", "-c", "nobody")
+async def test_logs_of_an_unknown_container_are_refused(node: Setting, pod: str):
+    code, _out, err = await node.kubectl("logs", pod, "-c", "nobody")
 
     assert code == 1
     assert b"nobody" in err
 
 
-async def test_logs_of_a_pod_without_a_delegate_say_so(node: Setting):
+async def test_logs_of_a_pod_without_a_delegate_say_so(node: Setting, pod: str):
     for key in list(node.link.chaperons.store):
         node.link.chaperons.store.pop(key)
 
-    code, _out, err = await node.kubectl("logs", "web")
+    code, _out, err = await node.kubectl("logs", pod)
 
     assert code == 1
     assert b"no delegate" in err
 
 
 @BOTH
-async def test_exec_runs_in_the_target(node: Setting, spdy: bool):
+async def test_exec_runs_in_the_target(node: Setting, pod: str, spdy: bool):
     code, out, err = await node.kubectl(
-        "exec", "web", "--", "sh", "-c", "echo $CLUSTER; echo oops >&2", spdy=spdy
+        "exec", pod, "--", "sh", "-c", "echo $CLUSTER; echo oops >&2", spdy=spdy
     )
 
     assert (code, out, err) == (0, b"c2\n", b"oops\n")
 
 
 @BOTH
-async def test_a_failing_command_fails_as_it_does_in_the_target(node: Setting, spdy: bool):
+async def test_a_failing_command_fails_as_it_does_in_the_target(
+    node: Setting, pod: str, spdy: bool
+):
     words = ("--", "sh", "-c", "exit 42")
-    there = await node.kubectl("exec", "web-child", *words, cluster="c2", spdy=spdy)
+    there = await node.kubectl("exec", f"{pod}-child", *words, cluster="c2", spdy=spdy)
 
-    here = await node.kubectl("exec", "web", *words, spdy=spdy)
+    here = await node.kubectl("exec", pod, *words, spdy=spdy)
 
     assert here[0] == there[0] != 0
     assert b"42" in here[2]
 
 
 @BOTH
-async def test_standard_input_arrives_unchanged(node: Setting, spdy: bool):
+async def test_standard_input_arrives_unchanged(node: Setting, pod: str, spdy: bool):
     content = os.urandom(8 * KIB)  # kwok loses bytes of longer input over SPDY
     count = str(len(content))  # kwok does not tell a command that its input has ended
 
     code, out, _err = await node.kubectl(
-        "exec", "-i", "web", "--", "head", "-c", count, stdin=content, spdy=spdy
+        "exec", "-i", pod, "--", "head", "-c", count, stdin=content, spdy=spdy
     )
 
     assert code == 0
@@ -143,18 +150,20 @@ async def test_standard_input_arrives_unchanged(node: Setting, spdy: bool):
 
 
 @BOTH
-async def test_words_and_odd_characters_of_a_command_arrive_unchanged(node: Setting, spdy: bool):
+async def test_words_and_odd_characters_of_a_command_arrive_unchanged(
+    node: Setting, pod: str, spdy: bool
+):
     words = ["a b", "c&d=e", "é", "%41", "+", "x" * 20_000]
 
-    code, out, _err = await node.kubectl("exec", "web", "--", "printf", "%s\n", *words, spdy=spdy)
+    code, out, _err = await node.kubectl("exec", pod, "--", "printf", "%s\n", *words, spdy=spdy)
 
     assert code == 0
     assert out.decode().splitlines() == words
 
 
 @BOTH
-async def test_a_terminal_and_its_changes_of_size_arrive(node: Setting, spdy: bool):
-    words = ("exec", "-it", "web", "--", "sh", "-c", "while read x; do stty size; done")
+async def test_a_terminal_and_its_changes_of_size_arrive(node: Setting, pod: str, spdy: bool):
+    words = ("exec", "-it", pod, "--", "sh", "-c", "while read x; do stty size; done")
     command = [*node.fleet.kubectl_command("c1"), *words]
     async with terminals.started(command, kubelets.environment(spdy=spdy), 40, 101) as terminal:
         await terminal.until_shown(b"40 101", typing=b"\n")
@@ -163,8 +172,10 @@ async def test_a_terminal_and_its_changes_of_size_arrive(node: Setting, spdy: bo
 
 
 @BOTH
-async def test_attach_shows_what_the_delegate_says(node: Setting, fleet: Fleet, spdy: bool):
-    process = await node.started("attach", "web", spdy=spdy)
+async def test_attach_shows_what_the_delegate_says(
+    node: Setting, pod: str, fleet: Fleet, spdy: bool
+):
+    process = await node.started("attach", pod, spdy=spdy)
     assert process.stdout
     reading = asyncio.create_task(process.stdout.readline())
     try:
@@ -185,12 +196,12 @@ async def test_attach_shows_what_the_delegate_says(node: Setting, fleet: Fleet, 
 
 
 @BOTH
-async def test_port_forward_reaches_the_delegate(node: Setting, spdy: bool):
-    await _forward_and_echo(node, spdy=spdy)
+async def test_port_forward_reaches_the_delegate(node: Setting, pod: str, spdy: bool):
+    await _forward_and_echo(node, pod, spdy=spdy)
 
 
-async def _forward_and_echo(node: Setting, *, spdy: bool) -> None:
-    process = await node.started("port-forward", "web", ":8080", spdy=spdy)
+async def _forward_and_echo(node: Setting, pod: str, *, spdy: bool) -> None:
+    process = await node.started("port-forward", pod, ":8080", spdy=spdy)
     assert process.stdout
     try:
         async with asyncio.timeout(15):
@@ -225,9 +236,9 @@ def protocols(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 async def test_websockets_come_through_untranslated_once_the_node_declares_it(
-    node: Setting, protocols: list[str]
+    node: Setting, pod: str, protocols: list[str]
 ):
-    words = ("exec", "web", "--", "sh", "-c", "echo $CLUSTER; exit 3")
+    words = ("exec", pod, "--", "sh", "-c", "echo $CLUSTER; exit 3")
     translated = await node.kubectl(*words)
     await node.declare("ExtendWebSocketsToKubelet")
     direct = await node.kubectl(*words)
@@ -239,11 +250,11 @@ async def test_websockets_come_through_untranslated_once_the_node_declares_it(
 
 
 async def test_port_forward_comes_through_as_a_tunnel_once_the_node_declares_it(
-    node: Setting, protocols: list[str]
+    node: Setting, pod: str, protocols: list[str]
 ):
     await node.declare("ExtendWebSocketsToKubelet")
 
-    await _forward_and_echo(node, spdy=False)
+    await _forward_and_echo(node, pod, spdy=False)
 
     assert protocols == ["SPDY/3.1+portforward.k8s.io"]
 
@@ -252,23 +263,23 @@ async def test_port_forward_comes_through_as_a_tunnel_once_the_node_declares_it(
 @pytest.mark.parametrize("with_uid", [False, True])
 @pytest.mark.parametrize("route", ["exec", "attach", "portForward"])
 async def test_each_way_to_ask_for_a_stream_opens_one(
-    node: Setting, fleet: Fleet, method: str, with_uid: bool, route: str
+    node: Setting, pod: str, fleet: Fleet, method: str, with_uid: bool, route: str
 ):
-    proxy = await node.source.get(kinds.PODS, "web", "default")
+    proxy = await node.source.get(kinds.PODS, pod, "default")
     uid = f"/{objects.uid(proxy)}" if with_uid else ""
     container = "" if route == "portForward" else f"/{kubelets.CONTAINER}"
     query = "" if route == "portForward" else "?output=1&command=true"
-    answer = await _upgraded(node, fleet, f"{method} /{route}/default/web{uid}{container}{query}")
+    answer = await _upgraded(node, fleet, f"{method} /{route}/default/{pod}{uid}{container}{query}")
 
     assert answer.startswith(b"HTTP/1.1 101 ")
     assert b"\r\nupgrade: spdy/3.1\r\n" in answer.lower()
 
 
 @pytest.mark.parametrize("route", ["exec", "attach", "portForward"])
-async def test_another_uid_is_another_pod(node: Setting, fleet: Fleet, route: str):
+async def test_another_uid_is_another_pod(node: Setting, pod: str, fleet: Fleet, route: str):
     container = "" if route == "portForward" else f"/{kubelets.CONTAINER}"
     query = "" if route == "portForward" else "?output=1&command=true"
-    answer = await _upgraded(node, fleet, f"POST /{route}/default/web/other{container}{query}")
+    answer = await _upgraded(node, fleet, f"POST /{route}/default/{pod}/other{container}{query}")
 
     assert answer.startswith(b"HTTP/1.1 404 ")
 
@@ -296,8 +307,8 @@ async def _upgraded(node: Setting, fleet: Fleet, line: str) -> bytes:
     return answer
 
 
-async def test_killing_kubectl_ends_the_session(node: Setting):
-    process = await node.started("exec", "-i", "web", "--", "sh", "-c", "echo up; sleep 30")
+async def test_killing_kubectl_ends_the_session(node: Setting, pod: str):
+    process = await node.started("exec", "-i", pod, "--", "sh", "-c", "echo up; sleep 30")
     assert process.stdout
     async with asyncio.timeout(20):
         assert await process.stdout.readline() == b"up\n"
@@ -332,20 +343,20 @@ async def test_a_target_that_cannot_be_reached_is_named(fleet: Fleet):
         kubelets.virtual_node(fleet, f"v{os.urandom(3).hex()}", target=nowhere) as node,
     ):
         node.target = there
-        await node.pod("lost")
-        try:
-            for words in (("exec", "lost", "--", "true"), ("logs", "lost")):
+        async with node.pod() as proxy:
+            for words in (
+                ("exec", objects.name(proxy), "--", "true"),
+                ("logs", objects.name(proxy)),
+            ):
                 code, _out, err = await node.kubectl(*words)
                 assert code == 1
                 assert b"c2" in err
                 assert b"cannot be reached" in err or b"Connect call failed" in err
                 assert b"secret-token" not in err
-        finally:
-            await node.remove("lost")
 
 
-async def test_streams_get_a_grace_when_the_server_stops(node: Setting):
-    process = await node.started("exec", "-i", "web", "--", "cat")
+async def test_streams_get_a_grace_when_the_server_stops(node: Setting, pod: str):
+    process = await node.started("exec", "-i", pod, "--", "cat")
     assert process.stdin
     assert process.stdout
     async with asyncio.timeout(20):
