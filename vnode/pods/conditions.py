@@ -22,7 +22,7 @@ from typing import Any, Final
 
 import msgspec
 
-from vnode.api import keys, objects
+from vnode.api import disruptions, keys, objects
 from vnode.api.objects import Object, Objects
 from vnode.pods import annotation_merge
 
@@ -41,7 +41,7 @@ _KUBELETS: Final = frozenset(
 )
 # Types that never travel down, though a pod may name them as gates: the source does not know them,
 # and a target need not believe it.
-_RESERVED: Final = _KUBELETS | {_SCHEDULED, "DisruptionTarget", keys.AWAITS_REPLACEMENT}
+_RESERVED: Final = _KUBELETS | {_SCHEDULED, disruptions.DISRUPTION_TARGET, keys.AWAITS_REPLACEMENT}
 _REMOVED: Final = ""
 """In place of a digest: removed in the source, and not to come back from the target.
 

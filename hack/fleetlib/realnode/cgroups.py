@@ -60,14 +60,13 @@ def remove(name: str, root: Path = ROOT) -> None:
 
 
 def _removed(top: Path) -> bool:
-    if not top.exists():
-        return True
-    folders = sorted((path for path in top.rglob("*") if path.is_dir()), reverse=True)
     try:
+        folders = sorted((path for path in top.rglob("*") if path.is_dir()), reverse=True)
         for folder in [*folders, top]:
             folder.rmdir()
-    except FileNotFoundError:
+    except FileNotFoundError:  # some went by themselves
         return not top.exists()
     except OSError:
         return False
+
     return True

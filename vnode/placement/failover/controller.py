@@ -17,7 +17,7 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from vnode.api import kinds, objects
+from vnode.api import disruptions, kinds, objects
 from vnode.api.clock import TICK, Clock
 from vnode.api.objects import Object
 from vnode.api.token_bucket import TokenBucket
@@ -31,7 +31,6 @@ from vnode.scheduling.placement.failover import FAILOVER_REASON, Replacements
 from vnode.scheduling.placement.policy import WatchedPolicies
 
 FAILED_OVER: Final = "FailedOver"
-_DISRUPTION: Final = "DisruptionTarget"
 
 log = logging.getLogger(__name__)
 
@@ -146,13 +145,7 @@ class Failovers:
 
     async def _disrupt(self, pod: Object, why: str) -> None:
         """Write the condition by which a Job tells disruptions from failures."""
-        condition = {
-            "type": _DISRUPTION,
-            "status": "True",
-            "reason": FAILOVER_REASON,
-            "message": why,
-            "lastTransitionTime": objects.timestamp(self._clock.now()),
-        }
+        condition = disruptions.condition(FAILOVER_REASON, why, self._clock.now())
         body = objects.status_patch(pod, {"conditions": [condition]})
         await self._client.patch(
             kinds.PODS,

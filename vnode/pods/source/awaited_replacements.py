@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from vnode.api import keys, objects
+from vnode.api import disruptions, keys, objects
 from vnode.api.clock import TICK, Clock
 from vnode.api.objects import Object
 from vnode.kube.events import NORMAL, WARNING, EventRecorder, about
@@ -84,8 +84,7 @@ class AwaitedReplacements:
 
     def is_moved(self, pod: Object) -> bool:
         """Tell whether vnode itself has ended the pod, for another one to replace it elsewhere."""
-        disruption = objects.condition(pod, "DisruptionTarget") or {}
-        return self._is_marked(pod) or disruption.get("reason") == FAILOVER_REASON
+        return self._is_marked(pod) or disruptions.of(pod).get("reason") == FAILOVER_REASON
 
     def mark(self, proxy: Object) -> Object:
         """Build the patch of a pod's status by which people and the next leader see that it waits.

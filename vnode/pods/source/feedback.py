@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any, Final
 
 import msgspec
 
-from vnode.api import keys, objects
+from vnode.api import disruptions, keys, objects
 from vnode.api.objects import Object
 from vnode.pods import (
     annotation_merge,
@@ -36,7 +37,6 @@ _CONTAINERS: Final = {
     "initContainerStatuses": "initContainers",
     "ephemeralContainerStatuses": "ephemeralContainers",
 }
-_DISRUPTED: Final = "DisruptionTarget"
 _PREEMPTED: Final = "PreemptionByScheduler"  # kube-scheduler's reason
 # Bytes of JSON that a pod may have by feedback. A kubelet's status of a pod with fifty containers
 # takes some 50 KiB. Of the annotations that an API server takes, some stay for users.
@@ -211,34 +211,27 @@ def has_started(proxy: Object) -> bool:
     )
 
 
-def disrupted(proxy: Object, message: str, now: str) -> Object:
+def disrupted(proxy: Object, message: str, now: datetime) -> Object:
     """Build the strategic merge patch of the status of a pod that ends for no fault of its own.
 
-    The condition is the one by which a Job's pod failure policy tells disruptions from failures;
-    Kubernetes' garbage collector of pods sets it on those of a node that is gone. Empty if the pod
-    has it.
+    Kubernetes' garbage collector of pods marks those of a node that is gone in the same way. Empty
+    if the pod has the condition.
     """
-    if objects.condition(proxy, _DISRUPTED) is not None:
+    if disruptions.of(proxy):
         return {}
 
-    condition = {
-        "type": _DISRUPTED,
-        "status": "True",
-        "reason": "DelegateLost",
-        "message": message,
-        "lastTransitionTime": now,
-    }
+    condition = disruptions.condition("DelegateLost", message, now)
     return objects.status_patch(proxy, {"conditions": [condition]})
 
 
 def preempted(proxy: Object) -> str:
     """Return what the target's scheduler said as it preempted the delegate; "" if it did not."""
-    condition = objects.condition(proxy, _DISRUPTED) or {}
+    condition = disruptions.of(proxy)
     found = condition.get("reason") == _PREEMPTED and condition.get("status") == "True"
     return str(condition.get("message") or "preempted") if found else ""
 
 
-def failed_unseen(proxy: Object, now: str) -> Object:
+def failed_unseen(proxy: Object, now: datetime) -> Object:
     """Build the strategic merge patch of the status of a pod whose end nobody has reported."""
     message = "vnode: the pod was deleted, and the target did not report its last status"
     status = {"phase": "Failed", "reason": "DelegateLost", "message": message}

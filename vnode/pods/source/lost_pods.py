@@ -59,7 +59,7 @@ class LostPods:
         delegate's conditions say why.
         """
         log.info("deleting pod %s: %s", objects.key(proxy), why)
-        body = feedback.disrupted(proxy, why, objects.timestamp(self._clock.now()))
+        body = feedback.disrupted(proxy, why, self._clock.now())
         if disrupted and body:
             await self._status_writer.patch(proxy, body, subresource="status")
 

@@ -210,7 +210,7 @@ class Termination:
             return
 
         if objects.uid(live) == objects.uid(proxy) and not objects.is_finished(live):
-            body = feedback.failed_unseen(live, objects.timestamp(self._clock.now()))
+            body = feedback.failed_unseen(live, self._clock.now())
             await self._status_writer.patch(proxy, body, subresource="status")
 
     async def _release(self, proxy: Object) -> None:
