@@ -113,10 +113,18 @@ async def _started(execution: Execution) -> AsyncIterator[Process]:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(transport.get_pid(), signal.SIGKILL)
 
-        transport.close()  # else a descendant in another session could hold its pipes open
-        with suppress(TimeoutError):  # of a process that even this does not end
-            async with asyncio.timeout(_GOING):
-                await process.wait()
+        for descriptor in (1, 2):  # which a descendant in another session could hold open
+            if pipe := transport.get_pipe_transport(descriptor):
+                pipe.close()
+
+        # To close the transport of a process that runs asks for its exit code, behind the back of
+        # asyncio's own thread, which then complains of an unknown process.
+        try:
+            with suppress(TimeoutError):  # of a process that even this does not end
+                async with asyncio.timeout(_GOING):
+                    await process.wait()
+        finally:
+            transport.close()
 
 
 async def _communicate(process: Process) -> tuple[bytes | None, bytes]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import select
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -41,6 +42,16 @@ async def test_one_that_hangs_ends_in_time_with_all_that_it_has_started(tmp_path
     assert time.monotonic() - started < 8
     for pid in written.read_text().split():
         await gone(int(pid))
+
+
+async def test_nobody_but_asyncio_takes_the_exit_code_of_one_that_hangs(monkeypatch):
+    """Else asyncio warns of an unknown process, in one of a hundred runs."""
+    polled = []
+    monkeypatch.setattr(subprocess.Popen, "poll", lambda process: polled.append(process.pid))
+    with pytest.raises(Unreachable, match="no answer"):
+        await exec_runs.run(script("exec sleep 300", timeout=0.1))
+
+    assert not polled
 
 
 async def gone(pid: int) -> None:
