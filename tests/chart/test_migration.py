@@ -35,7 +35,6 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
         found.run("down")
 
 
-@pytest.mark.timeout(300)
 async def test_vnode_takes_over_what_admiralty_leaves(fleet: Fleet, tmp_path: Path) -> None:
     async with (
         kubelet(fleet, SOURCE, tmp_path / "pods") as c1,

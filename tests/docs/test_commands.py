@@ -22,7 +22,6 @@ def commands(page: Path) -> list[Command]:
     return [one for block in pages.blocks(page) for one in block.commands()]
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     "page",
     [page for page in PAGES if not all(map(is_left_out, commands(page)))],

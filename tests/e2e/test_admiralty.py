@@ -63,7 +63,6 @@ async def end(source: Client, target: Client, pod: Object) -> None:
     await kit.until_gone(target, kinds.POD_CHAPERONS, "default", label_selector=of(pod))
 
 
-@pytest.mark.timeout(300)
 async def test_a_target_goes_to_admiralty_and_back_under_its_pods(
     fleet: Fleet, source: Client, c3: Client
 ) -> None:
@@ -91,7 +90,6 @@ async def test_a_target_goes_to_admiralty_and_back_under_its_pods(
         await end(source, c3, pod)
 
 
-@pytest.mark.timeout(300)
 async def test_a_pod_whose_delegate_is_deleted_in_a_target_with_admiralty_is_deleted(
     fleet: Fleet, source: Client, c3: Client
 ) -> None:
@@ -198,7 +196,6 @@ async def test_a_delegate_that_is_deleted_in_a_target_with_vnode_is_reported_to_
     await kit.until_gone(c2, kinds.PODS, "default", field_selector=f"metadata.name={name}")
 
 
-@pytest.mark.timeout(300)
 async def test_a_pod_that_admiralty_sent_without_a_name_of_its_cluster_is_taken_over(
     fleet: Fleet, source: Client, c3: Client
 ) -> None:

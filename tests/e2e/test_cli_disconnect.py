@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests import kit
 from tests.e2e import own_targets as own
 from tests.e2e.outages import without_api_server
@@ -50,7 +48,6 @@ async def test_disconnect_removes_both_sides_and_ends_what_ran(
     assert (again.code, "there is no Target" in again.err) == (1, True)
 
 
-@pytest.mark.timeout(240)
 async def test_disconnect_without_the_other_side_says_what_is_left_there(
     fleet: Fleet,
     source: Client,

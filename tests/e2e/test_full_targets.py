@@ -80,7 +80,6 @@ async def test_every_full_target_is_shown_the_pods_for_its_autoscaler(
     assert set(await until_running(source, "scaled", 4)) == {names.virtual_node("default", "c3")}
 
 
-@pytest.mark.timeout(240)
 async def test_pods_preempt_in_the_one_target_where_they_can(
     source: Client, c2: Client, c3: Client, offer: Offer
 ) -> None:

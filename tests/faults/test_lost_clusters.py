@@ -69,7 +69,6 @@ async def delegates(client: Client, app: str) -> dict[str, Object]:
     return {objects.uid(pod): pod for pod in found}
 
 
-@pytest.mark.timeout(240)
 async def test_a_lost_targets_pods_are_replaced_as_they_wish_and_end_when_it_is_back(
     fleet: Fleet, source: Client, c2: Client, only_c2: None
 ) -> None:
@@ -125,7 +124,6 @@ async def test_a_lost_targets_pods_are_replaced_as_they_wish_and_end_when_it_is_
     await remove(source, "impatient", "patient")
 
 
-@pytest.mark.timeout(240)
 async def test_a_lost_sources_pods_run_on_and_are_made_anew_if_they_are_evicted(
     fleet: Fleet, source: Client, c2: Client, only_c2: None
 ) -> None:
@@ -167,7 +165,6 @@ async def test_a_lost_sources_pods_run_on_and_are_made_anew_if_they_are_evicted(
     await remove(source, "alone")
 
 
-@pytest.mark.timeout(240)
 async def test_a_policy_replaces_the_pods_of_a_lost_target_at_its_own_rate(
     fleet: Fleet, source: Client, c2: Client, only_c2: None
 ) -> None:

@@ -167,7 +167,6 @@ async def test_what_cannot_be_replaced_is_refused_with_the_reason(
     assert not objects.spec(node).get("unschedulable")
 
 
-@pytest.mark.timeout(240)
 async def test_a_target_is_replaced_in_order_within_the_budget(
     fleet: Fleet, source: Client, c2: Client, c3: Client, pods: dict[str, Object]
 ) -> None:
@@ -205,7 +204,6 @@ async def test_a_target_is_replaced_in_order_within_the_budget(
     await runs_once(source, c2, c3)
 
 
-@pytest.mark.timeout(240)
 async def test_a_lost_cluster_is_replaced_and_its_pods_by_their_owners(
     fleet: Fleet, source: Client, c2: Client, c3: Client, pods: dict[str, Object]
 ) -> None:

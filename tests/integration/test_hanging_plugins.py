@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests import inventory, kit
-from tests.integration.inventoried import Inventoried, inventoried
+from tests.integration.inventoried import SOON, Inventoried, inventoried
 from vnode.api import kinds, objects
 from vnode.api.objects import Object
 from vnode.targets.profiles.config import AccessProvider, ExecConfig, InventoryConfig
@@ -13,7 +13,6 @@ from vnode.targets.profiles.config import AccessProvider, ExecConfig, InventoryC
 __all__ = ["inventoried"]
 
 GOOD = 19
-SECONDS = 15.0
 _PLUGIN = """#!/bin/sh
 case "$KUBERNETES_EXEC_INFO" in *'"hangs":true'*) sleep 600 ;; esac
 exec "$0-works"
@@ -55,7 +54,7 @@ async def test_nineteen_targets_are_ready_while_the_plugin_hangs_for_one(
         await kit.until(
             *(inventoried.source, kinds.CLUSTER_TARGETS),
             lambda all_: {name for name, target in all_.items() if kit.is_ready(target)} == names,
-            seconds=SECONDS,
+            seconds=SOON,
         )
         found = await inventoried.until_reason("hangs", "PluginFailed")
         condition = objects.condition(found, "Ready") or {}
