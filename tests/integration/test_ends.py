@@ -197,9 +197,10 @@ async def test_a_target_that_does_not_answer_is_asked_nothing(
 async def test_delegates_that_are_kept_lose_their_finalizer_and_those_that_end_do_not(
     client: Client, pod_namespace: str
 ) -> None:
+    pods = []
     for name in ("kept", "ends"):
         made = await chaperon(client, pod_namespace, name)
-        pod = await delegate(client, made, f"uid-of-{name}")
+        pods.append(await delegate(client, made, f"uid-of-{name}"))
 
     await client.delete(kinds.POD_CHAPERONS, "ends", pod_namespace)
     report = RemovalReport(say=lambda _text: None)
@@ -216,8 +217,32 @@ async def test_delegates_that_are_kept_lose_their_finalizer_and_those_that_end_d
     ends = await client.get(kinds.POD_CHAPERONS, "ends", pod_namespace)
     assert objects.finalizers(ends) == [keys.DELEGATE_FINALIZER]
 
-    await release(client, pod)
+    for pod in pods:
+        await release(client, pod)
+
     assert await target_side.keep_delegates(client, **one) == 0
+
+
+async def test_delegates_whose_chaperon_went_before_them_are_awaited_too(
+    client: Client, pod_namespace: str
+) -> None:
+    """The chaperon was kept by an earlier uninstall, or comes from a source with Admiralty."""
+    report, ends = RemovalReport(say=lambda _text: None), Ends(1.0, keep=False)
+    of_others = await target_side.end_orphans(client, ends, report)
+    made = await chaperon(client, pod_namespace, "orphaned")
+    pod = await delegate(client, made, "uid-of-orphaned")
+    await client.delete(kinds.POD_CHAPERONS, "orphaned", pod_namespace)
+    await free(client, made)
+    owned = await delegate(client, await chaperon(client, pod_namespace, "owned"), "uid-of-owned")
+    assert await target_side.end_orphans(client, ends, report) == of_others + 1
+    assert "did not terminate within 1 s" in report.left[-1]
+    found = await client.list(kinds.PODS, pod_namespace)
+    ending = {objects.name(pod) for pod in found if objects.is_terminating(pod)}
+    assert ending == {"orphaned"}
+
+    await release(client, pod)
+    assert await target_side.end_orphans(client, ends, report) == of_others
+    await release(client, owned)
 
 
 class Overtaken(Client):

@@ -11,6 +11,7 @@ another one elsewhere.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from vnode.api import keys, kinds, objects
@@ -65,6 +66,42 @@ async def end_delegates(client: Client, *, led: bool, ends: Ends, report: Remova
     return await _wait_for_end(client, _any, found, led=led, ends=ends, report=report)
 
 
+async def end_orphans(client: Client, ends: Ends, report: RemovalReport) -> int:
+    """End delegate pods whose chaperon is gone; return how many are left in the end.
+
+    A chaperon without our finalizer goes before its pod, which the garbage collector deletes later:
+    one of a source with Admiralty, or one that an uninstall has kept before.
+    """
+    owners: set[str] = set()
+    with suppress(NotFound):  # the CRD is gone
+        owners = {objects.uid(chaperon) for chaperon in await client.list(kinds.POD_CHAPERONS)}
+
+    def is_orphan(pod: Object) -> bool:
+        owner = objects.controller_reference(pod) or {}
+        kind = (owner.get("apiVersion"), owner.get("kind"))
+        is_delegate = kind == (kinds.POD_CHAPERONS.api_version, kinds.POD_CHAPERONS.kind)
+        return is_delegate and owner.get("uid") not in owners
+
+    for pod in await client.list(kinds.PODS, label_selector=keys.PARENT_UID):
+        if is_orphan(pod) and not objects.is_terminating(pod):
+            await client.discard(kinds.PODS, pod)
+
+    left = await waiting.until_gone(
+        client, kinds.PODS, is_orphan, ends.seconds, label_selector=keys.PARENT_UID
+    )
+    if left:
+        report.left.append(_not_terminated(left, ends))
+
+    return len(left)
+
+
+def _not_terminated(left: Objects, ends: Ends) -> str:
+    return (
+        f"{counted(left, 'delegate pod')} did not terminate within {ends.seconds:.0f} s "
+        f"(first: {objects.key(left[0])}): run vnode uninstall again when none is left"
+    )
+
+
 async def _wait_for_end(
     client: Client,
     selects: Callable[[Object], bool],
@@ -84,10 +121,7 @@ async def _wait_for_end(
         left = await waiting.until_gone(client, kinds.POD_CHAPERONS, selects, _AGENTS_TIME)
 
     if left:
-        report.left.append(
-            f"{counted(left, 'delegate pod')} did not terminate within {ends.seconds:.0f} s "
-            f"(first: {objects.key(left[0])}): run vnode uninstall again when none is left"
-        )
+        report.left.append(_not_terminated(left, ends))
 
     return len(left)
 

@@ -91,17 +91,20 @@ async def _end_target_side(
     *,
     led: bool,
 ) -> int:
-    """Remove the target's side; return how many chaperons are left that still own a pod."""
+    """Remove the target's side; return how many delegate pods are left that are to end."""
     left = 0
     await target_side.close(client, report)
     # A source may have created a chaperon that the list does not show yet.
-    if sources or await _listed(client, kinds.POD_CHAPERONS):
-        if options.keep:
-            left = await target_side.keep_delegates(
-                client, detach=options.crds, led=led, ends=ends, report=report
-            )
-        else:
-            left = await target_side.end_delegates(client, led=led, ends=ends, report=report)
+    is_used = sources or await _listed(client, kinds.POD_CHAPERONS)
+    if is_used and options.keep:
+        left = await target_side.keep_delegates(
+            client, detach=options.crds, led=led, ends=ends, report=report
+        )
+    elif is_used:
+        left = await target_side.end_delegates(client, led=led, ends=ends, report=report)
+
+    if not options.keep:
+        left += await target_side.end_orphans(client, ends, report)
 
     await target_side.end_sources(client, sources, report)
     if not options.keep and not left:  # no source has write access any more
