@@ -228,20 +228,20 @@ async def test_delegates_whose_chaperon_went_before_them_are_awaited_too(
 ) -> None:
     """The chaperon was kept by an earlier uninstall, or comes from a source with Admiralty."""
     report, ends = RemovalReport(say=lambda _text: None), Ends(1.0, keep=False)
-    of_others = await target_side.end_orphans(client, ends, report)
+    of_others = await target_side.end_pods_of_absent_owners(client, ends, report)
     made = await chaperon(client, pod_namespace, "orphaned")
     pod = await delegate(client, made, "uid-of-orphaned")
     await client.delete(kinds.POD_CHAPERONS, "orphaned", pod_namespace)
     await free(client, made)
     owned = await delegate(client, await chaperon(client, pod_namespace, "owned"), "uid-of-owned")
-    assert await target_side.end_orphans(client, ends, report) == of_others + 1
+    assert await target_side.end_pods_of_absent_owners(client, ends, report) == of_others + 1
     assert "did not terminate within 1 s" in report.left[-1]
     found = await client.list(kinds.PODS, pod_namespace)
     ending = {objects.name(pod) for pod in found if objects.is_terminating(pod)}
     assert ending == {"orphaned"}
 
     await release(client, pod)
-    assert await target_side.end_orphans(client, ends, report) == of_others
+    assert await target_side.end_pods_of_absent_owners(client, ends, report) == of_others
     await release(client, owned)
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from vnode.api import keys, kinds, objects
+from vnode.api import keys, kinds, objects, route
 from vnode.api.errors import NotFound
 from vnode.api.objects import Object, Objects
 from vnode.cli import tables
@@ -66,7 +66,7 @@ async def end_delegates(client: Client, *, led: bool, ends: Ends, report: Remova
     return await _wait_for_end(client, _any, found, led=led, ends=ends, report=report)
 
 
-async def end_orphans(client: Client, ends: Ends, report: RemovalReport) -> int:
+async def end_pods_of_absent_owners(client: Client, ends: Ends, report: RemovalReport) -> int:
     """End delegate pods whose chaperon is gone; return how many are left in the end.
 
     A chaperon without our finalizer goes before its pod, which the garbage collector deletes later:
@@ -76,23 +76,25 @@ async def end_orphans(client: Client, ends: Ends, report: RemovalReport) -> int:
     with suppress(NotFound):  # the CRD is gone
         owners = {objects.uid(chaperon) for chaperon in await client.list(kinds.POD_CHAPERONS)}
 
-    def is_orphan(pod: Object) -> bool:
-        owner = objects.controller_reference(pod) or {}
-        kind = (owner.get("apiVersion"), owner.get("kind"))
-        is_delegate = kind == (kinds.POD_CHAPERONS.api_version, kinds.POD_CHAPERONS.kind)
-        return is_delegate and owner.get("uid") not in owners
+    def is_left_over(pod: Object) -> bool:
+        return route.is_delegate(pod) and objects.controller_uid(pod) not in owners
 
-    for pod in await client.list(kinds.PODS, label_selector=keys.PARENT_UID):
-        if is_orphan(pod) and not objects.is_terminating(pod):
-            await client.discard(kinds.PODS, pod)
-
-    left = await waiting.until_gone(
-        client, kinds.PODS, is_orphan, ends.seconds, label_selector=keys.PARENT_UID
-    )
+    left = await _end_pods(client, is_left_over, ends)
     if left:
         report.left.append(_not_terminated(left, ends))
 
     return len(left)
+
+
+async def _end_pods(client: Client, selects: Callable[[Object], bool], ends: Ends) -> Objects:
+    """Delete delegate pods, and wait until they are gone; return those that are left."""
+    for pod in await client.list(kinds.PODS, label_selector=keys.PARENT_UID):
+        if selects(pod) and not objects.is_terminating(pod):
+            await client.discard(kinds.PODS, pod)
+
+    return await waiting.until_gone(
+        client, kinds.PODS, selects, ends.seconds, label_selector=keys.PARENT_UID
+    )
 
 
 def _not_terminated(left: Objects, ends: Ends) -> str:
@@ -135,16 +137,7 @@ async def _end_without_agent(client: Client, selects: Callable[[Object], bool], 
     found = await client.list(kinds.POD_CHAPERONS)
     chaperons = {objects.uid(obj): obj for obj in found if selects(obj)}
 
-    def is_delegate(pod: Object) -> bool:
-        return objects.controller_uid(pod) in chaperons
-
-    for pod in await client.list(kinds.PODS, label_selector=keys.PARENT_UID):
-        if is_delegate(pod) and not objects.is_terminating(pod):
-            await client.discard(kinds.PODS, pod)
-
-    left = await waiting.until_gone(
-        client, kinds.PODS, is_delegate, ends.seconds, label_selector=keys.PARENT_UID
-    )
+    left = await _end_pods(client, lambda pod: objects.controller_uid(pod) in chaperons, ends)
     running = {objects.controller_uid(pod) for pod in left}
     for uid, chaperon in chaperons.items():
         if uid not in running:

@@ -104,7 +104,7 @@ async def _end_target_side(
         left = await target_side.end_delegates(client, led=led, ends=ends, report=report)
 
     if not options.keep:
-        left += await target_side.end_orphans(client, ends, report)
+        left += await target_side.end_pods_of_absent_owners(client, ends, report)
 
     await target_side.end_sources(client, sources, report)
     if not options.keep and not left:  # no source has write access any more
