@@ -1,4 +1,4 @@
-"""What goes wrong on request: errors, delays, answers that are lost, and a server that hangs."""
+"""What goes wrong on request: errors, delays, lost answers, late requests, a server that hangs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ class RequestFault:
 
     It happens `times` times, or until `clear`. The request is delayed by `delay` seconds, which
     may be infinite, and then fails with `error` if there is one. With `after` the server carries
-    it out first: only the answer is late, or lost.
+    it out first: only the answer is late, or lost. With `late` it fails at once, and the server
+    carries it out after that many seconds, as what a network or a busy server held up.
     """
 
     error: VnodeError | None = None
@@ -29,6 +30,7 @@ class RequestFault:
     times: int | None = 1
     after: bool = False
     delay: float = 0.0
+    late: Callable[[], float] | None = None
     met: int = 0
     _cleared: asyncio.Event = field(default_factory=asyncio.Event)
 

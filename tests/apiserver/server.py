@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -175,9 +176,10 @@ class APIServer:
         times: int | None = 1,
         after: bool = False,
         delay: float = 0.0,
+        late: Callable[[], float] | None = None,
     ) -> RequestFault:
         """Have requests fail, or only be late, as `RequestFault` describes."""
-        fault = RequestFault(error, verb, kind, subresource, when, times, after, delay)
+        fault = RequestFault(error, verb, kind, subresource, when, times, after, delay, late)
         return self.faults.add(fault)
 
     def freeze(self) -> None:
@@ -288,10 +290,23 @@ class APIServer:
         await self._thawed.wait()
         fault = self.faults.meet(request)
         if fault is not None and not fault.after:
+            if fault.late is not None:
+                loop = asyncio.get_running_loop()
+                loop.call_later(fault.late(), self._carry_out_late, request)
+
             await fault.happen()
             return None
 
         return fault
+
+    def _carry_out_late(self, request: APIRequest) -> None:
+        """Carry out a request of which nobody awaits the answer, unless it cannot arrive."""
+        if self._is_stopped or not self._thawed.is_set():
+            return
+
+        with suppress(status.StatusError):
+            self._dispatcher.begin(request)
+            self._dispatcher.answer(request)
 
     async def _leave(self, fault: RequestFault | None) -> None:
         """Bring the answer back."""

@@ -165,7 +165,7 @@ def _fault(dice: random.Random, moments: _Moments, clusters: Sequence[str]) -> C
         case ClusterTrouble.ERRORS:
             share, status = dice.choice((0.1, 0.5, 1.0)), dice.choice((500, 500, 409, 429, 403))
             return ClusterFault(trouble, cluster, at, seconds, share, status)
-        case ClusterTrouble.LOST_ANSWERS:
+        case ClusterTrouble.LOST_ANSWERS | ClusterTrouble.LATE_WRITES:
             return ClusterFault(trouble, cluster, at, seconds, dice.choice((0.1, 0.5)))
         case ClusterTrouble.RESTART:
             return ClusterFault(trouble, cluster, at, seconds * dice.choice((0.0, 1.0)))

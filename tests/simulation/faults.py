@@ -16,6 +16,7 @@ from vnode.api import errors, kinds
 from vnode.api.errors import Unreachable, VnodeError
 
 _SLOWER: Final = 20.0
+_WRITES: Final = ("create", "patch", "update", "delete")
 _REASONS: Final = {
     500: "InternalError",
     409: "Conflict",
@@ -40,6 +41,8 @@ class FaultInjector:
         match fault.trouble:
             case ClusterTrouble.ERRORS | ClusterTrouble.LOST_ANSWERS:
                 await self._fail(cluster, fault, seconds)
+            case ClusterTrouble.LATE_WRITES:
+                await self._hold_up(cluster, fault, seconds)
             case ClusterTrouble.FREEZE | ClusterTrouble.STOP:
                 await _take_down(cluster, fault.trouble, seconds)
             case ClusterTrouble.RESTART:
@@ -69,6 +72,21 @@ class FaultInjector:
             ),
             times=None,
             after=not fault.status,
+        )
+        await asyncio.sleep(seconds)
+        injected.clear()
+
+    async def _hold_up(
+        self, cluster: SimulatedCluster, fault: ClusterFault, seconds: float
+    ) -> None:
+        """Have writes arrive late, by the end of the fault at the latest."""
+        now = asyncio.get_running_loop().time
+        end = now() + seconds
+        injected = cluster.server.fail(
+            Unreachable("no answer in time"),
+            when=lambda request: request.verb in _WRITES and self.dice.random() < fault.share,
+            times=None,
+            late=lambda: self.dice.random() * max(0.0, end - now()),
         )
         await asyncio.sleep(seconds)
         injected.clear()

@@ -85,6 +85,7 @@ class ClusterTrouble(StrEnum):
 
     ERRORS = "errors"
     LOST_ANSWERS = "lost answers"
+    LATE_WRITES = "late writes"  # whoever sent them has given up by then
     CUT_WATCHES = "cut watches"
     END_WATCHES = "end watches"
     SILENCE_PODS = "silence watches of pods"  # for as long as their clients bear it

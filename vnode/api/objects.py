@@ -72,8 +72,13 @@ def finalizers_without(obj: Object, *names: str) -> list[str]:
 
 def finalizers_patch(obj: Object, finalizers: list[str]) -> Object:
     """Build the merge patch that sets finalizers; it is a conflict once the object has changed."""
+    return if_unchanged({"metadata": {"finalizers": finalizers}}, obj)
+
+
+def if_unchanged(patch: Object, obj: Object) -> Object:
+    """Return the patch with a precondition: it is a conflict once the object has changed."""
     versioned = {"uid": uid(obj), "resourceVersion": resource_version(obj)}
-    return {"metadata": {**versioned, "finalizers": finalizers}}
+    return {**patch, "metadata": {**metadata(patch), **versioned}}
 
 
 def status_patch(obj: Object, status: Object) -> Object:

@@ -55,11 +55,17 @@ class Expectations:
         key: Hashable | None = None,
         subresource: str | None = None,
         strategic: bool = False,
+        if_unchanged: bool = False,
     ) -> Object | None:
         """Patch an object as the store has it, and expect its event; return None if it is gone.
 
         The key is `namespace/name` unless another one is given, for writes to several clusters.
+        With `if_unchanged` it is a Conflict if the object has changed since: for what was decided
+        by comparing, which would undo what others wrote if it were late (docs/decisions/0062).
         """
+        if if_unchanged:
+            body = objects.if_unchanged(body, obj)
+
         try:
             after = await client.patch(
                 kind,

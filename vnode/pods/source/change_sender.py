@@ -84,7 +84,9 @@ class ChangeSender:
             return
 
         key = expectation_key(link, candidate)
-        await self._expectations.patch(link.client, kinds.POD_CHAPERONS, candidate, body, key=key)
+        await self._expectations.patch(
+            link.client, kinds.POD_CHAPERONS, candidate, body, key=key, if_unchanged=True
+        )
 
     def _warn(self, proxy: Object, message: str) -> None:
         """Record an Event, once for each message: reconciling again is no news."""

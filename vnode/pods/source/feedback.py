@@ -52,7 +52,8 @@ def status_patch(proxy: Object, chaperon: Object) -> Object:
     It also records, in an annotation, which conditions are the delegate's.
     """
     reported = objects.without_nulls(objects.status(chaperon))
-    if objects.is_finished(proxy) and not objects.is_finished(chaperon):
+    phase = objects.status(proxy).get("phase")
+    if objects.is_finished(proxy) and phase != reported.get("phase"):
         return {}
 
     status = observed_generation.by_proxy(proxy, chaperon, reported)

@@ -80,8 +80,7 @@ class StatusWriter:
         self._expectations.forget(key)
         self._limiter.forget(key)
         self._lags.forget(key)
-        for part in _PARTS:
-            self._refusals.pop((key, part), None)
+        self.retry_now(key)
 
     def held(self, key: str) -> float | None:
         """Return the seconds for which the feedback just offered has to wait; None if it has not.
@@ -91,6 +90,11 @@ class StatusWriter:
         """
         left = self._limiter.left(key)
         return max(left, TICK) if self._limiter.is_held(key) and left <= _LAST_WRITE else None
+
+    def retry_now(self, key: str) -> None:
+        """Have the next feedback offer what was refused before, however short a while ago."""
+        for part in _PARTS:
+            self._refusals.pop((key, part), None)
 
     async def feed_back(self, proxy: Object, candidate: Object, link: Link) -> float | None:
         """Take over annotations and status of the delegate, as far as they have changed.
@@ -167,7 +171,7 @@ class StatusWriter:
             return None
 
         try:
-            after = await self.patch(proxy, body, subresource=subresource)
+            after = await self.patch(proxy, body, subresource=subresource, if_unchanged=True)
         except (Denied, Invalid) as error:
             self._limiter.written(part[0], str(link.target), 0)
             self._refusals[part] = _FailedWrite(body, self._clock.monotonic() + RETRY_DELAY)
@@ -192,7 +196,14 @@ class StatusWriter:
     def _warn(self, proxy: Object, text: str) -> None:
         self._events.event(about(proxy), WARNING, "FeedbackRefused", text)
 
-    async def patch(self, proxy: Object, body: Object, *, subresource: str | None = None) -> Object:
+    async def patch(
+        self,
+        proxy: Object,
+        body: Object,
+        *,
+        subresource: str | None = None,
+        if_unchanged: bool = False,
+    ) -> Object:
         """Patch a proxy pod (its status by a strategic merge patch).
 
         Returns it as it is now, or as it was if it is gone.
@@ -204,6 +215,7 @@ class StatusWriter:
             body,
             subresource=subresource,
             strategic=subresource == "status",
+            if_unchanged=if_unchanged,
         )
         return after or proxy
 

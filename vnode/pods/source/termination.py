@@ -184,12 +184,14 @@ class Termination:
     async def _take_over_last(self, proxy: Object, link: Link) -> float | None:
         """Take over the last report of the chaperon, if no reconciliation has done so.
 
-        Returns the seconds for which that has to wait, if it does.
+        It is offered though it was refused a moment ago: there will be no other time. Returns the
+        seconds for which that has to wait, if it does.
         """
         last = self._last.get(objects.key(proxy))
         if last is None or objects.labels(last).get(keys.PARENT_UID) != objects.uid(proxy):
             return None
 
+        self._status_writer.retry_now(objects.key(proxy))
         await self._status_writer.feed_back(proxy, last, link)
         return self._status_writer.held(objects.key(proxy))
 

@@ -189,7 +189,7 @@ class ChaperonController:
         report = delegate.report(chaperon, pod, self._events.field(chaperon, pod))
         held = report.has_only_events and not self._events.may_write(chaperon, pod)
         if report.metadata:
-            chaperon = await self._patch(chaperon, report.metadata)
+            chaperon = await self._patch(chaperon, report.metadata, if_unchanged=True)
 
         if report.status and not held:
             chaperon = await self._patch(chaperon, report.status, subresource="status")
@@ -242,10 +242,20 @@ class ChaperonController:
             await self._client.discard(kinds.PODS, pod, grace=grace)
 
     async def _patch(
-        self, chaperon: Object, body: Object, *, subresource: str | None = None
+        self,
+        chaperon: Object,
+        body: Object,
+        *,
+        subresource: str | None = None,
+        if_unchanged: bool = False,
     ) -> Object:
         after = await self._expectations.patch(
-            self._client, kinds.POD_CHAPERONS, chaperon, body, subresource=subresource
+            self._client,
+            kinds.POD_CHAPERONS,
+            chaperon,
+            body,
+            subresource=subresource,
+            if_unchanged=if_unchanged,
         )
         return after or chaperon
 

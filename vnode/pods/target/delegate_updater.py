@@ -82,59 +82,70 @@ class DelegateUpdater:
         return message
 
     async def _carry_out(self, chaperon: Object, pod: Object, delta: Object) -> list[str]:
-        """Do all parts, each by itself; refused ones stay out of the delegate's record."""
+        """Do all parts, each by itself; refused ones stay out of the delegate's record.
+
+        Each is for the delegate as the one before it left it, so that a request that is late, of a
+        former leader for example, undoes nothing.
+        """
         refusals: list[str] = []
         done, before = changes.record(chaperon), changes.record(pod)
+        now = pod
         if body := changes.resize_patch(delta, pod):
-            await _attempt(self._patch(pod, body, "resize"), "resources", done, before, refusals)
+            request = self._patch(now, body, "resize")
+            now = await _attempt(request, "resources", done, before, refusals) or now
 
         if delta.get(changeable.EPHEMERAL):
             full = await self._client.get(
                 kinds.POD_CHAPERONS, objects.name(chaperon), objects.namespace(chaperon)
             )
-            request = self._add_ephemeral(delta, full, pod)
-            await _attempt(request, changeable.EPHEMERAL, done, before, refusals)
+            request = self._add_ephemeral(delta, full, now)
+            now = await _attempt(request, changeable.EPHEMERAL, done, before, refusals) or now
 
         if delta.get(changes.CONDITIONS):
             live = await self._client.get(kinds.PODS, objects.name(pod), objects.namespace(pod))
             if body := changes.conditions_patch(delta, chaperon, live):
-                request = self._patch(pod, body, "status")
-                await _attempt(request, changes.CONDITIONS, done, before, refusals)
+                request = self._patch(live, body, "status")
+                now = await _attempt(request, changes.CONDITIONS, done, before, refusals) or now
 
         if done != before:
             body = changes.pod_patch(delta, pod, done)
-            await _attempt(self._patch(pod, body, None), "", done, before, refusals)
+            after = await _attempt(self._patch(now, body, None), "", done, before, refusals)
+            if after is not None:
+                self._expectations.expect(objects.key(pod), pod, after)
 
         return refusals
 
-    async def _add_ephemeral(self, delta: Object, full: Object, pod: Object) -> None:
+    async def _add_ephemeral(self, delta: Object, full: Object, pod: Object) -> Object:
         if problem := pod_shape.problem(full):
             raise Invalid(422, "Invalid", f"the PodChaperon is not of a pod: {problem}")
 
         body = changes.ephemeral_patch(delta, full, pod)
-        await self._patch(pod, body, "ephemeralcontainers")
+        return await self._patch(pod, body, "ephemeralcontainers")
 
-    async def _patch(self, pod: Object, body: Object, subresource: str | None) -> None:
-        after = await self._client.patch(
+    async def _patch(self, pod: Object, body: Object, subresource: str | None) -> Object:
+        return await self._client.patch(
             kinds.PODS,
             objects.name(pod),
-            body,
+            objects.if_unchanged(body, pod),
             objects.namespace(pod),
             subresource=subresource,
             strategic=True,
         )
-        if subresource is None:
-            self._expectations.expect(objects.key(pod), pod, after)
 
 
 async def _attempt(
-    request: Awaitable[None], part: str, done: Object, before: Object, refusals: list[str]
-) -> None:
-    """Await a request; if it is refused, put back into `done` what `before` has of that part."""
+    request: Awaitable[Object], part: str, done: Object, before: Object, refusals: list[str]
+) -> Object | None:
+    """Await a request, and return the pod as it is then.
+
+    If it is refused, put back into `done` what `before` has of that part; return None.
+    """
     try:
-        await request
+        return await request
     except (Denied, Invalid, NotFound) as error:
         refusals.append(error.message)
         done.pop(part, None)
         if part in before:
             done[part] = before[part]
+
+        return None

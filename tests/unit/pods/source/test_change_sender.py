@@ -142,6 +142,22 @@ async def test_before_a_write_is_seen_nothing_is_sent_again(sending: Sending) ->
     assert sending.target.writes == [PATCH, PATCH]
 
 
+async def test_a_write_that_arrives_late_undoes_nothing(sending: Sending) -> None:
+    """It was under way when its leader was killed, and the next leader has sent more since."""
+    held_up = Unreachable("no answer")
+    sending.target.server.fail(held_up, kind=kinds.POD_CHAPERONS, verb="patch", late=lambda: 5.0)
+    sending.label("db")
+    with pytest.raises(Unreachable):
+        await sending.send()
+
+    sending.change(lambda pod: pod["metadata"]["annotations"].update(note="new"))
+    await sending.send()
+    written = sending.target.chaperon()
+    assert objects.annotations(written or {})["note"] == "new"
+    await asyncio.sleep(6)
+    assert sending.target.chaperon() == written
+
+
 async def test_nothing_is_sent_to_a_target_that_does_not_answer(sending: Sending) -> None:
     sending.target.set_answering(False)
     sending.label("db")

@@ -88,6 +88,11 @@ def test_a_finished_proxy_does_not_come_back_to_life():
     assert feedback.status_patch(finished, chaperon({"phase": "Running"})) == {}
 
 
+def test_a_pod_that_was_called_failed_does_not_succeed_later():
+    finished = proxy({"phase": "Failed", "reason": "DelegateLost"})
+    assert feedback.status_patch(finished, chaperon({"phase": "Succeeded"})) == {}
+
+
 def test_without_a_delegate_only_the_targets_reason_is_told():
     condition = {"type": "PodScheduled", "status": "False", "message": "exceeded quota"}
     patch = feedback.status_patch(

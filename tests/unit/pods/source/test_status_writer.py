@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from types import SimpleNamespace
 
 import pytest
 
 from tests.apiserver.server import APIServer
 from vnode.api import keys, kinds, objects
-from vnode.api.errors import Denied, Invalid, ServerError
+from vnode.api.errors import Denied, Invalid, ServerError, Unreachable
 from vnode.pods.source import feedback, status_writer
 from vnode.pods.source.status_writer import StatusWriter
 
@@ -126,6 +127,28 @@ async def test_another_status_is_offered_at_once(mirror, source):
         await mirror.feed_back(source.proxy, {**chaperon(phase), "metadata": {}}, LINK)
 
     assert source.asked == ["status"] * 2
+
+
+async def test_a_status_that_arrives_late_does_not_replace_a_newer_one(mirror, source):
+    source.server.fail(Unreachable("no answer"), subresource="status", late=lambda: 5.0)
+    for phase in ("Pending", "Succeeded"):
+        with suppress(Unreachable):
+            await mirror.feed_back(source.proxy, {**chaperon(phase), "metadata": {}}, LINK)
+
+    await asyncio.sleep(6)
+    assert source.asked == ["status"] * 2
+    assert objects.status(source.server.find(kinds.PODS, "web", "shop"))["phase"] == "Succeeded"
+
+
+async def test_an_annotation_that_arrives_late_does_not_replace_what_a_user_wrote(mirror, source):
+    source.server.fail(Unreachable("no answer"), subresource="", late=lambda: 5.0)
+    with pytest.raises(Unreachable):
+        await mirror.feed_back(source.proxy, chaperon("Running"), LINK)
+
+    source.annotate({"cni": "mine"})
+    await asyncio.sleep(6)
+    assert source.asked == [""]
+    assert objects.annotations(source.server.find(kinds.PODS, "web", "shop")) == {"cni": "mine"}
 
 
 async def test_a_status_is_taken_over_though_there_is_no_room_for_the_record(mirror, source):

@@ -9,7 +9,7 @@ import pytest
 from tests.unit.pods.bound_pods import BoundPodsEnvironment, new_pod
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
-from vnode.api.errors import ServerError, Unreachable
+from vnode.api.errors import Denied, ServerError, Unreachable
 
 pytestmark = pytest.mark.looptime
 
@@ -19,6 +19,11 @@ FOREIGN = "example.com/kept"
 @pytest.fixture
 async def env(clock: Clock) -> BoundPodsEnvironment:
     return BoundPodsEnvironment(clock)
+
+
+def phases_written(env: BoundPodsEnvironment) -> list[object]:
+    written = env.source.received("patch", kinds.PODS, "status")
+    return [objects.status(each.body).get("phase") for each in written]
 
 
 async def test_a_pod_goes_when_its_chaperon_has_and_not_before(env: BoundPodsEnvironment) -> None:
@@ -57,8 +62,26 @@ async def test_what_a_chaperon_said_at_last_is_taken_over_though_it_is_gone_at_o
         env.target.remove()
         await asyncio.sleep(1)
         assert env.status()["phase"] == "Succeeded"
-        written = env.source.received("patch", kinds.PODS, "status")
-        assert "Failed" not in [objects.status(each.body).get("phase") for each in written]
+        assert "Failed" not in phases_written(env)
+
+
+async def test_a_last_status_that_was_refused_is_offered_once_more(
+    env: BoundPodsEnvironment,
+) -> None:
+    """A role was away for some seconds; a Job would count the pod as failed."""
+    finalizers = [FOREIGN, env.target.link.target.finalizer]
+    env.target.add(env.add(metadata={"finalizers": finalizers}), phase="Running")
+    async with env.running():
+        refused = env.source.fail(
+            Denied(403, "Forbidden", "no"), kind=kinds.PODS, subresource="status", times=None
+        )
+        env.target.report(phase="Succeeded")
+        await asyncio.sleep(1)
+        refused.clear()
+        env.target.remove()
+        await asyncio.sleep(1)
+        assert env.status()["phase"] == "Succeeded"
+        assert "Failed" not in phases_written(env)
 
 
 async def test_a_namesake_does_not_take_over_what_its_predecessor_said(

@@ -102,6 +102,22 @@ async def test_the_annotations_of_others_come_back(cluster):
         assert cluster.count(*ANNOTATE) == 1
 
 
+async def test_what_the_source_sends_meanwhile_is_not_overwritten(cluster):
+    """The annotation of the delegate is reported by an agent that has yet to see it."""
+    async with cluster.running():
+        await cluster.send_running()
+        cluster.server.silence_watches(kinds.POD_CHAPERONS)
+        sent = {"annotations": {"example.com/team": "red"}}
+        cluster.annotate(team="red", sent=annotation_merge.text(sent))
+        cluster.annotate(kind=kinds.PODS, team="blue")
+        await asyncio.sleep(SETTLED)
+        assert cluster.noted("example.com/team") == "red"
+        cluster.server.cut_watches(kinds.POD_CHAPERONS)
+        await asyncio.sleep(60)
+        assert cluster.noted("example.com/team") == "red"
+        assert objects.annotations(cluster.pod())["example.com/team"] == "red"
+
+
 async def test_a_rejection_withdraws_the_reservation_and_is_reported(cluster):
     cluster.send(annotations={keys.IS_RESERVED: "true"})
     async with cluster.running():

@@ -8,7 +8,7 @@ import pytest
 
 from tests.apiserver.server import APIServer
 from vnode.api import keys, kinds, objects
-from vnode.api.errors import Denied, Invalid, NotFound, ServerError
+from vnode.api.errors import Conflict, Denied, Invalid, NotFound, ServerError, Unreachable
 from vnode.pods import annotation_merge
 from vnode.pods.target import delegate_updater
 from vnode.pods.target.delegate_updater import DelegateUpdater
@@ -107,6 +107,36 @@ async def test_an_error_that_may_pass_is_the_callers(target):
     target.refuse("resize", ServerError)
     with pytest.raises(ServerError):
         await target.updater.update(*target.pair(RESIZE))
+
+
+@pytest.mark.parametrize(
+    ("part", "older", "newer"),
+    [
+        ("resize", RESIZE, {"resources": {"containers": {"main": {"requests": {"cpu": "3"}}}}}),
+        ("status", OPENED, {"conditions": {GATE: {"status": "False"}}}),
+        ("", LABEL, {"labels": {"app": "db"}}),
+    ],
+)
+async def test_a_request_that_arrives_late_undoes_nothing(target, part, older, newer):
+    """It was under way when its leader was killed, and the next one has done more since."""
+    target.server.fail(Unreachable("no answer"), verb="patch", subresource=part, late=lambda: 5.0)
+    with pytest.raises(Unreachable):
+        await target.updater.update(*target.pair(older))
+
+    assert await target.updater.update(*target.pair(newer)) is None
+    written = target.pod
+    await asyncio.sleep(6)
+    assert target.pod == written
+
+
+async def test_a_pod_that_has_changed_meanwhile_is_looked_at_again(target):
+    chaperon, pod = target.pair(RESIZE | LABEL)
+    target.server.change(kinds.PODS, "web", "shop", lambda pod: pod["metadata"].update(labels={}))
+    with pytest.raises(Conflict):
+        await target.updater.update(chaperon, pod)
+
+    assert await target.updater.update(chaperon, target.pod) is None
+    assert target.record == RESIZE | LABEL
 
 
 async def test_a_part_that_was_refused_keeps_its_earlier_record(target):
