@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 from unittest.mock import patch
 
-from tests.faults.snapshot import Violation
+from tests.faults.snapshot import Violation, phase
 from tests.simulation import invariants, loop
 from tests.simulation.actions import Users
 from tests.simulation.administrators import Administrators
@@ -157,14 +157,15 @@ class Simulation:
     async def _shrink(self) -> list[Violation]:
         """Have Deployments lose half of their pods, and let that settle.
 
-        Not where pods wait: a ReplicaSet deletes these first, whatever is planned for the others.
+        Not where pods wait, here or in a target: a ReplicaSet deletes these first, whatever is
+        planned for the others.
         """
         if not self.schedule.policies.shrinks:
             return []
 
         self.monitor.note("---- Deployments shrink")
         for name, workload in self.owners.wanted.items():
-            all_run = all(map(objects.node_name, self.owners.pods_of(name)))
+            all_run = all(phase(pod) == "Running" for pod in self.owners.pods_of(name))
             if workload.owner is WorkloadOwner.REPLICA_SET and all_run:
                 self.owners.shrink(name)
 
