@@ -15,7 +15,9 @@ from vnode.api import keys, kinds, objects
 from vnode.api.objects import Object
 from vnode.cli import kubeconfigs
 from vnode.kube.client import Client
+from vnode.targets import probing
 
+AT_ONCE = 0.9 * probing.PERIOD  # seconds: before the next regular probe
 GARBAGE = b"{ this is no kubeconfig"
 
 

@@ -139,7 +139,7 @@ async def test_a_slip_harms_nothing_and_is_undone_by_putting_the_secret_back(
     first = min(running)
     await source.delete(kinds.PODS, objects.split_key(first)[1], shared)
     await own.put_secret(source, shared, own.admin(fleet, "c2"))
-    await own.assert_connects(source, shared, seconds=5)
+    await own.assert_connects(source, shared, seconds=own.AT_ONCE)
     now = await until_run(source, shared, but=frozenset({running[first]}))
     assert {key for key, uid in now.items() if uid == running.get(key)} == {max(running)}
     delegates = await c2.list(kinds.PODS, shared, label_selector=keys.PARENT_UID)
@@ -172,7 +172,7 @@ async def test_a_confirmed_cluster_takes_over_and_what_stays_in_the_former_is_co
     there = await cluster_uid(c3)
     note = {"metadata": {"annotations": {keys.CONFIRM_CLUSTER: there}}}
     await source.patch(kinds.TARGETS, "bad", note, shared)
-    await own.assert_connects(source, shared, seconds=5)
+    await own.assert_connects(source, shared, seconds=own.AT_ONCE)
     now = await until_run(source, shared, but=frozenset(running.values()))
     target = await source.get(kinds.TARGETS, "bad", shared)
     assert objects.status(target)["clusterUID"] == there

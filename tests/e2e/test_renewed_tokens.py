@@ -192,7 +192,7 @@ async def test_a_token_that_was_revoked_is_replaced_within_seconds(
     await put(source, shared, text.replace(first.encode(), refused.encode()))
     await kit.until_one(source, kinds.TARGETS, "bad", shared, own.is_because("Unauthorized"))
     await put(source, shared, text)
-    await own.assert_connects(source, shared, seconds=5)
+    await own.assert_connects(source, shared, seconds=own.AT_ONCE)
     await own.run_pod(source, shared, "after", **_THERE)
     await source.delete(kinds.PODS, "after", shared)
     await streams.go_on()
