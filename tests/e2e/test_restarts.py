@@ -14,9 +14,14 @@ from tests import kit
 from tests.e2e import own_targets as own
 from tests.kit import Fleet
 from vnode.api import keys, kinds, objects
+from vnode.api.objects import Object
 from vnode.kube.client import Client
 
 COUNT = 40
+RECOVERY = 150.0
+"""Seconds until pods are there: after an outage of the API server, kube-controller-manager may take
+up to a minute before it watches a kind again (client-go's reflectors double the pause to 30 s, with
+as much jitter), and a Deployment needs two kinds."""
 
 
 async def start(source: Client, name: str) -> None:
@@ -32,8 +37,14 @@ async def until_some_are_bound(source: Client, name: str) -> None:
     )
 
 
+async def until_all_run(source: Client, name: str) -> dict[str, Object]:
+    return await kit.until_pods(
+        source, name, lambda all_: kit.running(all_, COUNT), seconds=RECOVERY
+    )
+
+
 async def assert_each_runs_once(source: Client, targets: list[Client], name: str) -> None:
-    pods = await kit.until_pods(source, name, lambda all_: kit.running(all_, COUNT), seconds=60)
+    pods = await until_all_run(source, name)
     parents: Counter[str] = Counter()
     for target in targets:
         selector = f"{keys.PREFIX}app={name}"
@@ -48,7 +59,9 @@ async def assert_each_runs_once(source: Client, targets: list[Client], name: str
 
     assert parents == Counter(objects.uid(pod) for pod in pods.values())
     await source.delete(kinds.DEPLOYMENTS, name, "default", propagation="Background")
-    await kit.until_gone(source, kinds.PODS, "default", label_selector=f"app={name}", seconds=60)
+    await kit.until_gone(
+        source, kinds.PODS, "default", label_selector=f"app={name}", seconds=RECOVERY
+    )
     for target in targets:
         await kit.until_gone(
             target, kinds.POD_CHAPERONS, "default", label_selector=f"{keys.PREFIX}app={name}"
@@ -106,7 +119,7 @@ async def test_a_restarted_agent_writes_nothing_that_did_not_change(
     fleet: Fleet, source: Client, c2: Client, c3: Client
 ) -> None:
     await start(source, "steady")
-    await kit.until_pods(source, "steady", lambda all_: kit.running(all_, COUNT), seconds=60)
+    await until_all_run(source, "steady")
     before = await versions(source, c2, c3)
     for cluster in ("c1", "c2", "c3"):
         fleet.run("stop", cluster, "agent", "--kill")

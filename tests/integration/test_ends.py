@@ -42,8 +42,8 @@ def ending(client: Client, link: Link) -> Termination:
 
 
 async def ending_pod(client: Client, namespace: str) -> Object:
-    """Return a proxy pod that was deleted, and waits for us."""
-    body = kit.pod("web", annotations={})
+    """Return a proxy pod that was deleted, and waits for us: no other scheduler looks at it."""
+    body = kit.pod("web", annotations={}, schedulerName=keys.PROXY_SCHEDULER)
     body["metadata"]["finalizers"] = [keys.PREFIX + "any"]
     await client.create(kinds.PODS, body, namespace)
     await client.delete(kinds.PODS, "web", namespace)
