@@ -109,7 +109,8 @@ class MoveRules:
 
         now, old, new = asyncio.get_running_loop().time(), change.old, change.new
         uid = objects.labels(new or old or {}).get(keys.PARENT_UID, "")
-        is_ending = new is None or objects.is_terminating(new)
+        ran = bool(node_of(old or {}))  # and is no placeholder of the pod, which goes at once
+        is_ending = ran and (new is None or objects.is_terminating(new))
         for name, workload in self._workloads.items():
             moved = workload.run_on.get(uid)
             is_early = moved is not None and now - moved < STARTING - self._lag
