@@ -67,7 +67,7 @@ def choose(
     """
     search = _Search(workload, member, shares)
     aim = search.aim()
-    opened = [entry for entry in member.opened if entry[0] in search.open and entry[0] != aim]
+    opened = [entry for entry in member.opened if entry[0] != aim and search.takes(entry[0])]
     since = math.floor(now) if member.since is None else min(member.since, now)
     limit = min(overflow.max_candidates, len(shares)) - 1 if aim else 0
     opened = opened[:limit]
@@ -174,6 +174,14 @@ class _Search:
                 return node
 
         return ""
+
+    def takes(self, node: str) -> bool:
+        """Tell whether the pod may still go to a node that it has a candidate on.
+
+        It may have been made before the policy, or before the policy drained the cluster.
+        """
+        share = self.open.get(node)
+        return share is not None and self._has_room(share)
 
     def _instead_of(self, full: Collection[str]) -> str:
         bound, opened = self._workload.bound, self._workload.opened

@@ -136,6 +136,18 @@ def test_the_example_of_overflow() -> None:
     assert env.bound == {"a": 6, "b": 6, "c": 8}
 
 
+@pytest.mark.parametrize("most", [0, 1])
+def test_a_cluster_that_takes_no_more_is_closed_again(most: int) -> None:
+    """Pods had candidates there before their policy had a maximum, or drained the cluster."""
+    env = ChoosingEnvironment([Share("a", 1), Share("b", 0, maximum=most)])
+    env.add(2)
+    for member in env.workload.pending():
+        env.workload.plan(member, "a", (("b", 0.0),))
+
+    opened = [env.choose(member.uid).opened for member in list(env.workload.pending())]
+    assert sorted(map(len, opened)) == [0] * (2 - most) + [1] * most
+
+
 def test_what_full_clusters_cannot_take_is_divided_by_the_weights_of_the_others() -> None:
     shares = [Share("a", 4), Share("b", 2), Share("c", 1)]
     env = ChoosingEnvironment(shares, Overflow(20, 2), a=0)
