@@ -141,7 +141,8 @@ class MoveRules:
         workload.begun.append(now)
         workload.kept.add(objects.uid(pod))
         live = [p for p in self.owners.pods_of(name) if not objects.is_terminating(p)]
-        most = self._most_at_once(len(live) + len(workload.begun), now)
+        wanted = self.owners.wanted.get(name)
+        most = self._most_at_once(wanted.count if wanted else len(live) + len(workload.begun), now)
         if len(workload.begun) > most:
             what = f"{objects.key(pod)}: {len(workload.begun)} moves at once, {most} may be"
             self._wrong("moves keep to maxConcurrent", what)

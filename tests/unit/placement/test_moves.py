@@ -14,7 +14,7 @@ from tests.unit.pods.source.test_target_quotas import KeptQuota
 from vnode.api import kinds, selectors
 from vnode.api.clock import Clock
 from vnode.api.errors import ApiError, Denied, ServerError
-from vnode.scheduling.placement.moves import Drain, Failback
+from vnode.scheduling.placement.moves import Drain, Failback, IntOrPercent
 from vnode.scheduling.placement.policy import Clusters, PlacementTarget
 from vnode.telemetry import metrics
 
@@ -212,3 +212,20 @@ async def test_a_new_leader_waits_for_the_pods_that_start(clock: Clock) -> None:
         async with env.leading():
             await asyncio.sleep(300)
             assert len(env.evictions) == 1
+
+
+async def test_a_percentage_is_of_the_pods_and_counts_none_beside_its_replacement(
+    clock: Clock,
+) -> None:
+    c1, c2 = FrankRoom("c1", clock, 20), FrankRoom("c2", clock, 20)
+    some = Failback(max_concurrent=IntOrPercent(30, is_percentage=True))
+    planned = spread(entry(c1.node, weight=1), entry(c2.node, weight=1), failback=some)
+    env = MovingEnvironment(clock, planned, c1, c2)
+    async with env.moving():
+        env.scale(8)
+        await asyncio.sleep(10)
+        assert env.living() == {"c1": 4, "c2": 4}
+        env.start_after = 60.0
+        env.change_policy(replace(planned, drains=(Drain(c2.node),)))
+        await asyncio.sleep(30)
+        assert len(env.evictions) == 2

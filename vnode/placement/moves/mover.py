@@ -125,7 +125,7 @@ class Mover:
         moves.clusters = context.clusters.included
         room, wait = self._room_tracker.room(context, reason)
         replicas = view.replicas(reason, moves)
-        limit = self.demands.limit(key, reason, view.policy)
+        limit, missing = self.demands.limit(key, reason, view.policy), moves.under_way.missing()
         shares = context.clusters.shares
         if view.is_together:
             shares = tuple(share for share in shares if share.node in context.able)
@@ -137,9 +137,9 @@ class Mover:
                 seats=view.workload.seats(shares),
                 included=context.clusters.included,
                 room=room,
-                limit=limit.of(len(replicas) + len(moves.under_way)),
+                limit=limit.of(len(replicas) + missing.total()),
                 under_way=len(moves.under_way),
-                missing=moves.under_way.missing(),
+                missing=missing,
                 caps=context.clusters.caps,
                 destination=view.workload.destination,
             ),
