@@ -62,15 +62,19 @@ class CandidateScheduler:
             self._queue(change.new)
         elif change.new is None or objects.is_finished(change.new):
             self._assumed.pop(objects.uid(change.old or {}), None)
-            waiting, self._waiting = self._waiting, {}
-            for uid, key in waiting.items():
-                self._try_later(key, uid, 0.0)
+            self._try_waiting()
 
     def _queue(self, pod: Object) -> None:
         self._try_later(objects.key(pod), objects.uid(pod), 0.0)
 
     def _try_later(self, key: str, uid: str, seconds: float) -> None:
         self.cluster.later(seconds, lambda: self.cluster.soon(lambda: self._try(key, uid)))
+
+    def _try_waiting(self) -> None:
+        """Try those without a place again, as there is room: a pod is gone, or was not bound."""
+        waiting, self._waiting = self._waiting, {}
+        for uid, key in waiting.items():
+            self._try_later(key, uid, 0.0)
 
     def _try(self, key: str, uid: str) -> None:
         pod = self.cluster.pod(key, uid)
@@ -103,6 +107,7 @@ class CandidateScheduler:
         except (VnodeError, TimeoutError) as error:
             failure = str(error)
             self.cluster.soon(lambda: self._failed(key, uid, failure))
+            self._try_waiting()
         finally:
             self._assumed.pop(uid, None)
 
