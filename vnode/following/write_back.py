@@ -103,13 +103,15 @@ class WriteBackController:
         self, ref: Ref, obj: Object, body: Object, *, subresource: str | None = None
     ) -> None:
         # A patch replaces the whole list, to which others write, too: Conflict if they just did.
-        body["metadata"] |= {
-            "uid": objects.uid(obj),
-            "resourceVersion": objects.resource_version(obj),
-        }
         try:
             await self._expectations.patch(
-                self._local, ref.kind, obj, body, key=ref, subresource=subresource
+                self._local,
+                ref.kind,
+                obj,
+                body,
+                key=ref,
+                subresource=subresource,
+                if_unchanged=True,
             )
         except Invalid as error:  # a target's addresses may be anything
             log.warning("%s was not changed: %s", ref, error)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
-from vnode.api import kinds, objects
+from vnode.api import kinds
 from vnode.api.clock import TICK, Clock
 from vnode.api.errors import (
     ApiError,
@@ -185,14 +185,10 @@ class TokenRenewer:
 
         token_renewal.check_granted(token, granted.text, self._clock.now())
         text = token_renewal.replaced(stored.text, token.text, granted.text)
-        meta = objects.metadata(stored.secret)
-        body = {
-            "metadata": {"uid": meta["uid"], "resourceVersion": meta["resourceVersion"]},
-            "data": {stored.reference.key: base64.b64encode(text).decode()},
-        }
+        body = {"data": {stored.reference.key: base64.b64encode(text).decode()}}
         try:
             after = await self._expectations.patch(
-                self._local, kinds.SECRETS, stored.secret, body, key=key
+                self._local, kinds.SECRETS, stored.secret, body, key=key, if_unchanged=True
             )
         except Denied as error:
             where = stored.reference.object_key

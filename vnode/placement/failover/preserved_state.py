@@ -93,11 +93,10 @@ class PreservedStates:
 
         gates = objects.spec(pod)["schedulingGates"]
         left = [gate for gate in gates if _name(gate) != keys.AWAITS_STATE]
-        metadata = {"uid": objects.uid(pod), "annotations": annotations}
-        version = {"resourceVersion": objects.resource_version(pod)}
-        body = {"metadata": {**metadata, **version}, "spec": {"schedulingGates": left or None}}
+        spec = {"schedulingGates": left or None}
+        body = {"metadata": {"annotations": annotations}, "spec": spec}
         try:
-            await self._expectations.patch(self._client, kinds.PODS, pod, body)
+            await self._expectations.patch(self._client, kinds.PODS, pod, body, if_unchanged=True)
         except NotFound:
             return
 
