@@ -36,6 +36,9 @@ _BASE_LABELS: Final = {
     "kubernetes.io/role": "cluster",
     "alpha.service-controller.kubernetes.io/exclude-balancer": "true",
     "node.kubernetes.io/exclude-from-external-load-balancers": "true",
+    # Targets that are lost together are no disruption of this cluster: its own dead nodes are
+    # evicted as ever, and so are lost virtual nodes.
+    "node.kubernetes.io/exclude-disruption": "true",
 }
 _FALSE_CONDITIONS: Final = {
     "MemoryPressure": ("KubeletHasSufficientMemory", "the target's own nodes watch their memory"),

@@ -63,6 +63,12 @@ def test_a_target_cannot_change_what_its_node_is():
     assert keys.OWN_PREFIX + "x" not in shown
 
 
+def test_lost_targets_do_not_count_as_a_disruption_of_the_source():
+    assert "node.kubernetes.io/exclude-disruption" in virtual.labels(TARGET, {}, None)
+    made = virtual.registration(TARGET)
+    assert "node.kubernetes.io/exclude-disruption" in objects.labels(made)
+
+
 def test_excluded_labels_stay_hidden():
     shown = virtual.labels(TARGET, {"a": "1", "b": "2"}, lambda text: text == "a=1")
     assert "a" not in shown
