@@ -34,10 +34,10 @@ async def keeping_sets(
         await rights.bind(client, namespace, "vnode-target-sets")
         async with Client(endpoint.from_kubeconfig(text), name="c1") as agent:
             lister = TargetLister(agent)
-            nodes, proxies = Informer(agent, kinds.NODES), Informer(agent, kinds.PODS)
+            nodes, pods = Informer(agent, kinds.NODES), Informer(agent, kinds.PODS)
             config, clock = InventoryConfig((namespace, *more)), SystemClock()
-            sets = TargetSets(agent, lister, nodes, proxies, lambda _node: (), config, clock)
-            async with background.running(lister.run(), nodes.run(), proxies.run(), sets.run()):
+            sets = TargetSets(agent, lister, nodes, pods.subscribe, lambda _node: (), config, clock)
+            async with background.running(lister.run(), nodes.run(), pods.run(), sets.run()):
                 yield
     finally:
         await client.delete(kinds.CLUSTER_ROLE_BINDINGS, namespace)

@@ -22,7 +22,7 @@ from vnode.api.objects import Object, Objects
 from vnode.api.saved_manifest import SavedManifests
 from vnode.following import references
 from vnode.kube.client import Client
-from vnode.kube.informer import Informer
+from vnode.kube.informer import Handler, Informer
 from vnode.nodes import controller as nodes
 from vnode.overrides.overrides import PolicyOverrides
 from vnode.placement.collection import PlacementPolicies
@@ -167,6 +167,12 @@ class Shared:
             return await self.client.get(kinds.PODS, name, namespace)
         except NotFound:
             return None
+
+    def subscribe_pods(self, handler: Handler) -> None:
+        """Call `handler(old, new)` for every change of a pod on a virtual node, or of a proxy."""
+        self.proxies.subscribe(handler)
+        if self._bound is not None:
+            self._bound.subscribe(handler)
 
     def pods_on(self, node: str) -> Objects:
         """Return the pods on a virtual node that are in the stores."""

@@ -22,7 +22,6 @@ from vnode.nodes.managed_clusters import ManagedClusters
 from vnode.nodes.summary import SummaryWriter
 from vnode.overrides.reporting import PolicyReporter
 from vnode.pods import chains
-from vnode.pods.source import proxy_state
 from vnode.pods.source.chaperon_factory import ChaperonFactory
 from vnode.pods.source.delegate_events import DelegateEventReporter
 from vnode.pods.source.orphans import OrphanController
@@ -133,8 +132,8 @@ class Term:
             shared.client,
             shared.targets,
             shared.nodes,
-            shared.proxies,
-            lambda node: shared.proxies.store.by_index(proxy_state.NODE_INDEX, node),
+            shared.subscribe_pods,
+            shared.pods_on,
             shared.options.config.inventory,
             shared.clock,
         )

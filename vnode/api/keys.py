@@ -139,6 +139,7 @@ TARGET_SET: Final = OWN_PREFIX + "target-set"
 CLEAN_UP: Final = OWN_PREFIX + "clean-up"  # finalizer of a Target that a set deletes
 PROFILE_GONE: Final = OWN_PREFIX + "profile-gone-since"
 CONFIRM_REMOVAL: Final = OWN_PREFIX + "confirm-removal"
+REMOVED_TARGETS: Final = OWN_PREFIX + "removed-targets"  # of a set, within the last minute
 CORDONED_BY_SET: Final = OWN_PREFIX + "cordoned-by-target-set"
 
 AGENT_INSTANCE: Final = OWN_PREFIX + "agent-instance"  # on a CSR: the process that made it

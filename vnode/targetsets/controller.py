@@ -17,7 +17,7 @@ from vnode.api.clock import TICK, Clock
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.kube.client import Client
-from vnode.kube.informer import Informer
+from vnode.kube.informer import Handler, Informer
 from vnode.runtime.controller import Controller
 from vnode.runtime.expectations import Expectations
 from vnode.runtime.keyed_tasks import KeyedTasks
@@ -50,21 +50,25 @@ class _SetState:
 
 
 class TargetSets:
-    """Runs in the leader; `pods_on` returns the proxy pods that are bound to a virtual node."""
+    """Runs in the leader.
+
+    `pods_on` returns the pods that are known to be on a virtual node, whoever bound them;
+    `subscribe` has a handler called for their changes.
+    """
 
     def __init__(
         self,
         client: Client,
         targets: TargetLister,
         nodes: Informer,
-        proxies: Informer,
+        subscribe: Callable[[Handler], None],
         pods_on: Callable[[str], Iterable[Object]],
         config: InventoryConfig,
         clock: Clock,
     ) -> None:
         self._client = client
         self._targets = targets
-        self._proxies = proxies
+        self._subscribe = subscribe
         self._config = config
         self._clock = clock
         self._sets = tuple(
@@ -93,7 +97,7 @@ class TargetSets:
             for targets in self._targets.informers:
                 targets.subscribe(lambda _old, _new: self._wake_all())
 
-            self._proxies.subscribe(self._on_pod)
+            self._subscribe(self._on_pod)
             with self._metrics.shown():
                 await self._controller.run()
 
@@ -201,6 +205,7 @@ class TargetSets:
             state.noticed,
             self._clock.now(),
             is_empty=not any(map(selection.in_scope, trusted)),
+            removed=spec.removed(obj),
             held=reporting.is_held(obj),
             confirmed=spec.is_confirmed(obj),
         )
@@ -271,16 +276,36 @@ class TargetSets:
             await self._drains.cordon(_node(obj, name))
 
         self._forget_drains(key)
+        if await self._record_removals(obj, facts, decision):
+            return None  # its event wakes this set
+
         for name in decision.drain:
             node = _node(obj, name)
             self._draining[node] = key
             await self._drains.cordon(node)
-            if not self._drains.left(node):
+            if not (left := await self._drains.left(node)):
                 await self._writer.delete(made[name])
-            elif wait := await self._drains.evict(node, objects.uid(obj), facts.spec.per_minute):
+                continue
+
+            wait = await self._drains.evict(node, left, objects.uid(obj), facts.spec.per_minute)
+            if wait is not None:
                 waits.append(wait)
 
         return min(waits, default=None)
+
+    async def _record_removals(self, obj: Object, facts: SetFacts, decision: SetDecision) -> bool:
+        """Record on a set, before a Target goes, that the guard is to count it; tell whether that
+        was due. It lasts, since another leader may have to count it."""
+        known = {n: since for n, since in facts.removed.items() if deciding.is_recent(since, facts)}
+        going = {n: since for n in decision.drain if (since := facts.made[n].gone_since)}
+        news = {n: since for n, since in going.items() if deciding.is_recent(since, facts)}
+        if facts.confirmed or news.keys() <= known.keys():
+            return False
+
+        text = spec.removed_text(known | news)
+        body = {"metadata": {"annotations": {keys.REMOVED_TARGETS: text}}}
+        await self._written.patch(self._client, spec.kind_of(obj), obj, body)
+        return True
 
     async def _report(
         self,

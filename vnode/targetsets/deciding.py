@@ -7,7 +7,9 @@ somewhere to go where one profile replaces another. All that must last is on the
 and on the set (whether removals are held), so that another leader goes on where this one was.
 
 The guard: if most profiles go within a minute, that is rather a fault of the inventory than the end
-of most clusters. Then nothing is removed until somebody confirms it, or the profiles are back.
+of most clusters. Then nothing is removed until somebody confirms it, or the profiles are back. What
+the set has removed within that minute counts as well: where `after` is short, profiles that go one
+by one would else never be most of what is left.
 """
 
 from __future__ import annotations
@@ -75,6 +77,8 @@ class SetFacts:
     now: datetime
     is_empty: bool = False
     """The inventory has no profile at all where the set looks."""
+    removed: Mapping[str, datetime] = field(default_factory=dict)
+    """Targets that the set has removed lately, by name, and since when their profiles are gone."""
     held: bool = False
     """Removals were held when this was last decided."""
     confirmed: bool = False
@@ -186,17 +190,24 @@ def _hold(facts: SetFacts, gone: Iterable[str]) -> SetOutcome | None:
         return SetOutcome(EMPTY, "no ClusterProfile is left: removals are held")
 
     # Those that are not marked yet would be so at once, however long that had to wait.
-    marks = (facts.made[name].gone_since for name in lost)
-    recent = [m for m in marks if m is None or (facts.now - m).total_seconds() < WINDOW]
-    most_at_once = len(facts.made) >= GUARDED and 2 * len(recent) > len(facts.made)
-    if facts.held or most_at_once:
+    marks = [facts.made[name].gone_since for name in lost]
+    removed = [m for n, m in facts.removed.items() if n not in facts.made and is_recent(m, facts)]
+    recent = len(removed) + sum(mark is None or is_recent(mark, facts) for mark in marks)
+    all_of_them = len(facts.made) + len(removed)
+    if facts.held or (all_of_them >= GUARDED and 2 * recent > all_of_them):
+        already = f" ({len(removed)} Targets are removed already)" if removed else ""
         return SetOutcome(
             MOST_GONE,
-            f"{len(lost)} of {len(facts.made)} ClusterProfiles are gone, most of them within a "
-            "minute: removals are held",
+            f"{len(lost) + len(removed)} of {all_of_them} ClusterProfiles are gone, most of them "
+            f"within a minute: removals are held{already}",
         )
 
     return None
+
+
+def is_recent(since: datetime, facts: SetFacts) -> bool:
+    """Tell whether a profile that is gone since then counts for the guard."""
+    return (facts.now - since).total_seconds() < WINDOW
 
 
 def _seconds_gone(facts: SetFacts, name: str) -> float:

@@ -1,4 +1,4 @@
-"""Cordons virtual nodes of Targets that are to go, and evicts their proxy pods at a rate.
+"""Cordons virtual nodes of Targets that are to go, and evicts their pods at a rate.
 
 What was cordoned is marked on the node in the same write, so that a node that somebody else has
 cordoned stays so when the profile is back. Evictions honour disruption budgets. A pod whose
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 class NodeDrains:
-    """Drains virtual nodes of one cluster; `pods_on` returns the proxy pods on a node."""
+    """Drains virtual nodes of one cluster; `pods_on` returns the pods that are known on a node."""
 
     def __init__(
         self,
@@ -80,22 +80,32 @@ class NodeDrains:
         except NotFound:
             log.debug("node/%s is gone", objects.name(node))
 
-    def left(self, node: str) -> list[Object]:
+    async def left(self, node: str) -> list[Object]:
         """Return the pods that have to go before a node may: none of those that have finished, nor
-        of DaemonSets, which would make them again."""
-        return [pod for pod in self._pods_on(node) if _has_to_go(pod)]
+        of DaemonSets, which would make them again.
 
-    async def evict(self, node: str, set_uid: str, per_minute: int) -> float | None:
-        """Evict the next pod, if it is time; return the seconds to wait, None if all are on their
-        way."""
+        If none is known, the API server is asked: all others would end at once with the node, and
+        of one without a connection the pods that others bound are not watched.
+        """
+        if known := [pod for pod in self._pods_on(node) if _has_to_go(pod)]:
+            return known
+
+        listed = await self._client.list(kinds.PODS, field_selector=f"spec.nodeName={node}")
+        return [pod for pod in listed if _has_to_go(pod)]
+
+    async def evict(
+        self, node: str, left: Iterable[Object], set_uid: str, per_minute: int
+    ) -> float | None:
+        """Evict the next of these pods, if it is time; return the seconds to wait, None if all are
+        on their way and their end is seen."""
         now = self._clock.monotonic()
         waiting = [
             pod
-            for pod in self.left(node)
+            for pod in left
             if not objects.is_terminating(pod) and objects.uid(pod) not in self._evicted
         ]
         if not waiting:
-            return None
+            return None if any(map(_has_to_go, self._pods_on(node))) else _REFUSED
 
         retry = {objects.uid(pod): self._refused.get(objects.uid(pod), now) for pod in waiting}
         pod = min(waiting, key=lambda pod: (max(retry[objects.uid(pod)], now), objects.key(pod)))

@@ -7,7 +7,9 @@ An API server that has the CRDs refuses most of what is wrong here. Each error n
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated, Final, Literal
 
 import msgspec
@@ -100,6 +102,27 @@ def is_confirmed(obj: Object) -> bool:
     """Tell whether somebody has confirmed what the set, as it is now, removes."""
     generation = str(objects.metadata(obj).get("generation", 0))
     return objects.annotations(obj).get(keys.CONFIRM_REMOVAL) == generation
+
+
+def removed(obj: Object) -> dict[str, datetime]:
+    """Return the Targets that are recorded as removed, and since when their profiles were gone.
+
+    What is not readable counts for nothing: anybody who may write a set may also confirm removals.
+    """
+    text = objects.annotations(obj).get(keys.REMOVED_TARGETS, "{}")
+    try:
+        recorded = msgspec.json.decode(text, type=dict[str, str])
+    except msgspec.MsgspecError:
+        return {}
+
+    moments = {name: objects.parse_timestamp(since) for name, since in recorded.items()}
+    return {name: since for name, since in moments.items() if since is not None}
+
+
+def removed_text(targets: Mapping[str, datetime]) -> str:
+    """Return the text that `removed` reads."""
+    moments = {name: objects.timestamp(since) for name, since in sorted(targets.items())}
+    return msgspec.json.encode(moments).decode()
 
 
 def decode(obj: Object) -> TargetSetSpec:

@@ -53,6 +53,15 @@ def test_each_kind_of_the_code_has_its_definition():
         assert [version["name"] for version in spec["versions"]] == [kind.version]
 
 
+def test_columns_of_type_date_are_of_moments_that_are_past():
+    """kubectl prints how long ago they were, and `<invalid>` for what is to come."""
+    for crd in manifests.crds():
+        [version] = objects.spec(crd)["versions"]
+        for column in version["additionalPrinterColumns"]:
+            if column["type"] == "date":
+                assert column["jsonPath"] == ".metadata.creationTimestamp"
+
+
 def test_every_field_of_the_schemas_is_described():
     for crd in manifests.crds():
         [version] = objects.spec(crd)["versions"]

@@ -80,7 +80,13 @@ class TargetSetsEnvironment:
             kinds.NODES, {"metadata": {"name": TargetKey("", target).node_name}, "spec": spec}
         )
 
-    def add_pods(self, target: str, count: int, owner: str = "ReplicaSet") -> None:
+    def add_pods(
+        self,
+        target: str,
+        count: int,
+        owner: str = "ReplicaSet",
+        scheduler: str = keys.PROXY_SCHEDULER,
+    ) -> None:
         for number in range(count):
             reference = {"kind": owner, "name": "web", "uid": "web", "controller": True}
             metadata = {
@@ -90,7 +96,7 @@ class TargetSetsEnvironment:
             node = TargetKey("", target).node_name
             spec = {
                 "nodeName": node,
-                "schedulerName": keys.PROXY_SCHEDULER,
+                "schedulerName": scheduler,
                 "terminationGracePeriodSeconds": 0,
                 "containers": [],
             }
@@ -156,13 +162,19 @@ class TargetSetsEnvironment:
         client = self.server.client("agent")
         lister, nodes = TargetLister(client), Informer(client, kinds.NODES)
         lister.informers[1].subscribe(self._on_target)
-        proxies = Informer(client, kinds.PODS, trim=proxy_state.trim, indexes=proxy_state.INDEXES)
+        proxies = Informer(
+            client,
+            kinds.PODS,
+            field_selector=f"spec.schedulerName={keys.PROXY_SCHEDULER}",
+            trim=proxy_state.trim,
+            indexes=proxy_state.INDEXES,
+        )
         config = InventoryConfig(namespaces or ("fleet", "team"))
         sets = TargetSets(
             client,
             lister,
             nodes,
-            proxies,
+            proxies.subscribe,
             lambda node: proxies.store.by_index(proxy_state.NODE_INDEX, node),
             config,
             self._clock,

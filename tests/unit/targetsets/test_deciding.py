@@ -41,6 +41,7 @@ def all_facts(draw: st.DrawFn) -> SetFacts:
         is_empty=draw(st.booleans()),
         held=draw(st.booleans()),
         confirmed=draw(st.booleans()),
+        removed=draw(st.dictionaries(st.sampled_from(NAMES), moments)),
     )
 
 
