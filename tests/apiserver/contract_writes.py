@@ -156,6 +156,25 @@ async def test_a_strategic_patch_merges_lists_by_their_keys(
     assert condition_types(after) == {one["type"]}
 
 
+async def test_a_new_map_with_a_directive_is_dropped_whole(
+    client: Client, pod_namespace: str
+) -> None:
+    await client.create(kinds.PODS, pod(pod_namespace))
+
+    async def resources(value: Any) -> Any:
+        body = {"status": {"allocatedResources": value}}
+        after = await client.patch(
+            kinds.PODS, "p", body, pod_namespace, subresource="status", strategic=True
+        )
+        return objects.status(after).get("allocatedResources")
+
+    assert await resources({"cpu": "1", "$patch": "replace"}) is None
+    assert await resources({"cpu": "1"}) == {"cpu": "1"}
+    assert await resources({"memory": "1Mi", "$patch": "replace"}) == {"memory": "1Mi"}
+    assert await resources({"cpu": "2", "memory": None}) == {"cpu": "2"}
+    assert await resources(None) is None
+
+
 async def test_custom_resources_take_no_strategic_patch(client: Client, pod_namespace: str) -> None:
     await client.create(CHAPERONS, chaperon(pod_namespace))
     with pytest.raises(Invalid) as raised:

@@ -44,10 +44,27 @@ def strategic(old: Object, patch: Object) -> Object:
             raise status.bad_request(f"unknown patch directive: {field}")
         elif value is None:
             result.pop(field, None)
-        else:
-            result[field] = _strategic_value(field, result.get(field), value)
+        elif field in result:
+            result[field] = _strategic_value(field, result[field], value)
+        elif (new := _without_directives(value)) is not None:
+            result[field] = new
 
     return result
+
+
+def _without_directives(value: Any) -> Any:
+    """Return a new value as the API server takes it: maps with a directive `$patch` are dropped."""
+    if isinstance(value, dict):
+        if "$patch" in value:
+            return None
+
+        inner = {k: _without_directives(v) for k, v in value.items() if not k.startswith("$")}
+        return {k: v for k, v in inner.items() if v is not None}
+
+    if isinstance(value, list):
+        return [v for entry in value if (v := _without_directives(entry)) is not None]
+
+    return value
 
 
 def _strategic_value(field: str, old: Any, value: Any) -> Any:
@@ -71,14 +88,17 @@ def _strategic_list(old: list[Any], patch: list[Any], key: str) -> list[Any]:
     if any(entry.get("$patch") == "replace" for entry in patch):
         return plain
 
-    result = {entry[key]: entry for entry in old}
+    result = list(old)
     for entry in patch:
         if key not in entry:
             raise status.bad_request(f"map: {entry} does not contain declared merge key: {key}")
 
+        places = [i for i, present in enumerate(result) if present[key] == entry[key]]
         if entry.get("$patch") == "delete":
-            result.pop(entry[key], None)
+            result = [present for present in result if present[key] != entry[key]]
+        elif places:
+            result[places[0]] = strategic(result[places[0]], entry)
         else:
-            result[entry[key]] = strategic(result.get(entry[key], {}), entry)
+            result.append(strategic({}, entry))
 
-    return list(result.values())
+    return result

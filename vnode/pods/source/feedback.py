@@ -31,7 +31,7 @@ from vnode.pods.source.proxy_state import MANIFEST_BYTES
 
 _STAYS_BEHIND: Final = frozenset({"qosClass", "nominatedNodeName", event_record.FIELD})
 # Lists that a strategic merge patch merges by a key of their entries, if it is not told otherwise.
-_MERGED_LISTS: Final = frozenset({"podIPs", "hostIPs", "resourceClaimStatuses"})
+MERGED_LISTS: Final = frozenset({"podIPs", "hostIPs", "resourceClaimStatuses"})
 _CONTAINERS: Final = {
     "containerStatuses": "containers",
     "initContainerStatuses": "initContainers",
@@ -77,7 +77,12 @@ def status_patch(proxy: Object, chaperon: Object) -> Object:
 
 def _fields_patch(proxy: Object, status: Object) -> Object:
     """Build the patch of all fields but the conditions."""
-    wanted = {k: v for k, v in status.items() if k not in _STAYS_BEHIND and not k.startswith("$")}
+    own_fields = {k: v for k, v in status.items() if k not in _STAYS_BEHIND}
+    wanted: Object = _without_directives(own_fields)
+    for field in MERGED_LISTS & wanted.keys():  # an API server refuses other entries
+        if isinstance(wanted[field], list):
+            wanted[field] = [entry for entry in wanted[field] if isinstance(entry, dict)]
+
     for field, containers in _CONTAINERS.items():
         if field in wanted:
             own = {entry.get("name") for entry in objects.spec(proxy).get(containers) or ()}
@@ -90,22 +95,34 @@ def _fields_patch(proxy: Object, status: Object) -> Object:
     for field in sorted((known.keys() | wanted.keys()) - apart):
         if field in wanted:
             if field not in known or known[field] != wanted[field]:
-                patch[field] = _replacement(field, wanted[field])
+                patch[field] = _replacement(field, known.get(field), wanted[field])
         elif status.get("phase"):  # a status without a phase only says why there is no delegate
             patch[field] = None
 
     return patch
 
 
-def _replacement(field: str, value: Any) -> Any:
-    """Return the value in the form by which a strategic merge patch replaces the old one."""
-    if isinstance(value, dict):
-        return {**value, "$patch": "replace"}
+def _replacement(field: str, known: Any, value: Any) -> Any:
+    """Return the value in the form by which a strategic merge patch replaces the known one.
 
-    if field in _MERGED_LISTS and isinstance(value, list):
+    A map has no directive `$patch: replace`: where the field is not there yet, the API server drops
+    a map with a directive whole, and says nothing.
+    """
+    if isinstance(value, dict):
+        return objects.merge_diff(known if isinstance(known, dict) else {}, value)
+
+    if field in MERGED_LISTS and isinstance(value, list):
         return [{"$patch": "replace"}, *value]
 
     return value
+
+
+def _without_directives(value: Any) -> Any:
+    """Drop directives of strategic merge patches at any depth: they are not a target's to write."""
+    if isinstance(value, dict):
+        return {k: _without_directives(v) for k, v in value.items() if not k.startswith("$")}
+
+    return [_without_directives(entry) for entry in value] if isinstance(value, list) else value
 
 
 def exceeds(proxy: Object, patch: Object) -> str:
@@ -140,13 +157,20 @@ def without_record(patch: Object) -> Object:
 
 
 def _after(proxy: Object, patch: Object) -> Object:
-    """Return the status after a patch; replacements still have their `$patch` directive."""
+    """Return the status after a patch; replaced lists still have their `$patch` directive."""
     if not patch:
         return objects.status(proxy)
 
-    fields = {k: v for k, v in patch.items() if k != "conditions"}
+    known = objects.status(proxy)
+    fields = {
+        field: objects.merge_patches(known.get(field) or {}, value)
+        if isinstance(value, dict)
+        else value
+        for field, value in patch.items()
+        if field != "conditions"
+    }
     entries = conditions.patched(conditions.of(proxy), patch.get("conditions") or [])
-    after: Object = {**objects.status(proxy), **fields, "conditions": entries}
+    after: Object = {**known, **fields, "conditions": entries}
     return {k: v for k, v in after.items() if v is not None}
 
 

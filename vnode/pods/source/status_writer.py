@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -62,6 +63,9 @@ class StatusWriter:
         self._lags = metrics.Lags(metrics.FEEDBACK_SECONDS)
         # By key and subresource; an entry goes when that part was taken, or has nothing to write.
         self._refusals: dict[tuple[str, str | None], _FailedWrite] = {}
+        # What the API server left out of the last write of a part without a word: fields that it
+        # does not know, or that its admission takes off. Sent again with the next change only.
+        self._ignored: dict[tuple[str, str | None], Object] = {}
 
     def pending(self, key: str, proxy: Object) -> bool:
         """Return whether the informer has yet to show a write to this pod."""
@@ -95,6 +99,7 @@ class StatusWriter:
         """Have the next feedback offer what was refused before, however short a while ago."""
         for part in _PARTS:
             self._refusals.pop((key, part), None)
+            self._ignored.pop((key, part), None)
 
     async def feed_back(self, proxy: Object, candidate: Object, link: Link) -> float | None:
         """Take over annotations and status of the delegate, as far as they have changed.
@@ -109,9 +114,9 @@ class StatusWriter:
             return wait
 
         two_way = link.runs_vnode or chaperons.is_held(candidate)  # its agent may just be down
-        annotations = feedback.annotations_patch(proxy, candidate, two_way=two_way)
-        status = _status_patch(proxy, candidate)
-        if wait := self._wait(proxy, annotations, status, link):
+        annotations = partial(feedback.annotations_patch, chaperon=candidate, two_way=two_way)
+        status = partial(_status_patch, candidate=candidate)
+        if wait := self._wait(proxy, annotations(proxy), status(proxy), link):
             self._lags.forget(key)
             return wait
 
@@ -121,9 +126,7 @@ class StatusWriter:
         except ServerError as error:  # a webhook that is away need not be asked about statuses
             after, failure = None, error
 
-        if after is not None:
-            proxy, status = after, _status_patch(after, candidate)
-
+        proxy = after or proxy
         if (written := await self._offer(proxy, status, "status", link)) is not None:
             self._lags.stop(key)
             if (words := feedback.preempted(written)) and not feedback.preempted(proxy):
@@ -156,12 +159,20 @@ class StatusWriter:
         return max(0.0, min(times) - self._clock.monotonic()) if times else None
 
     async def _offer(
-        self, proxy: Object, body: Object, subresource: str | None, link: Link
+        self,
+        proxy: Object,
+        build: Callable[[Object], Object],
+        subresource: str | None,
+        link: Link,
     ) -> Object | None:
-        """Patch a proxy with what its target reports; None if nothing was written."""
+        """Patch a proxy with what its target reports; None if nothing was written.
+
+        `build` builds the patch that is left for a proxy.
+        """
         part = objects.key(proxy), subresource
-        if not body:
+        if not (body := build(proxy)):
             self._refusals.pop(part, None)
+            self._ignored.pop(part, None)
 
         if not self._is_due(part, body):
             return None
@@ -183,6 +194,11 @@ class StatusWriter:
 
         self._limiter.written(part[0], str(link.target), len(msgspec.json.encode(after)))
         self._refusals.pop(part, None)
+        if left := build(after):
+            self._ignored[part] = left
+        else:
+            self._ignored.pop(part, None)
+
         return after
 
     def _is_due(self, part: tuple[str, str | None], body: Object) -> bool:
@@ -191,7 +207,7 @@ class StatusWriter:
         if known is not None and known.body == body and self._clock.monotonic() < known.until:
             return False
 
-        return bool(body)
+        return bool(body) and body != self._ignored.get(part)
 
     def _warn(self, proxy: Object, text: str) -> None:
         self._events.event(about(proxy), WARNING, "FeedbackRefused", text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -250,6 +251,25 @@ def test_one_address_replaces_another():
     assert pod["status"]["podIPs"] == [{"ip": "10.1.0.8"}]
 
 
+@pytest.mark.parametrize("field", ["allocatedResources", "resources", "a-map-of-tomorrow"])
+@given(
+    st.lists(
+        st.dictionaries(st.sampled_from("abc"), st.sampled_from(["1", {"x": "1"}, {"y": ["2"]}]))
+        | st.none(),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_a_map_is_set_changed_and_removed(field: str, values: list[Object | None]):
+    """An API server drops a new map whole if it has a directive."""
+    pod = proxy()
+    for value in values:
+        observed = chaperon(objects.without_nulls({"phase": "Running", field: value}))
+        strategic.apply(pod, feedback.status_patch(pod, observed))
+        assert pod["status"].get(field) == value
+        assert not feedback.status_patch(pod, observed)
+
+
 def test_directives_of_a_patch_are_not_a_targets_to_write():
     observed: Object = {
         "phase": "Running",
@@ -259,5 +279,5 @@ def test_directives_of_a_patch_are_not_a_targets_to_write():
     observed["conditions"] = [{"type": "x/y", "status": "True", "$patch": "delete"}]
     status = feedback.status_patch(proxy(), chaperon(observed))["status"]
     assert "$patch" not in status
-    assert status["resources"]["$patch"] == "replace"
+    assert status["resources"] == {"a": "b"}
     assert status["conditions"] == [{"type": "x/y", "status": "True"}]

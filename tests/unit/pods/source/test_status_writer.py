@@ -161,3 +161,33 @@ async def test_a_status_is_taken_over_though_there_is_no_room_for_the_record(mir
     assert part == "status"
     assert objects.annotations(body) == {}
     assert body["status"]["conditions"] == theirs
+
+
+def without(obj, path):
+    """Return an object without the field of that path."""
+    field, *rest = path
+    if not rest:
+        return {k: v for k, v in obj.items() if k != field}
+
+    return {**obj, field: without(obj.get(field) or {}, rest)}
+
+
+@pytest.mark.parametrize(
+    "path", [("status", "field-of-tomorrow"), ("metadata", "annotations", "cni")]
+)
+async def test_what_the_api_server_leaves_out_is_offered_once(mirror, source, path):
+    """It may be older than the target's, or its admission may take an annotation off."""
+    source.server.admit(lambda _request, obj: without(obj, path))
+    reported = chaperon("Running", **{"field-of-tomorrow": {"a": "b"}})
+    await mirror.feed_back(source.proxy, reported, LINK)
+    assert source.asked == ["", "status"]
+    for _ in range(3):
+        proxy = source.server.find(kinds.PODS, "web", "shop")
+        assert await mirror.feed_back(proxy, reported, LINK) is None
+
+    assert source.asked == ["", "status"]
+    proxy = source.server.find(kinds.PODS, "web", "shop")
+    changed = chaperon("Succeeded", **{"field-of-tomorrow": {"a": "b"}})
+    await mirror.feed_back(proxy, changed, LINK)
+    after = source.server.find(kinds.PODS, "web", "shop")
+    assert objects.status(after)["phase"] == "Succeeded"
