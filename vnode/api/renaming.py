@@ -64,23 +64,28 @@ def renamed(own: dict[str, str], keep: LabelPattern | None) -> dict[str, str]:
     return {label_key(key, value, keep): value for key, value in sorted(own.items())}
 
 
-def travelling(own: dict[str, str]) -> dict[str, str]:
-    """Return those of a pod's labels that its delegate is to have."""
+def travelling(own: dict[str, str], keep: LabelPattern | None) -> dict[str, str]:
+    """Return those of a pod's labels that its delegate is to have.
+
+    Labels of queues go only where the annotation names them, so that a Kueue of the target admits
+    the candidate: Admiralty has the annotation for that.
+    """
     return {
         key: value
         for key, value in own.items()
         if key != keys.HAS_FINALIZER
         and not key.startswith(NODE_LABELS)
-        and not keys.is_of_queue(key)
+        and (not keys.is_of_queue(key) or _is_kept(key, value, keep))
     }
 
 
 def label_key(key: str, value: str, keep: LabelPattern | None) -> str:
     """Return the key of one label in a target."""
-    if keep is not None and keep.matches(f"{key}={value}"):
-        return key
+    return key if _is_kept(key, value, keep) else keys.PREFIX + key.rpartition("/")[2]
 
-    return keys.PREFIX + key.rpartition("/")[2]
+
+def _is_kept(key: str, value: str, keep: LabelPattern | None) -> bool:
+    return keep is not None and keep.matches(f"{key}={value}")
 
 
 def renamed_selectors(value: Any, keep: LabelPattern | None) -> Any:
@@ -124,8 +129,8 @@ def _expression_key(entry: Object, keep: LabelPattern | None) -> str:
 
 def warnings(pod: Object) -> Iterator[str]:
     """Yield warnings to a user who creates a pod of which a target could not have all labels."""
-    own = travelling(objects.labels(pod))
     keep = kept_labels_of(pod)
+    own = travelling(objects.labels(pod), keep)
     winners: dict[str, str] = {}  # new key -> the label that stays
     for key, value in sorted(own.items()):
         new = label_key(key, value, keep)

@@ -155,8 +155,8 @@ def _onward(proxy: Object, identity: Identity, target_uid: str | None) -> dict[s
 
 def labels(proxy: Object, identity: Identity) -> dict[str, str]:
     """Return the labels of a chaperon, and so of the delegate; ConfigError for a bad expression."""
-    own = renaming.travelling(objects.labels(proxy))
-    renamed = renaming.renamed(own, renaming.kept_labels_of(proxy))
+    keep = renaming.kept_labels_of(proxy)
+    renamed = renaming.renamed(renaming.travelling(objects.labels(proxy), keep), keep)
     renamed[keys.PARENT_UID] = objects.uid(proxy)
     renamed[keys.PARENT_CLUSTER_NAME] = identity.name
     return renamed

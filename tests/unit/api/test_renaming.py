@@ -41,11 +41,25 @@ def test_whoever_does_as_told_loses_no_label(labels):
 
         kept.append(cures[0])
 
-    own = renaming.travelling(labels)
-    there = renaming.renamed(own, renaming.kept_labels("|".join(kept)))
+    keep = renaming.kept_labels("|".join(kept))
+    own = renaming.travelling(labels, keep)
+    there = renaming.renamed(own, keep)
     assert set(there.values()) == set(own.values())
     for key, value in own.items():
         assert there.get(key, there.get(keys.PREFIX + key.rpartition("/")[2])) == value
+
+
+@pytest.mark.parametrize("key", ["kueue.x-k8s.io/queue-name", "tas.kueue.x-k8s.io/x"])
+def test_labels_of_a_queue_go_only_where_the_annotation_names_them(key):
+    labels = {key: "team", "app": "a"}
+    for regexp, delegate_labels in (
+        ("", {keys.PREFIX + "app": "a"}),
+        ("^app=", {"app": "a"}),
+        (f"^{key}=", {key: "team", keys.PREFIX + "app": "a"}),
+        (f"^{key}=other", {keys.PREFIX + "app": "a"}),
+    ):
+        keep = renaming.kept_labels(regexp)
+        assert renaming.renamed(renaming.travelling(labels, keep), keep) == delegate_labels
 
 
 def test_many_labels_are_not_matched_at_each_look():
