@@ -1,9 +1,9 @@
 """Describes the Events of a delegate pod as its chaperon's status carries them. Pure.
 
-The target's agent keeps a short list of them, in which Events that differ only in numbers are one
-entry, and writes it with the status of the delegate. The source's agent reads the list and tells
-the Events on the proxy. Whoever may write Events in the target chooses their words, so both agents
-bound every part and take out what a terminal would obey.
+The target's agent keeps a short list of them, in which Events about one container that differ only
+in numbers are one entry, and writes it with the status of the delegate. The source's agent reads
+the list and tells the Events on the proxy. Whoever may write Events in the target chooses their
+words, so both agents bound every part and take out what a terminal would obey.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from vnode.kube.events import NORMAL, WARNING
 FIELD: Final = "vnodeEvents"
 """The field of a chaperon's status; a pod's status has none of that name."""
 
-ENTRIES: Final = 10  # of one pod
+ENTRIES: Final = 20  # of one pod; one of three containers that starts has some ten
 MESSAGE_LIMIT: Final = 200  # characters
 _REASON_LIMIT: Final = 64
-_NAME_LIMIT: Final = 128  # of a component or host
+_NAME_LIMIT: Final = 128  # of a component, host or container with its field
 _MOST: Final = 1_000_000  # occurrences that are told
 
 _DIGITS: Final = re.compile(r"[0-9]+")
@@ -37,7 +37,10 @@ DelegateEventsMode: TypeAlias = Literal["Summary", "All", "Warnings", "None"]
 
 @dataclass(frozen=True, slots=True)
 class EventEntry:
-    """One Event of a delegate, or several that differ in numbers; the latest one's words."""
+    """One Event of a delegate, or several that differ in numbers; the latest one's words.
+
+    `field_path` names the container that it is about, as `spec.containers{NAME}`; "" for the pod.
+    """
 
     type: str
     reason: str
@@ -47,11 +50,13 @@ class EventEntry:
     last: datetime
     component: str
     host: str
+    field_path: str = ""
 
     @property
-    def key(self) -> tuple[str, str, str]:
+    def key(self) -> tuple[str, ...]:
         """What Events have in common that are one entry."""
-        return self.type, self.reason, without_numbers(self.message)
+        words = self.type, self.reason, without_numbers(self.message)
+        return (*words, self.field_path) if self.field_path else words
 
     @property
     def is_warning(self) -> bool:
@@ -82,6 +87,7 @@ def of_event(event: Object) -> EventEntry | None:
             "last": series.get("lastObservedTime") or event.get("lastTimestamp") or occurred,
             "component": source.get("component") or event.get("reportingComponent"),
             "host": source.get("host"),
+            "field_path": (event.get("involvedObject") or {}).get("fieldPath"),
         }
     )
 
@@ -98,14 +104,19 @@ def read(status: Object) -> list[EventEntry]:
 
 def write(entries: Iterable[EventEntry]) -> list[Object]:
     """Return the value of the field for a list of entries."""
-    return [
-        {
-            **msgspec.to_builtins(entry),
-            "first": objects.timestamp(entry.first),
-            "last": objects.timestamp(entry.last),
-        }
-        for entry in entries
-    ]
+    return [_written(entry) for entry in entries]
+
+
+def _written(entry: EventEntry) -> Object:
+    fields: Object = {
+        **msgspec.to_builtins(entry),
+        "first": objects.timestamp(entry.first),
+        "last": objects.timestamp(entry.last),
+    }
+    if not entry.field_path:
+        del fields["field_path"]  # as agents write it that do not know the field
+
+    return fields
 
 
 def _entry(raw: Object) -> EventEntry | None:
@@ -124,6 +135,7 @@ def _entry(raw: Object) -> EventEntry | None:
         last=last,
         component=_text(raw.get("component"), _NAME_LIMIT),
         host=_text(raw.get("host"), _NAME_LIMIT),
+        field_path=_text(raw.get("field_path"), _NAME_LIMIT),
     )
 
 

@@ -26,6 +26,7 @@ REPORTER: Final = "vnode.dev/delegate-events"  # whoever has said it first
 _SEPARATOR: Final = "; "
 _SCHEDULED: Final = "Scheduled"  # the reason of kube-scheduler's Event
 _PENDING: Final = (None, "", "Pending")
+_WORDS: Final = 3  # parts of an entry's key that say what happened; then, to which container
 _NAME_ROOM: Final = 253 - 17  # characters that a dot and 16 hex digits leave for a pod's name
 
 
@@ -100,18 +101,20 @@ def _summary(entries: list[EventEntry]) -> EventEntry:
     """Join entries to one in the name of the last, in whose message each says its reason."""
     ordered = sorted(entries, key=lambda entry: entry.first)
     last = ordered[-1]
-    message = _SEPARATOR.join(f"{entry.reason}: {entry.message}" for entry in ordered)
+    # Of several containers the latest one's words, as if they were one.
+    words = {entry.key[:_WORDS]: f"{entry.reason}: {entry.message}" for entry in ordered}
     return replace(
         last,
-        message=message[: events.MESSAGE_LIMIT],
+        message=_SEPARATOR.join(words.values())[: events.MESSAGE_LIMIT],
         count=1,
+        field_path="",
         first=ordered[0].first,
         last=max(entry.last for entry in entries),
     )
 
 
 def _of(
-    proxy: Object, entry: EventEntry, target: str, identity: tuple[str, str, str], *, now: datetime
+    proxy: Object, entry: EventEntry, target: str, identity: tuple[str, ...], *, now: datetime
 ) -> ProxyEvent:
     text = "\n".join((objects.uid(proxy), target, *identity))
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -120,11 +123,15 @@ def _of(
     if entry.host:
         source["host"] = f"{target}/{entry.host}"
 
+    about = events.about(proxy)
+    if entry.field_path:
+        about["fieldPath"] = entry.field_path
+
     body = {
         "apiVersion": "v1",
         "kind": "Event",
         "metadata": {"name": name, "namespace": objects.namespace(proxy)},
-        "involvedObject": events.about(proxy),
+        "involvedObject": about,
         "type": entry.type,
         "reason": entry.reason,
         "message": entry.message,

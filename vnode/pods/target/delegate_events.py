@@ -46,7 +46,7 @@ class _Collected:
     """The Events of one delegate, and when (monotonic) they are worth a write of their own."""
 
     uid: str
-    entries: dict[tuple[str, str, str], EventEntry]  # the latest is last
+    entries: dict[tuple[str, ...], EventEntry]  # the latest is last
     counts: dict[str, int] = field(default_factory=dict)  # by name of the Event object
     due: float = math.inf
     due_if_pending: float = math.inf
@@ -195,7 +195,7 @@ class DelegateEventCollector:
             collected.due_if_pending = min(collected.due_if_pending, soonest)
 
 
-def _least(entries: dict[tuple[str, str, str], EventEntry]) -> tuple[str, str, str]:
+def _least(entries: dict[tuple[str, ...], EventEntry]) -> tuple[str, ...]:
     """Return the key of the oldest ordinary entry; of the oldest one if all are Warnings."""
     oldest = next(iter(entries))
     return next((key for key, entry in entries.items() if not entry.is_warning), oldest)

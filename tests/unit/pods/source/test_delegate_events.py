@@ -116,6 +116,28 @@ async def test_the_reason_of_a_planned_place_costs_no_event_of_its_own(env, cloc
         assert asked(env).count("create") == (1 if mode == "Summary" else len(STARTED))
 
 
+@pytest.mark.parametrize("mode", ["Summary", "All"])
+async def test_an_event_keeps_the_container_that_it_is_about(env, clock, mode):
+    paths = ["spec.containers{main}", "spec.containers{sidecar}"]
+    entries = [
+        made(env, reason, "of it", field_path=path)
+        for path in paths
+        for reason, made in (("Started", entry), ("Unhealthy", warning))
+    ]
+    await place(env)
+    async with running(env, clock, mode):
+        report(env, entries)
+        await asyncio.sleep(1)
+        found = [
+            (event["reason"], event["involvedObject"].get("fieldPath", ""))
+            for event in env.source.all(kinds.EVENTS)
+        ]
+        started = [("Started", "")] if mode == "Summary" else [("Started", path) for path in paths]
+        assert sorted(found) == [*started, *(("Unhealthy", path) for path in paths)]
+        if mode == "Summary":
+            assert ("Started", "Started: of it", 1) in events_of(env)
+
+
 async def test_an_event_is_the_targets_and_about_the_proxy(env, clock):
     await place(env)
     async with running(env, clock):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import string
 
 import pytest
 
@@ -165,12 +166,12 @@ async def test_a_new_agent_goes_on_from_what_is_written(cluster):
         assert reasons(cluster) == [("Unhealthy", 1), ("BackOff", 5)]
 
 
-async def test_no_more_than_ten_are_kept_and_warnings_for_longest(cluster):
+async def test_no_more_than_twenty_are_kept_and_warnings_for_longest(cluster):
     async with cluster.running():
         await run(cluster)
         store_event(cluster, "FailedMount", warning=True)
         await asyncio.sleep(1)
-        for letter in "abcdefghijklmnop":
+        for letter in string.ascii_letters[: ENTRIES + 6]:
             store_event(cluster, "Note", letter * 5000)
 
         store_event(cluster, "Unhealthy", warning=True)
@@ -179,6 +180,21 @@ async def test_no_more_than_ten_are_kept_and_warnings_for_longest(cluster):
         assert len(kept) == ENTRIES
         assert [entry.reason for entry in kept if entry.is_warning] == ["FailedMount", "Unhealthy"]
         assert {len(entry.message) for entry in kept} == {0, event_record.MESSAGE_LIMIT}
+
+
+async def test_events_about_several_containers_stay_apart(cluster):
+    async with cluster.running():
+        await run(cluster)
+        for name in ("main", "sidecar", "main"):
+            about = objects.reference(cluster.pod(), "Pod", "v1")
+            about["fieldPath"] = f"spec.containers{{{name}}}"
+            store_event(cluster, "Unhealthy", UNHEALTHY, warning=True, involvedObject=about)
+
+        await asyncio.sleep(600)
+        assert sorted((entry.field_path, entry.count) for entry in entries(cluster)) == [
+            ("spec.containers{main}", 2),
+            ("spec.containers{sidecar}", 1),
+        ]
 
 
 async def test_events_of_candidates_and_of_other_pods_are_left_out(cluster):
