@@ -27,6 +27,8 @@ from vnode.api.objects import Object
 from vnode.issuing.controller import TokenIssuing
 from vnode.kube import endpoint
 from vnode.kube.client import Client
+from vnode.kube.events import EventRecorder
+from vnode.kube.informer import Informer
 from vnode.runtime.links import Link, Links, TargetKey
 from vnode.targets import token_renewal
 from vnode.targets.target_lister import TargetLister
@@ -121,13 +123,14 @@ class Issuing:
         links, lister = Links(), TargetLister(self.agent)
         link = link_of(self.remote, self.namespace)
         links.add(link)
+        namespaces = Informer(self.agent, kinds.NAMESPACES)
         controller = TokenIssuing(
-            *(self.agent, links, lister, AUTHORS),
+            *(self.agent, links, lister, AUTHORS, namespaces, EventRecorder(self.agent, "vnode")),
             longest=longest,
             clock=ShiftedClock(SystemClock(), ahead),
             chance=chance,
         )
-        async with background.running(lister.run()):
+        async with background.running(lister.run(), namespaces.run()):
             await lister.wait_synced()
             async with background.running(controller.run()):
                 yield link

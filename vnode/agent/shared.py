@@ -105,6 +105,7 @@ class Shared:
             trust=options.config.trust_in,
             inventory=options.config.inventory,
             namespace_labels=self._labels_of_namespace,
+            is_ending=self.is_ending,
         )
         self.reservations = Reservations(client, self.chaperons)
         self.overrides = PolicyOverrides(
@@ -133,6 +134,10 @@ class Shared:
             POLICIES_AWAITED,
             self.clock,
         )
+
+    def is_ending(self, namespace: str) -> bool:
+        """Tell whether a namespace is being deleted."""
+        return objects.is_terminating(self.namespaces.store.get(namespace) or {})
 
     def _labels_of_namespace(self, name: str) -> Mapping[str, str]:
         return objects.labels(self.namespaces.store.get(name) or {})

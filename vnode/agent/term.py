@@ -122,6 +122,8 @@ class Term:
             shared.links,
             shared.targets,
             shared.authors,
+            shared.namespaces,
+            self._events,
             longest=shared.options.config.issuing.max_expiration_seconds,
             clock=shared.clock,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from vnode.api import keys, kinds, objects
 from vnode.api.authors import RecordedAuthors
@@ -60,6 +60,10 @@ class IssuePlace(NamedTuple):
         why = f": {self.link.health.message}" if self.link is not None else " yet"
         text = f"{spec.cluster} does not answer{why}"
         raise StepFailed(IssueStep.ACCOUNT, "TargetUnreachable", text)
+
+
+NOWHERE: Final = IssuePlace(False, None)
+"""The place of a request whose Target is gone for good."""
 
 
 class IssueGrant(NamedTuple):

@@ -20,14 +20,16 @@ from vnode.api.errors import Conflict
 from vnode.api.objects import Object
 from vnode.issuing import request as requests
 from vnode.issuing import steps, token_secret
-from vnode.issuing.attempt import IssueAttempt, IssueGrant, IssuePlace
+from vnode.issuing.attempt import NOWHERE, IssueAttempt, IssueGrant, IssuePlace
 from vnode.issuing.ending import RequestEnding
+from vnode.issuing.leaving import LeavingLinks
 from vnode.issuing.request import IssueSpec
 from vnode.issuing.state import IssueState
 from vnode.issuing.steps import IssueProgress, IssueStep, StepFailed
 from vnode.issuing.token_metrics import TokenMetrics
 from vnode.issuing.token_secret import TokenPlace
 from vnode.kube.client import Client
+from vnode.kube.events import WARNING, EventRecorder
 from vnode.kube.informer import Informer
 from vnode.runtime.controller import Controller
 from vnode.runtime.expectations import Expectations
@@ -37,6 +39,7 @@ from vnode.targets.target_lister import TargetLister
 from vnode.targets.token_renewal import ManagedToken
 
 _LIMIT: Final = 60.0  # seconds for one attempt
+_RETRY_EARLY: Final = 1.0  # seconds until a link that leaves is tried again
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +53,8 @@ class TokenIssuing:
         links: Links,
         targets: TargetLister,
         authors: RecordedAuthors,
+        namespaces: Informer,
+        events: EventRecorder,
         *,
         longest: int,
         clock: Clock,
@@ -59,6 +64,9 @@ class TokenIssuing:
         self._links = links
         self._targets = targets
         self._authors = authors
+        self._namespaces = namespaces
+        self._events = events
+        self._leaving = LeavingLinks()
         self._longest = longest
         self._clock = clock
         self._chance = chance
@@ -84,8 +92,12 @@ class TokenIssuing:
             informer.subscribe(lambda old, new: None if old and new else self._wake_all())
 
         self._links.subscribe(self._on_link, lambda _link: self._wake_all())
-        with self._metrics.shown():
-            await self._work()
+        self._namespaces.subscribe(self._on_namespace)
+        try:
+            with self._metrics.shown():
+                await self._work()
+        finally:
+            self._leaving.close()
 
     async def _work(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -95,8 +107,25 @@ class TokenIssuing:
             group.create_task(self._controller.run(), name="issue-tokens")
 
     def _on_link(self, link: Link) -> None:
-        link.on_health(lambda: self._wake_all(link))
+        link.on_health(lambda: self._on_health(link))
         self._wake_all()
+
+    def _on_health(self, link: Link) -> None:
+        if link.leaves and any(self._is_for(obj, link) for obj in self._requests.store.values()):
+            self._leaving.hold(link)
+
+        self._wake_all(link)
+
+    def _on_namespace(self, old: Object | None, new: Object | None) -> None:
+        """Look at the requests of a namespace that ends: what they were given goes before them."""
+        name = objects.name(objects.latest(old, new))
+        if self._is_ending(name):
+            for obj in self._requests.store.values():
+                if objects.namespace(obj) == name:
+                    self._controller.add(objects.key(obj))
+
+    def _is_ending(self, namespace: str) -> bool:
+        return objects.is_terminating(self._namespaces.store.get(namespace) or {})
 
     def _wake_all(self, link: Link | None = None) -> None:
         """Try all requests at once, or those for the target of `link`, which answers again."""
@@ -105,7 +134,7 @@ class TokenIssuing:
 
         for obj in self._requests.store.values():
             key = objects.key(obj)
-            if link is not None and self._node_of(obj) != link.node_name:
+            if link is not None and not self._is_for(obj, link):
                 continue
 
             if state := self._states.get(key):
@@ -119,6 +148,26 @@ class TokenIssuing:
         targets = (each for informer in self._targets.informers for each in informer.store.values())
         target = requests.find_target(cluster, objects.namespace(obj), targets)
         return target.node_name if target is not None else None
+
+    def _is_for(self, obj: Object, link: Link) -> bool:
+        """Tell whether a request is, or was, carried out by a link."""
+        node = self._node_of(obj)
+        return (self._last_node(obj) if node is None else node) == link.node_name
+
+    def _last_node(self, obj: Object) -> str:
+        """Return the virtual node of a request's Target that is gone; "" if that is not known."""
+        state = self._states.get(objects.key(obj))
+        if state is not None and state.node and state.uid == objects.uid(obj):
+            return state.node
+
+        named = requests.named_target(requests.decode(obj, self._longest).cluster)
+        return named.node_name if named is not None else ""
+
+    def _place(self, obj: Object, state: IssueState) -> IssuePlace:
+        node = self._node_of(obj)
+        state.node = self._last_node(obj) if node is None else node
+        link = self._links.get(state.node) or self._leaving.get(state.node)
+        return IssuePlace(node is not None, link)
 
     async def _reconcile(self, key: str) -> float | None:
         obj = self._requests.store.get(key)
@@ -137,10 +186,15 @@ class TokenIssuing:
             state = self._states[key] = IssueState(objects.uid(obj), self._clock, self._chance)
 
         spec = requests.decode(obj, self._longest)
-        node = self._node_of(obj)
-        place = IssuePlace(node is not None, self._links.get(node) if node else None)
+        place = self._place(obj, state)
         if objects.is_terminating(obj):
             return await self._end(obj, spec, place, state)
+
+        if state.revoked:
+            return None
+
+        if place.link is not None and place.link.leaves and self._is_ending(objects.namespace(obj)):
+            return await self._revoke_early(obj, spec, place, state)
 
         return await self._keep(key, obj, spec, place, state)
 
@@ -256,13 +310,18 @@ class TokenIssuing:
 
         state.begin_end()
         self._metrics.note_end(objects.key(obj), None)
-        if state.wait:
+        namespace = objects.namespace(obj)
+        ending = RequestEnding(self._local, self._written)
+        if not state.revoked and place == NOWHERE and self._is_ending(namespace):
+            self._tell_of_rest(obj, spec)
+            state.revoked = True
+
+        if state.wait and not state.revoked:
             return state.wait
 
-        ending = RequestEnding(self._local, self._written)
         try:
             async with asyncio.timeout(_LIMIT):
-                failure = await ending.run(obj, spec, place)
+                failure = await ending.run(obj, spec, place, revoked=state.revoked)
         except TimeoutError:
             failure = "TargetUnreachable", f"no answer within {_LIMIT:.0f} s"
         except Conflict:
@@ -278,3 +337,32 @@ class TokenIssuing:
         wait = state.failed()
         await self._write(obj, progress)
         return wait
+
+    async def _revoke_early(
+        self, obj: Object, spec: IssueSpec, place: IssuePlace, state: IssueState
+    ) -> float | None:
+        """Revoke what a request was given whose namespace ends, while its Target still has a link:
+        the request will go as well, and when is up to chance."""
+        state.begin_end()
+        failure = await RequestEnding(self._local, self._written).revoke(obj, spec, place)
+        if failure is not None:
+            log.info("authtokenrequest/%s: not revoked yet: %s", objects.key(obj), failure[1])
+            return _RETRY_EARLY
+
+        state.revoked = True
+        log.info("authtokenrequest/%s: revoked, as its namespace ends", objects.key(obj))
+        return None
+
+    def _tell_of_rest(self, obj: Object, spec: IssueSpec) -> None:
+        """Tell that a request goes though its rights stay: its Target is gone, and the namespace
+        must be able to end. No Event can be made in that namespace any more."""
+        namespace, account = spec.account
+        text = (
+            f"authtokenrequest/{objects.key(obj)} is let go, and not revoked: {spec.cluster} is "
+            f"gone; in its cluster delete service account {namespace}/{account}, and what has the "
+            f"label {keys.ISSUED}={spec.uid}"
+        )
+        log.warning("%s", text)
+        found = self._namespaces.store.get(objects.namespace(obj)) or {}
+        about = objects.reference(found, kinds.NAMESPACES.kind, kinds.NAMESPACES.api_version)
+        self._events.event(about, WARNING, "TokenNotRevoked", text)

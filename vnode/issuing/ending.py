@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from vnode.api import keys, kinds, objects
 from vnode.api.errors import NotFound, VnodeError
 from vnode.api.objects import Object
@@ -10,6 +12,9 @@ from vnode.issuing.attempt import IssuePlace
 from vnode.issuing.request import IssueSpec
 from vnode.kube.client import Client
 from vnode.runtime.expectations import Expectations
+
+IssueFailure: TypeAlias = tuple[str, str]
+"""The reason, in one word, and the message of what could not be done."""
 
 _CURE = (
     f"if it never comes back, remove finalizer {keys.ISSUED_TOKEN} of this object: what was "
@@ -24,13 +29,24 @@ class RequestEnding:
         self._local = local
         self._written = written
 
-    async def run(self, obj: Object, spec: IssueSpec, place: IssuePlace) -> tuple[str, str] | None:
+    async def run(
+        self, obj: Object, spec: IssueSpec, place: IssuePlace, *, revoked: bool = False
+    ) -> IssueFailure | None:
         """End it, or return the reason and message why that has to wait."""
         try:
             await self._delete_secret(obj)
         except VnodeError as error:
             return setup.reason_of(error), f"its Secret is not deleted: {error}"
 
+        if not revoked and (failure := await self.revoke(obj, spec, place)):
+            return failure
+
+        await self.let_go(obj)
+        return None
+
+    async def revoke(self, obj: Object, spec: IssueSpec, place: IssuePlace) -> IssueFailure | None:
+        """Take away what is in the target, or return the reason and message why that has to
+        wait."""
         if (link := place.answering) is None:
             why = "does not answer" if place.link else "is not connected"
             reason = "TargetUnreachable" if place.link else "TargetNotFound"
@@ -44,11 +60,11 @@ class RequestEnding:
             return "OtherCluster", text
 
         try:
-            await revocation.revoke(link.client, spec)
+            with link.held():
+                await revocation.revoke(link.client, spec)
         except VnodeError as error:
             return setup.reason_of(error), f"{spec.cluster}: {error}; {_CURE}"
 
-        await self._let_go(obj)
         return None
 
     async def _delete_secret(self, obj: Object) -> None:
@@ -60,7 +76,8 @@ class RequestEnding:
         if token_secret.is_of(found, obj):
             await self._local.discard(kinds.SECRETS, found)
 
-    async def _let_go(self, obj: Object) -> None:
+    async def let_go(self, obj: Object) -> None:
+        """Take our finalizer off a request."""
         left = objects.finalizers_without(obj, keys.ISSUED_TOKEN)
         body = objects.finalizers_patch(obj, left)
         await self._written.patch(self._local, kinds.AUTH_TOKEN_REQUESTS, obj, body)

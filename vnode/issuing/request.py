@@ -110,6 +110,15 @@ def _role(role: Object, namespace: str) -> RequestedRole:
     return RequestedRole(namespace, str(role.get("name")), tuple(role.get("rules") or ()))
 
 
+def named_target(reference: ClusterReference) -> TargetKey | None:
+    """Return the key of the Target that is named, also of one that is gone; None if a profile is
+    named, which does not say it."""
+    if reference.kind == PROFILES:
+        return None
+
+    return TargetKey(reference.namespace, reference.name)
+
+
 def find_target(
     reference: ClusterReference, namespace: str, targets: Iterable[Object]
 ) -> TargetKey | None:

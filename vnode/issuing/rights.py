@@ -9,6 +9,7 @@ the Target's own credentials may give comes on top of that, in the target
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Final
 
@@ -22,6 +23,8 @@ from vnode.kube.client import Client
 
 MOST: Final = 400
 """Reviews for a role: one that allows more must be allowed by `bind` or `escalate`."""
+_AT_CREATION: Final = 5.0
+"""Seconds that the creation of a request waits for reviews, half of what its API server allows."""
 
 
 def to_issue(spec: IssueSpec) -> list[Object]:
@@ -120,6 +123,18 @@ class AuthorRights:
         lacking = await self._first_lacking(rights)
         return f"{lacking} (nor {described(by_verb)})" if lacking else ""
 
+    async def lacks_to_make_roles(self, spec: IssueSpec) -> str:
+        """Return what an author lacks to have the roles made that a request describes; "" if
+        nothing. Who may bind a role may do so if it exists, which only the target knows."""
+        for role in (*spec.roles, *spec.cluster_roles):
+            if not role.rules or await self._may(waiver(role, "bind")):
+                continue
+
+            if lacking := await self.lacks(role, role.rules, "escalate"):
+                return f"cannot grant {role}: {lacking}"
+
+        return ""
+
     async def _first_lacking(self, rights: Sequence[Object]) -> str:
         for right in rights:
             if not await self._may(right):
@@ -136,7 +151,8 @@ class AuthorRights:
 def refusal(client: Client, config: IssuingConfig) -> Callable[[Object, Author], Awaitable[str]]:
     """Return what says why a request by an author is refused at its creation; "" if it is not.
 
-    Roles are looked at later, since that takes the target.
+    That is so if they may not give a role that is to be made. Roles that exist are looked at later,
+    since that takes the target; and so are all where there are too many reviews to wait for.
     """
 
     async def refuse(obj: Object, author: Author) -> str:
@@ -144,6 +160,14 @@ def refusal(client: Client, config: IssuingConfig) -> Callable[[Object, Author],
             return "the agents of this cluster issue no tokens: issuing.enabled is false"
 
         spec = requests.decode(obj, config.max_expiration_seconds)
-        return await AuthorRights(client, author).lacks_to_issue(spec)
+        rights = AuthorRights(client, author)
+        if lacking := await rights.lacks_to_issue(spec):
+            return lacking
+
+        try:
+            async with asyncio.timeout(_AT_CREATION):
+                return await rights.lacks_to_make_roles(spec)
+        except TimeoutError:
+            return ""  # the request's condition says it
 
     return refuse

@@ -8,7 +8,9 @@ account, and another address of the same cluster, are taken over by the link's c
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
@@ -95,6 +97,9 @@ CONNECTING: Final = "Connecting"
 UNREACHABLE: Final = "Unreachable"
 """The reason of a health while the target does not answer."""
 
+LEAVING: Final = "Leaving"
+"""The reason of a health once the Target was deleted."""
+
 OTHER_CLUSTER: Final = "OtherCluster"
 """The reason of a health if another cluster than the Target's answers."""
 
@@ -148,6 +153,26 @@ class Link:
         self._agent_silent = False  # its heartbeat is overdue
         self._ran_vnode = False  # `runs_vnode` as listeners know it
         self._listeners: Listeners[[]] = Listeners()
+        self._holders = 0
+        self.free = asyncio.Event()  # set while nobody needs the client of a link that goes
+        self.free.set()
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Have the client of a link that leaves its target live on for a while, in the block."""
+        self._holders += 1
+        self.free.clear()
+        try:
+            yield
+        finally:
+            self._holders -= 1
+            if not self._holders:
+                self.free.set()
+
+    @property
+    def leaves(self) -> bool:
+        """Whether the Target was deleted, and its cluster is being cleaned up."""
+        return self.health.reason == LEAVING
 
     @property
     def node_name(self) -> str:

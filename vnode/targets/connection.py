@@ -26,6 +26,7 @@ from vnode.kube.endpoint import Endpoint
 from vnode.kube.informer import Informer
 from vnode.runtime.links import (
     CONNECTING,
+    LEAVING,
     OTHERS_INDEX,
     PARENT_KEY_INDEX,
     PARENT_UID_INDEX,
@@ -137,6 +138,12 @@ class Connection:
         if self._link is not None:
             self._link.describe(description)
 
+    def withhold(self, why: str) -> None:
+        """Have the link be of no use for that reason, though its credentials still work; "" ends
+        it."""
+        if self._prober is not None:
+            self._prober.withhold(why)
+
     def probe_now(self) -> None:
         """Probe now: what the Target expects may have changed."""
         if self._prober is not None:
@@ -246,7 +253,7 @@ class Connection:
 
     async def _clean_up(self, link: Link) -> None:
         message = "the Target was deleted"
-        link.set_health(LinkHealth(False, "Leaving", message, self._clock.now()))
+        link.set_health(LinkHealth(False, LEAVING, message, self._clock.now()))
         await cleanup.clean_up(
             link,
             self._owns,
@@ -254,6 +261,7 @@ class Connection:
             lambda: self._links.remove(link),
             clock=self._clock,
         )
+        await happens_within(link.free, cleanup.TIMEOUT)
 
     @staticmethod
     async def _follow(

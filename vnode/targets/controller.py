@@ -8,9 +8,11 @@ condition, with the cure.
 
 A connection is what the Target and its Secret say now, and nothing else. If they can no longer be
 used, the connection ends, although its old credentials may still work: whoever deletes a Secret may
-mean just that, and an agent that restarts would not have them either. Meanwhile the pods in the
-target run on. The virtual node allows some seconds to repair the kubeconfig before it is not ready,
-and Kubernetes then gives the pods their tolerationSeconds.
+mean just that, and an agent that restarts would not have them either. But where the Secret or the
+profile is gone altogether, the Target may be about to follow (`outliving`): the connection lasts a
+while for the clean-up, and nothing else is sent by it. Meanwhile the pods in the target run on. The
+virtual node allows some seconds to repair the kubeconfig before it is not ready, and Kubernetes
+then gives the pods their tolerationSeconds.
 """
 
 from __future__ import annotations
@@ -39,6 +41,7 @@ from vnode.targets.expiry import Renewal
 from vnode.targets.findings import TargetFindings
 from vnode.targets.fingerprints import Fingerprint
 from vnode.targets.model import TargetSpec
+from vnode.targets.outliving import OutlivingConnections
 from vnode.targets.profiles.config import NO_INVENTORY, InventoryConfig
 from vnode.targets.profiles.refusals import PLUGIN_RUNS, ProfileRefused, ProfileUnavailable
 from vnode.targets.reporting import Reporter, found
@@ -66,7 +69,8 @@ class TargetController:
     Every replica connects (`run`), so that a new leader starts warm; only the leader writes
     (`lead`), to Targets and, when they are deleted, to the clusters behind them. `trust` says what
     the kubeconfig of each may make this process do, `inventory` how ClusterProfiles are used, in
-    namespaces of which `namespace_labels` returns the labels.
+    namespaces of which `namespace_labels` returns the labels. `is_ending` tells whether a namespace
+    is being deleted.
     """
 
     def __init__(
@@ -80,6 +84,7 @@ class TargetController:
         trust: Callable[[TargetKey], Trust],
         inventory: InventoryConfig = NO_INVENTORY,
         namespace_labels: Callable[[str], Mapping[str, str]] = lambda _namespace: {},
+        is_ending: Callable[[str], bool] = lambda _namespace: False,
     ) -> None:
         self._local = local
         self._identity = identity
@@ -87,6 +92,7 @@ class TargetController:
         self._clock = clock
         self._accesses = TargetAccesses(local, trust, inventory, clock, namespace_labels)
         self._targets = targets
+        self._outliving = OutlivingConnections(is_ending, clock)
         self._controller: Controller[TargetKey] = Controller(
             "targets", self._reconcile, workers=4, lane=lambda key: key.namespace, total=16
         )
@@ -177,10 +183,16 @@ class TargetController:
                 spec = model.parse(obj)
                 access = await self._accesses.read(spec)
             except ConfigError as error:
-                await self._stop(key)
+                left = self._outliving.wait(key, obj, error) if self._is_in_use(key) else 0.0
+                if left <= 0:
+                    await self._stop(key)
+                else:
+                    why = "" if self._outliving.is_ending(obj) else str(error)
+                    self._running[key].connection.withhold(why)
+
                 reason = error.reason if isinstance(error, ProfileRefused) else "Invalid"
                 self.findings.set_problem(key, obj, reason, str(error))
-                return None
+                return left if left > 0 else None
             except ProfileUnavailable as error:
                 if error.reason == PLUGIN_RUNS and key in self._running:
                     return _RESTART  # the former connection goes on meanwhile
@@ -194,7 +206,9 @@ class TargetController:
                 self.findings.set_problem(key, obj, "Failing", explain(error))
                 raise
 
+            self._outliving.forget(key)
             await self._ensure(spec, access)
+            self._running[key].connection.withhold("")
             self._running[key].connection.describe(access.description)
             self._probe_refused(key)
             self._update_conditions(key, obj, access)
@@ -207,6 +221,7 @@ class TargetController:
         up.
         """
         self.findings.forget_conditions(key)
+        self._outliving.forget(key)
         running = self._running.get(key)
         if running and self._is_active(key):
             if self._leads:
@@ -217,6 +232,9 @@ class TargetController:
             left = self._gone.setdefault(key, now) + _LEADER_WAIT - now
             if left > 0:
                 return left
+
+        if running is None and self._leads and self.findings.was_connected(key):
+            log.warning("the Target is gone without a connection: what is in its cluster stays")
 
         self._gone.pop(key, None)
         self._finalizing.pop(key, None)
@@ -285,6 +303,10 @@ class TargetController:
         self._running[spec.key] = _Running(made_of, connection)
         run = partial(_run, connection, self._clock)
         self._tasks.start(spec.key, run, f"target-{spec.key}")
+
+    def _is_in_use(self, key: TargetKey) -> bool:
+        running = self._running.get(key)
+        return running is not None and self._is_active(key) and not running.connection.leaving
 
     def _is_active(self, key: TargetKey) -> bool:
         return self._tasks is not None and self._tasks.is_active(key)

@@ -60,6 +60,10 @@ class TargetFindings:
             self._clusters[key] = objects.uid(obj), cluster
             self.changed.call(key)
 
+    def was_connected(self, key: TargetKey) -> bool:
+        """Tell whether a cluster has answered for a Target, and is not cleaned up."""
+        return key in self._clusters
+
     def forget_conditions(self, key: TargetKey) -> None:
         """Drop the conditions of a Target that is gone."""
         self._conditions.pop(key, None)

@@ -56,6 +56,7 @@ class Prober:
         self._link = link
         self._clock = clock
         self._recognition = recognition
+        self._withheld = ""
         self._wake = asyncio.Event()  # set to probe at once
         self._tokens = TokenBucket(1 / _RETRY, _BURST)
 
@@ -65,6 +66,15 @@ class Prober:
         Some of that is up to the target, so of many calls a few lead to probes.
         """
         self._wake.set()
+
+    def withhold(self, why: str) -> None:
+        """Have the target be of no use, for that reason, whatever it answers; "" ends it."""
+        if why != self._withheld:
+            self._withheld = why
+            if why:
+                self._report(False, CONNECTING, why)
+
+            self.probe_now()
 
     async def run(self) -> None:
         """Probe until cancelled."""
@@ -98,6 +108,9 @@ class Prober:
         return self._link.chaperons.failure
 
     def _report(self, healthy: bool, reason: str, message: str) -> None:
+        if self._withheld:
+            healthy, reason, message = False, CONNECTING, self._withheld
+
         before = self._link.health
         since = before.since if before.healthy == healthy else self._clock.now()
         self._link.set_health(LinkHealth(healthy, reason, message, since))

@@ -10,10 +10,14 @@ from vnode.api.objects import Object
 from vnode.targets.model import SecretReference
 
 
+class SecretGone(ConfigError):
+    """There is no Secret of the name that a Target gives."""
+
+
 def kubeconfig(secret: Object | None, reference: SecretReference) -> bytes:
     """Return the Secret's data under the key of the reference; ConfigError names the cure."""
     if secret is None:
-        raise ConfigError(
+        raise SecretGone(
             f"there is no Secret {reference.name!r} in namespace {reference.namespace!r}: create "
             "it with the target's kubeconfig (vnode connect does)"
         )

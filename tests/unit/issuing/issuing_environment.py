@@ -17,6 +17,8 @@ from vnode.api.clock import Clock
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
 from vnode.issuing.controller import TokenIssuing
+from vnode.kube.events import EventRecorder
+from vnode.kube.informer import Informer
 from vnode.runtime.links import Links, TargetKey
 from vnode.targets import expiry
 from vnode.targets.target_lister import TargetLister
@@ -53,11 +55,15 @@ class IssuingEnvironment:
     def begin_term(self) -> None:
         """Have a leader work in the next block that knows nothing of an earlier one."""
         self.lister = TargetLister(self.source.client("agent"))
+        self._namespaces = Informer(self.source.client("agent"), kinds.NAMESPACES)
+        self.events = EventRecorder(self.source.client("agent"), "vnode", self.clock)
         self.issuing = TokenIssuing(
             self.source.client("agent"),
             self.links,
             self.lister,
             AUTHORS,
+            self._namespaces,
+            self.events,
             longest=86400,
             clock=self.clock,
             chance=lambda _token: self._chance,
@@ -127,8 +133,9 @@ class IssuingEnvironment:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        async with background.running(self.lister.run()):
+        async with background.running(self.lister.run(), self._namespaces.run(), self.events.run()):
             await self.lister.wait_synced()
+            await self._namespaces.synced.wait()
             async with background.running(self.issuing.run()):
                 await asyncio.sleep(2)
                 yield

@@ -21,6 +21,17 @@ from vnode.issuing.config import IssuingConfig
 from vnode.issuing.request import RequestedRole
 from vnode.issuing.rights import MOST, AuthorRights
 
+ROLES_SPEC = {
+    **SPEC,
+    "clusterRoles": [],
+    "roles": [
+        {
+            "namespace": "work",
+            "name": "readers",
+            "rules": [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}],
+        }
+    ],
+}
 WORDS = st.lists(st.sampled_from(["a", "b", "*", "a/log"]), min_size=1, max_size=3, unique=True)
 RULE = st.fixed_dictionaries(
     {"verbs": WORDS, "apiGroups": WORDS, "resources": WORDS},
@@ -106,6 +117,22 @@ async def test_requests_are_refused_where_no_tokens_are_issued() -> None:
     assert await on(request, author) == (
         "alice may not issue clustertargets.multicluster.admiralty.io named east"
     )
+
+
+async def test_roles_that_the_author_may_not_give_are_refused_at_once() -> None:
+    server, author = APIServer("c1", SystemClock()), Author("alice")
+    request = {"metadata": {"namespace": "team"}, "spec": ROLES_SPEC}
+    refuse = rights.refusal(server.client(), IssuingConfig(enabled=True))
+    assert await refuse(request, author) == ""
+    for verb, resource in (("bind", "roles"), ("escalate", "roles"), ("get", "secrets")):
+        server.refuse(verb, resource)
+
+    assert await refuse(request, author) == (
+        "cannot grant role/work/readers: alice may not get secrets in namespace work "
+        "(nor escalate roles.rbac.authorization.k8s.io named readers in namespace work)"
+    )
+    server.refuse("bind", "roles", refused=False)  # it may exist in the target
+    assert await refuse(request, author) == ""
 
 
 def test_a_life_that_no_api_server_gives_is_no_configuration(tmp_path: Path) -> None:
