@@ -105,6 +105,7 @@ async def test_a_target_is_given_a_token_of_the_source_that_lives_as_long_as_its
     assert status["user"]["username"] == f"system:serviceaccount:{shared}:default"
     extra = status["user"]["extra"]
     assert extra["authentication.kubernetes.io/pod-uid"] == [objects.uid(pod)]
+    assert extra["authentication.kubernetes.io/node-name"] == [objects.node_name(pod)]
     assert not (await review(c2, token)).get("authenticated")
     assert held(secret, "namespace") == shared
     root = await source.get(kinds.CONFIG_MAPS, "kube-root-ca.crt", shared)

@@ -47,7 +47,7 @@ async def looked_after(client: Client, namespace: str, link: Link) -> AsyncItera
         enabled_namespaces=all_namespaces(),
         target_exists=lambda _node: True,
         trim=proxy_state.trim,
-        ensure_services=_ensure_no_services,
+        ensure_bound=_ensure_no_services,
         events=events,
         clock=SystemClock(),
         policies=PlacementPolicies(client, TargetLister(client)),

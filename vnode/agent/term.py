@@ -177,7 +177,7 @@ class Term:
             enabled_namespaces=shared.enabled_namespaces,
             target_exists=shared.targets.has_node,
             trim=trim_pod,
-            ensure_services=self._following.ensure_services,
+            ensure_bound=self._following.ensure_bound,
             events=self._events,
             clock=shared.clock,
             policies=shared.policies,

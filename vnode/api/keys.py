@@ -49,6 +49,7 @@ CLUSTER_PROPERTY: Final = OWN_PREFIX + "property."  # likewise; its name follows
 CLUSTER_QUANTITY: Final = OWN_PREFIX + "quantity."  # likewise, in whole base units
 TOKEN: Final = OWN_PREFIX + "token"  # on Secrets with tokens of the source, and their chaperons
 TOKEN_REFRESH: Final = OWN_PREFIX + "refresh-at"  # on those Secrets
+TOKEN_NODE: Final = OWN_PREFIX + "token-node"  # on those Secrets: the node that the tokens name
 HAS_FINALIZER: Final = PREFIX + "has-finalizer"
 PARENT_UID: Final = PREFIX + "parent-uid"
 PARENT_CLUSTER_NAME: Final = PREFIX + "parent-cluster-name"

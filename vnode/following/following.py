@@ -203,11 +203,13 @@ class Following:
         self._report_missing(pod)
         return message, tuple(holders)
 
-    async def ensure_services(self, pod: Object, link: Link) -> None:
-        """Have a target hold the Services of a pod's namespace, before the first one runs there.
+    async def ensure_bound(self, pod: Object, link: Link) -> None:
+        """Have a target hold what a pod needs that is bound there and is about to run.
 
-        Returns after some seconds in any case. The pod is bound there.
+        That is tokens that name its node, and, before the first pod of a namespace, Services: they
+        are waited for some seconds at most.
         """
+        await self._tokens.ensure_bound(pod, link)
         if self._network and not link.is_self:
             await self._first_pods.wait(NodeNamespace(objects.namespace(pod), link.node_name))
 

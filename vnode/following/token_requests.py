@@ -116,7 +116,20 @@ class TokenRequester:
 def secret(
     pod: Object, identity: Identity, target: str, files: Mapping[str, str], refresh: datetime
 ) -> Object:
-    """Build the Secret that stands for the token volumes of a pod: pure."""
+    """Build the Secret that stands for the token volumes of a pod: pure.
+
+    The API server has the tokens of a bound pod name its node.
+    """
+    annotations = {
+        keys.PARENT_NAMESPACE: objects.namespace(pod),
+        keys.PARENT_NAME: objects.name(pod),
+        keys.PARENT_CLUSTER_UID: identity.uid,
+        keys.TARGET: target,
+        keys.TOKEN_REFRESH: objects.timestamp(refresh),
+    }
+    if node := objects.node_name(pod):
+        annotations[keys.TOKEN_NODE] = node
+
     return {
         "metadata": {
             "name": names.token_secret(objects.name(pod), objects.uid(pod)),
@@ -126,13 +139,7 @@ def secret(
                 keys.PARENT_CLUSTER_NAME: identity.name,
                 keys.TOKEN: "",
             },
-            "annotations": {
-                keys.PARENT_NAMESPACE: objects.namespace(pod),
-                keys.PARENT_NAME: objects.name(pod),
-                keys.PARENT_CLUSTER_UID: identity.uid,
-                keys.TARGET: target,
-                keys.TOKEN_REFRESH: objects.timestamp(refresh),
-            },
+            "annotations": annotations,
         },
         "data": {name: base64.b64encode(text.encode()).decode() for name, text in files.items()},
     }

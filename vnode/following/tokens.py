@@ -1,6 +1,8 @@
 """Keeps tokens of the source in the targets that ask for them: creates, refreshes, removes them.
 
 One Secret a pod, with all its tokens, in the target where its containers or a candidate of it are.
+Those of a candidate are replaced once its pod is bound, before it runs: then they name the node, as
+those that a kubelet requests do, and policies by node go by that.
 The source's own pods decide who has one: what a target shows of its Secrets can have one removed or
 replaced, never given to another pod. A pod keeps what its delegate pod began with; what a Target
 asks for now applies to new pods. A target that does not ask gets no tokens, and is watched only if
@@ -49,11 +51,20 @@ class _PodState(NamedTuple):
     ending: bool
 
 
+class _MadeTokens(NamedTuple):
+    """The tokens that this leader has made last for a pod."""
+
+    at: float  # monotonic
+    refresh: datetime
+    node: str  # that they name
+
+
 class Tokens:
     """Keeps tokens of pods in targets; runs in the leader.
 
-    `on_pod` is called for all proxy pods, `ensure` before a candidate is created. `holders` returns
-    the Secrets of a pod that are tokens, and a message about those that are no more.
+    `on_pod` is called for all proxy pods, `ensure` before a candidate is created, `ensure_bound`
+    before the candidate of a bound pod may run. `holders` returns the Secrets of a pod that are
+    tokens, and a message about those that are no more.
     """
 
     def __init__(
@@ -82,7 +93,7 @@ class Tokens:
         self._remote = RemoteTokens(links, identity, self._wake, self._bound)
         self._pods: dict[str, _PodState] = {}  # by key; those that have not finished
         self._announced: dict[Place, float] = {}  # until (monotonic)
-        self._made: dict[Place, tuple[float, datetime]] = {}  # when (monotonic), next refresh
+        self._made: dict[Place, _MadeTokens] = {}
         self._none: set[str] = set()  # UIDs of pods that want no token
 
     async def run(self) -> None:
@@ -123,6 +134,26 @@ class Tokens:
             await self._write(place, pod, link, holders)
 
         self._controller.add_after(place, _CANDIDATE_TIMEOUT)
+
+    async def ensure_bound(self, pod: Object, link: Link) -> None:
+        """Have the tokens of a pod that was bound name its node, before its candidate runs.
+
+        What an administrator has to mend is an Event on the pod, which runs with the tokens that
+        its candidate has; another VnodeError is raised, and the caller tries again.
+        """
+        place = Place(link.node_name, objects.key(pod), objects.uid(pod))
+        if link.options.source_api is None or link.is_self or place.uid in self._none:
+            return
+
+        if _mounts(link.candidate(place.pod, place.uid)) and not self._names_node(place):
+            await self._refresh(place, self._remote.copy(place), link)
+
+    def _names_node(self, place: Place) -> bool:
+        if made := self._made.get(place):
+            return made.node == place.node
+
+        copy = self._remote.copy(place)
+        return objects.annotations(copy or {}).get(keys.TOKEN_NODE) == place.node
 
     def renew(self, pod: Object, link: Link) -> None:
         """Keep fresh the token that a pending pod's candidate mounts, which an earlier leader may
@@ -206,12 +237,12 @@ class Tokens:
         """
         made = self._made.get(place)
         noted = objects.annotations(copy or {}).get(keys.TOKEN_REFRESH, "")
-        refresh = made[1] if made else objects.parse_timestamp(noted)
+        refresh = made.refresh if made else objects.parse_timestamp(noted)
         left = 0.0
         if copy is not None and refresh is not None and refresh.tzinfo is not None:
             left = min((refresh - self._clock.now()).total_seconds(), float(LIFE))
 
-        return max(left, made[0] + _MIN_INTERVAL - self._clock.monotonic() if made else 0.0)
+        return max(left, made.at + _MIN_INTERVAL - self._clock.monotonic() if made else 0.0)
 
     async def _refresh(self, place: Place, copy: Object | None, link: Link) -> float | None:
         namespace, name = objects.split_key(place.pod)
@@ -253,7 +284,8 @@ class Tokens:
         except AlreadyExists:
             await self._replace(issued.secret, link)
 
-        self._made[place] = (self._clock.monotonic(), issued.refresh)
+        node = objects.annotations(issued.secret).get(keys.TOKEN_NODE, "")
+        self._made[place] = _MadeTokens(self._clock.monotonic(), issued.refresh, node)
 
     async def _replace(self, secret: Object, link: Link) -> None:
         name, namespace = objects.name(secret), objects.namespace(secret)

@@ -39,7 +39,7 @@ async def waited(fleet: FollowingFleet, name: str = "web") -> float:
     pod = fleet.source.find(kinds.PODS, name, "ns")
     assert pod is not None
     began = now()
-    await fleet.following.ensure_services(pod, fleet.link)
+    await fleet.following.ensure_bound(pod, fleet.link)
     return now() - began
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 from contextlib import asynccontextmanager, suppress
+from datetime import timedelta
 from types import SimpleNamespace
 
 import pytest
@@ -176,6 +177,46 @@ async def test_a_candidates_token_is_bound_to_its_pod_and_there_before_it(env):
     bound = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"}
     (request,) = env.asked
     assert (request.name, request.body["spec"]["boundObjectRef"]) == ("robot", bound)
+
+
+def names_node(env):
+    (secret,) = env.held
+    return objects.annotations(secret).get(keys.TOKEN_NODE) == NODE
+
+
+async def test_the_tokens_of_a_pod_that_was_bound_name_its_node_before_it_runs(env):
+    env.tokens.on_pod(None, pod())
+    await env.ensure(pod())
+    assert not names_node(env)
+    env.add_candidate(**{keys.TOKEN: ""})
+    async with running(env):
+        env.tokens.on_pod(pod(), pod(NODE))
+        await env.tokens.ensure_bound(pod(NODE), env.link)
+        assert names_node(env)
+        await env.tokens.ensure_bound(pod(NODE), env.link)
+        await asyncio.sleep(120)
+        assert len(env.asked) == 2
+
+
+@pytest.mark.parametrize("node", ["", NODE])
+async def test_a_new_leader_replaces_tokens_that_name_no_node(env, node):
+    env.add_candidate(**{keys.TOKEN: ""})
+    refresh = env.clock.now() + timedelta(hours=1)
+    env.show(token_requests.secret(pod(node), US, str(TARGET), {}, refresh))
+    env.tokens.on_pod(None, pod(NODE))
+    async with running(env):
+        await env.tokens.ensure_bound(pod(NODE), env.link)
+        assert names_node(env)
+        assert len(env.asked) == (0 if node else 1)
+
+
+async def test_a_bound_pod_whose_candidate_mounts_no_token_is_given_none(env):
+    env.add_candidate()
+    async with running(env):
+        env.tokens.on_pod(None, pod(NODE))
+        await env.tokens.ensure_bound(pod(NODE), env.link)
+        assert not env.held
+        assert not env.asked
 
 
 async def test_a_token_is_made_anew_at_80_percent_of_its_life_and_not_before(env):

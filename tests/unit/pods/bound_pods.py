@@ -168,7 +168,7 @@ class BoundPodsEnvironment:
             enabled_namespaces=EnabledNamespaces(self.namespaces, label_required=label_required),
             target_exists=self.existing.__contains__,
             trim=proxy_state.trim,
-            ensure_services=self._ensure_services,
+            ensure_bound=self._ensure_bound,
             events=self.events,
             clock=clock,
             policies=self.policies,
@@ -178,7 +178,7 @@ class BoundPodsEnvironment:
         self.brought.append(objects.name(pod))
         return "", self.tokens
 
-    async def _ensure_services(self, _pod: Object, _link: Link) -> None:
+    async def _ensure_bound(self, _pod: Object, _link: Link) -> None:
         await self.services.wait()
 
     @property

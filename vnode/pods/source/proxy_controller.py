@@ -41,8 +41,8 @@ from vnode.runtime.expectations import Expectations
 from vnode.runtime.links import Link, Links
 from vnode.scheduling.placement.policy import WatchedPolicies
 
-EnsureServices = Callable[[Object, Link], Awaitable[None]]
-"""Has the Services of a bound pod's namespace in its target before it runs there."""
+EnsureBound = Callable[[Object, Link], Awaitable[None]]
+"""Has what a bound pod needs in its target before it runs there: Services, tokens."""
 _COALESCE: Final = 0.01  # seconds; statuses of a delegate within this time are written once
 _AT_ONCE: Final = 16  # pods of one target that are reconciled at once
 
@@ -64,7 +64,7 @@ class ProxyController:
         enabled_namespaces: EnabledNamespaces,
         target_exists: Callable[[str], bool],
         trim: Callable[[Object], Object],
-        ensure_services: EnsureServices,
+        ensure_bound: EnsureBound,
         events: EventRecorder,
         clock: Clock,
         policies: WatchedPolicies,
@@ -84,7 +84,7 @@ class ProxyController:
             client, links, self._status_writer, target_exists, clock, self.replacements
         )
         self.returned = ReturnedTargets()
-        self._ensure_services = ensure_services
+        self._ensure_bound = ensure_bound
         self._candidates = Expectations()  # writes to chaperons, in all targets
         self._change_sender = ChangeSender(client, factory, events, self._candidates)
         self._lost = LostPods(client, self._status_writer, events, clock)
@@ -229,7 +229,7 @@ class ProxyController:
             return None
 
         if may_ask and keys.IS_ALLOWED not in annotations:
-            await self._ensure_services(proxy, link)
+            await self._ensure_bound(proxy, link)
             await self._allow(link, candidate)
 
         refused = await self._status_writer.feed_back(proxy, candidate, link)
@@ -263,7 +263,7 @@ class ProxyController:
             return None
 
         if unreserved_pods.is_unreserved(proxy):
-            await self._ensure_services(proxy, link)
+            await self._ensure_bound(proxy, link)
             return await self._unreserved.send(proxy, link)
 
         if await link.fetch_candidate(objects.key(proxy), objects.uid(proxy)) is not None:
