@@ -202,7 +202,8 @@ async def test_the_tokens_of_a_pod_that_was_bound_name_its_node_before_it_runs(e
 async def test_a_new_leader_replaces_tokens_that_name_no_node(env, node):
     env.add_candidate(**{keys.TOKEN: ""})
     refresh = env.clock.now() + timedelta(hours=1)
-    env.show(token_requests.secret(pod(node), US, str(TARGET), {}, refresh))
+    earlier = token_requests.secret(pod(node), US, str(TARGET), {}, refresh)
+    env.show({**earlier, "type": "Opaque"})
     env.tokens.on_pod(None, pod(NODE))
     async with running(env):
         await env.tokens.ensure_bound(pod(NODE), env.link)
