@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from vnode.agent.config import AgentConfig
-from vnode.api import keys, kinds, objects
+from vnode.api import keys, kinds, node_labels, objects
 from vnode.api.authors import RecordedAuthors
 from vnode.api.clock import SystemClock
 from vnode.api.errors import NotFound
@@ -144,7 +144,7 @@ class Shared:
 
     def _labels_of_node(self, name: str) -> Mapping[str, str] | None:
         node = self.nodes.store.get(name)
-        return None if node is None else objects.labels(node)
+        return None if node is None else node_labels.of_node(node)
 
     async def connect(self, tasks: Supervisor) -> None:
         """Connect to targets, and watch the virtual nodes; return when these are known."""

@@ -17,6 +17,7 @@ from vnode.api.objects import Object
 from vnode.following.following import Following
 from vnode.issuing.controller import TokenIssuing
 from vnode.kube.events import EventRecorder
+from vnode.nodes.coexistence import Coexistence
 from vnode.nodes.controller import NodeController
 from vnode.nodes.managed_clusters import ManagedClusters
 from vnode.nodes.summary import SummaryWriter
@@ -47,6 +48,7 @@ class Term:
             shared.identity, shared.manifests, shared.overrides, self._following.ensure
         )
         self._proxies = self._make_proxies()
+        self._coexistence = Coexistence(shared.client)
         self._nodes = self._make_nodes()
         self._cache = Cache()
         self._scheduling = ProxyScheduling(
@@ -142,7 +144,12 @@ class Term:
 
     def _make_summary_writer(self) -> SummaryWriter:
         shared = self._shared
-        return SummaryWriter(shared.client, clock=shared.clock, cluster=shared.identity)
+        return SummaryWriter(
+            shared.client,
+            clock=shared.clock,
+            cluster=shared.identity,
+            coexistence=self._coexistence,
+        )
 
     def _make_following(self) -> Following:
         shared = self._shared
@@ -215,6 +222,7 @@ class Term:
             port_of=kubelet.port_of,
             certificate_health=lambda: kubelet.certificate.health,
             managed_clusters=ManagedClusters(shared.client) if tainting else None,
+            coexistence=self._coexistence,
             clock=shared.clock,
         )
         kubelet.subscribe(nodes.refresh)

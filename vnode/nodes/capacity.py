@@ -13,18 +13,19 @@ from typing import Final
 import msgspec
 
 from vnode import __version__
-from vnode.api import keys, objects, resources
+from vnode.api import keys, node_labels, objects, resources
 from vnode.api.errors import ConfigError
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
 from vnode.api.resources import Resources
+from vnode.nodes.coexistence import SPREADS
 
 RUNNING_PODS: Final = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 """Field selector of the pods that hold resources of a node."""
 
 
 def trim_pod(pod: Object) -> Object:
-    """Reduce a pod to its metadata's key fields, its node and its requests.
+    """Reduce a pod to its metadata's key fields, its node, its requests and its topology keys.
 
     Requests that cannot be parsed count as none, so that no pod hides the rest of the cluster.
     """
@@ -35,11 +36,15 @@ def trim_pod(pod: Object) -> Object:
         requests = {resources.PODS: 1}
 
     kept = ("name", "namespace", "uid", "resourceVersion")
-    return {
+    trimmed: Object = {
         "metadata": {field: metadata[field] for field in kept if field in metadata},
         "spec": {"nodeName": objects.node_name(pod)},
         "requests": requests,
     }
+    if spreads := node_labels.spread_keys(pod):
+        trimmed[SPREADS] = spreads
+
+    return trimmed
 
 
 def trim_node(node: Object) -> Object:

@@ -21,13 +21,14 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from vnode.api import keys, kinds, objects
+from vnode.api import keys, kinds, node_labels, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import NotFound
 from vnode.api.objects import Object, Objects
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
-from vnode.nodes import managed_clusters, member_taints, virtual, written
+from vnode.nodes import labelling, managed_clusters, member_taints, virtual, written
+from vnode.nodes.coexistence import Coexistence
 from vnode.nodes.known_targets import KnownTargets
 from vnode.nodes.lease_renewal import LeaseRenewal
 from vnode.nodes.managed_clusters import ManagedClusters
@@ -56,8 +57,9 @@ class NodeController:
 
     `port_of` returns the port of the kubelet API of a virtual node, None while it has none.
     `certificate_health` returns the health of that API's certificate from a signer or files, None
-    without one. Nodes have the taints of their `managed_clusters`, if these are given. `nodes` is
-    an `informer` that the caller runs, in every replica.
+    without one. Nodes have the taints of their `managed_clusters`, if these are given, and the
+    labels that `coexistence` allows. `nodes` is an `informer` that the caller runs, in every
+    replica.
     """
 
     def __init__(
@@ -71,6 +73,7 @@ class NodeController:
         port_of: Callable[[str], int | None],
         certificate_health: Callable[[], LinkHealth | None] = lambda: None,
         managed_clusters: ManagedClusters | None = None,
+        coexistence: Coexistence | None = None,
         clock: Clock,
     ) -> None:
         self._client = client
@@ -81,6 +84,7 @@ class NodeController:
         self._port_of = port_of
         self._certificate_health = certificate_health
         self._members = managed_clusters
+        self._coexistence = coexistence or Coexistence(client)
         self._clock = clock
         self._controller: Controller[str] = Controller(
             "virtual-nodes", self._reconcile, workers=4, lane=self._namespace_of, total=16
@@ -101,6 +105,7 @@ class NodeController:
             tasks.start(self._follow_targets(), "virtual-nodes-targets")
             self._nodes.subscribe(self._on_node)
             self._links.subscribe(self._on_link, lambda link: self.refresh(link.node_name))
+            self._coexistence.subscribe(self.refresh_all)
             tasks.start(self._leases.run(), "node-leases")
             if self._members is not None:
                 self._members.watch(tasks.keyed(), self._on_member)
@@ -199,7 +204,8 @@ class NodeController:
 
     async def _register(self, target: TargetKey) -> Object:
         log.info("creating node %s for target %s", target.node_name, target)
-        node = await self._client.create(kinds.NODES, virtual.registration(target))
+        role = await self._coexistence.role_label()
+        node = await self._client.create(kinds.NODES, virtual.registration(target, role))
         self._written[target.node_name] = Written(objects.uid(node))
         return node
 
@@ -258,24 +264,48 @@ class NodeController:
         if link is None or not link.summaries.synced.is_set():
             return node
 
-        shared = objects.labels(link.summary or {})
-        wanted = virtual.description(
-            target,
-            virtual.labels(target, shared, link.labels_excluded, link.description.labels),
-            self._port(node),
-            link.description.annotations,
-        )
+        wanted = await self._wanted_description(node, target, link)
         last, fields = self._last_written(node), written.described(wanted)
-        if last.description == fields and written.includes(node, wanted):
+        left_over = labelling.left_over(node, objects.labels(wanted), link.labels_excluded)
+        if last.description == fields and written.includes(node, wanted) and not left_over:
             return node
 
         if not may_write:
             return None
 
         self._limiter.written(target.node_name)
+        if left_over:
+            body: Object = {"metadata": {"labels": left_over}}
+            await self._client.patch(kinds.NODES, target.node_name, body)
+
         after = await self._client.apply(kinds.NODES, wanted)
         last.description = fields
         return self._expect(node, after)
+
+    async def _wanted_description(self, node: Object, target: TargetKey, link: Link) -> Object:
+        """Return the labels and annotations that a Node should have.
+
+        Until all pods are known, what the Node does not show stays hidden.
+        """
+        own, excluded = self._coexistence, link.labels_excluded
+        role = await own.role_label()
+        spread_over = own.spread_over
+        if not own.is_known:
+            spread_over |= node_labels.hidden_of(node).keys()
+
+        if excluded and any(excluded(f"{key}={value}") for key, value in role.items()):
+            role = {}
+
+        shared = objects.labels(link.summary or {})
+        labels, hidden = labelling.split(
+            target,
+            labelling.of_target(shared, excluded, link.description.labels),
+            role=role,
+            shown=link.options.shown_labels,
+            spread_over=spread_over,
+        )
+        annotations = {**link.description.annotations, **node_labels.record(hidden)}
+        return virtual.description(target, labels, self._port(node), annotations)
 
     def _port(self, node: Object) -> int | None:
         """Return the served port, else the recorded one: the default may be another Node's."""

@@ -22,6 +22,7 @@ from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.nodes import capacity
 from vnode.nodes.classes import Classes
+from vnode.nodes.coexistence import Coexistence
 from vnode.runtime import supervisor
 from vnode.runtime.controller import Controller
 
@@ -43,8 +44,16 @@ log = logging.getLogger(__name__)
 class SummaryWriter:
     """Keeps the ClusterSummary of the local cluster, which is `cluster`, up to date."""
 
-    def __init__(self, client: Client, *, clock: Clock, cluster: Identity | None = None) -> None:
+    def __init__(
+        self,
+        client: Client,
+        *,
+        clock: Clock,
+        cluster: Identity | None = None,
+        coexistence: Coexistence | None = None,
+    ) -> None:
         self._cluster = cluster
+        self._coexistence = coexistence or Coexistence(client)
         self._client = client
         self._clock = clock
         self._usage = capacity.Usage()
@@ -72,6 +81,7 @@ class SummaryWriter:
         informers = (self._nodes, self._pods, self._summaries)
         async with supervisor.supervise() as tasks:
             self._pods.subscribe(self._on_pod)
+            self._pods.subscribe(self._coexistence.on_pod)
             self._nodes.subscribe(lambda _old, _new: self._enqueue())
             self._summaries.subscribe(self._on_summary)
             for informer in informers:
@@ -81,6 +91,7 @@ class SummaryWriter:
             for informer in informers:
                 await informer.synced.wait()
 
+            self._coexistence.pods_known()
             self._enqueue()
             await self._controller.run()
 

@@ -10,54 +10,30 @@ from __future__ import annotations
 
 import re
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Final
 
 from vnode import __version__
 from vnode.api import (
     keys,
-    names,
     objects,
     quantities,
     resources,
-    virtual_constraints,
     visible,
 )
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object, Objects
-from vnode.api.shapes import MOST_LABELS
+from vnode.nodes import labelling
 from vnode.nodes.member_taints import TaintSyncStatus
 from vnode.runtime.links import LinkHealth, TargetKey
 
-_ISOLATION: Final = "node-restriction.kubernetes.io"
-_BASE_LABELS: Final = {
-    "type": "virtual-kubelet",
-    "kubernetes.io/role": "cluster",
-    "alpha.service-controller.kubernetes.io/exclude-balancer": "true",
-    "node.kubernetes.io/exclude-from-external-load-balancers": "true",
-    # Targets that are lost together are no disruption of this cluster: its own dead nodes are
-    # evicted as ever, and so are lost virtual nodes.
-    "node.kubernetes.io/exclude-disruption": "true",
-}
 _FALSE_CONDITIONS: Final = {
     "MemoryPressure": ("KubeletHasSufficientMemory", "the target's own nodes watch their memory"),
     "DiskPressure": ("KubeletHasNoDiskPressure", "the target's own nodes watch their disks"),
     "PIDPressure": ("KubeletHasSufficientPID", "the target's own nodes watch their processes"),
     "NetworkUnavailable": ("RouteCreated", "the pods' network is that of the target"),
 }
-
-
-def identity_labels(target: TargetKey) -> dict[str, str]:
-    """Return the labels that identify the Node as ours; no label of the target replaces them.
-
-    The hostname is the Node's own name, by which people and controllers pin pods to a node; without
-    a value where that is longer than a label may be.
-    """
-    name = target.node_name
-    hostname = name if len(name) <= names.LABEL_LIMIT else ""
-    known = virtual_constraints.identity_labels(target.namespace, target.name)
-    return {**known, virtual_constraints.HOSTNAME: hostname}
 
 
 def target_of(node: Object) -> TargetKey | None:
@@ -74,46 +50,17 @@ def target_of(node: Object) -> TargetKey | None:
     return target if target.name and target.node_name == objects.name(node) else None
 
 
-def labels(
-    target: TargetKey,
-    shared: Mapping[str, str],
-    excluded: Callable[[str], bool] | None,
-    inventory: Mapping[str, str] = types.MappingProxyType({}),
-) -> dict[str, str]:
-    """Return all labels that we own: base, common ones of the target's nodes, of the inventory,
-    identity.
+def registration(target: TargetKey, role: Mapping[str, str] = types.MappingProxyType({})) -> Object:
+    """Build the Node to create, with the taint from the start and without capacity.
 
-    `excluded` tells for "key=value" which of these are left out. So are those that
-    isolate nodes from each other: like a kubelet, a target must not choose them for itself.
+    With `role`, Kubernetes leaves it out of topology-aware routing, from the start as well.
     """
-    foreign = sorted(key for key in shared if keys.is_foreign(key) and not _isolates(key))
-    common = {
-        key: shared[key]
-        for key in foreign[:MOST_LABELS]  # before they are matched, which takes longer
-        if not (excluded and excluded(f"{key}={shared[key]}"))
-    }
-    described = {
-        key: value
-        for key, value in inventory.items()
-        if not _isolates(key) and not (excluded and excluded(f"{key}={value}"))
-    }
-    return {**_BASE_LABELS, **common, **described, **identity_labels(target)}
-
-
-def _isolates(key: str) -> bool:
-    """Tell whether the NodeRestriction plugin guards a label: node-restriction.kubernetes.io."""
-    domain = key.partition("/")[0]
-    return domain == _ISOLATION or domain.endswith("." + _ISOLATION)
-
-
-def registration(target: TargetKey) -> Object:
-    """Build the Node to create, with the taint from the start and without capacity."""
     return {
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {
             "name": target.node_name,
-            "labels": {**_BASE_LABELS, **identity_labels(target)},
+            "labels": labelling.at_first(target, role),
         },
         "spec": {"taints": [keys.PROVIDER_TAINT]},
     }
@@ -136,12 +83,12 @@ def tainted(node: Object) -> Objects | None:
 
 def description(
     target: TargetKey,
-    all_labels: Mapping[str, str],
+    labels: Mapping[str, str],
     port: int | None,
     annotations: Mapping[str, str] = types.MappingProxyType({}),
 ) -> Object:
     """Build the metadata to apply."""
-    metadata: Object = {"name": target.node_name, "labels": dict(all_labels)}
+    metadata: Object = {"name": target.node_name, "labels": dict(labels)}
     own = {keys.KUBELET_PORT: str(port)} if port is not None else {}
     if shown := {**annotations, **own}:
         metadata["annotations"] = shown

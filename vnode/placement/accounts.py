@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from vnode.api import keys, objects
+from vnode.api import keys, node_labels, objects
 from vnode.api.objects import Object
 from vnode.placement.counting import WorkloadTally
 from vnode.scheduling.placement import choosing
@@ -69,7 +69,7 @@ def planned_node(node: Object) -> PlannedNode:
     """Return what plans look at of a Node."""
     ready = (objects.condition(node, "Ready") or {}).get("status", "True") == "True"
     takes_pods = ready and not objects.spec(node).get("unschedulable")
-    return PlannedNode(objects.name(node), objects.labels(node), takes_pods)
+    return PlannedNode(objects.name(node), node_labels.of_node(node), takes_pods)
 
 
 def covering(nodes: Iterable[PlannedNode], namespace: str) -> list[PlannedNode]:

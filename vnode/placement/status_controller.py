@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, Protocol
 
-from vnode.api import objects, status_conditions
+from vnode.api import node_labels, objects, status_conditions
 from vnode.api.clock import Clock
 from vnode.api.identity import parent_key
 from vnode.api.objects import Object, Objects
@@ -139,7 +139,7 @@ class PolicyStatusController:
         self._settle(self._counts.set(objects.key(objects.latest(old, new)), pod))
 
     def _on_node(self, old: Object | None, new: Object | None) -> None:
-        if old is None or new is None or objects.labels(old) != objects.labels(new):
+        if old is None or new is None or node_labels.of_node(old) != node_labels.of_node(new):
             self._settle(self._policies.keys())
 
     def _on_link(self, link: Link) -> None:

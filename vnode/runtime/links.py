@@ -68,7 +68,8 @@ class TargetOptions:
     standing for a cluster's default; None means that claims do not follow. `source_api` is the host
     and port by which pods there reach the source's API server with a token of the source; None
     means that they get tokens of the target's own service accounts. `priority_classes` maps
-    PriorityClasses of the source to those of the target, "" standing for none.
+    PriorityClasses of the source to those of the target, "" standing for none. `shown_labels` are
+    keys of labels that the Node itself has in any case, "*" for all.
     """
 
     storage_classes: Mapping[str, str] | None = None
@@ -76,6 +77,7 @@ class TargetOptions:
     create_service_accounts: bool = False
     source_api: tuple[str, str] | None = None
     priority_classes: Mapping[str, str] = field(default_factory=dict)
+    shown_labels: frozenset[str] = frozenset()
 
 
 NO_OPTIONS: Final = TargetOptions()

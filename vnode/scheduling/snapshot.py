@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from vnode.api import class_names, objects, resources
+from vnode.api import class_names, node_labels, objects, resources
 from vnode.api.class_names import ClassNames
 from vnode.api.objects import Object
 from vnode.api.resources import Resources
@@ -27,7 +27,7 @@ class VirtualNode:
     name: str
     """The name of the Node."""
     node: Object
-    """The Node object; its labels, taints and `spec.unschedulable` are read."""
+    """The Node object; all its labels, taints and `spec.unschedulable` are read."""
     target: tuple[str, str]
     """Namespace ("" for a ClusterTarget) and name of the Target."""
     target_namespace: str | None = None
@@ -68,7 +68,7 @@ class VirtualNodeInfo:
     def __post_init__(self) -> None:
         spec = objects.spec(self.virtual.node)
         object.__setattr__(self, "name", self.virtual.name)
-        object.__setattr__(self, "labels", objects.labels(self.virtual.node))
+        object.__setattr__(self, "labels", node_labels.of_node(self.virtual.node))
         object.__setattr__(self, "taints", tuple(spec.get("taints") or ()))
         object.__setattr__(self, "unschedulable", bool(spec.get("unschedulable")))
 

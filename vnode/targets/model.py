@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from vnode.api import keys, names, objects, patterns
+from vnode.api import keys, names, node_labels, objects, patterns
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.runtime.links import NO_OPTIONS, TargetKey, TargetOptions
@@ -139,6 +139,7 @@ def _options(obj: Object) -> TargetOptions:
         create_service_accounts=_flag(annotations, keys.CREATE_SERVICE_ACCOUNTS),
         priority_classes=_pairs(keys.PRIORITY_CLASSES, annotations.get(keys.PRIORITY_CLASSES, "")),
         source_api=_source_api(annotations.get(keys.TOKENS, "target")),
+        shown_labels=_label_keys(annotations.get(keys.SHOWN_LABELS, "")),
     )
 
 
@@ -162,6 +163,20 @@ def _source_api(text: str) -> tuple[str, str] | None:
         )
 
     return found["host"].strip("[]"), found["port"]
+
+
+def _label_keys(text: str) -> frozenset[str]:
+    """Parse the keys of an annotation."""
+    found = frozenset(key.strip() for key in text.split(",") if key.strip())
+    if bad := sorted(
+        key for key in found if key != node_labels.ALL and not names.QUALIFIED_NAME.fullmatch(key)
+    ):
+        raise ConfigError(
+            f"annotation {keys.SHOWN_LABELS}: {bad[0]!r} is no key of a label: write keys with "
+            f"commas between them, or {node_labels.ALL} for all"
+        )
+
+    return found
 
 
 def _pairs(key: str, text: str) -> dict[str, str]:

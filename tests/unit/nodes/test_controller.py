@@ -12,10 +12,11 @@ import pytest
 from tests import background
 from tests.apiserver import links
 from tests.apiserver.server import APIServer
-from vnode.api import keys, kinds, objects
+from vnode.api import keys, kinds, node_labels, objects
 from vnode.api.identity import Identity
 from vnode.kube.informer import Informer
 from vnode.nodes import virtual
+from vnode.nodes.coexistence import ROLE, SPREADS, Coexistence
 from vnode.nodes.controller import NodeController
 from vnode.runtime import write_limits
 from vnode.runtime.expectations import LOST_AFTER
@@ -51,8 +52,10 @@ class NodeEnvironment:
             subscribe_keys=lambda _: None,
             fits=lambda _: True,
         )
+        self.coexistence = Coexistence(client)
         self.controller = NodeController(
             *(client, self.nodes, known, targets),
+            coexistence=self.coexistence,
             advertise_address="10.0.0.1",
             port_of=lambda _name: 10251,
             clock=clock,
@@ -134,6 +137,81 @@ async def test_a_target_whose_name_fits_no_label_has_no_node(clock):
 
     async with following(clock, TargetKey("ns", "x" * 63)) as env:
         assert env.created == ["x" * 63]
+
+
+# --- what it does to the pods and Services of its own cluster
+
+HOSTNAME, RACK = "kubernetes.io/hostname", "example.com/rack"
+
+
+async def test_a_node_of_an_older_agent_loses_its_places_and_gets_the_labels_of_now(clock):
+    env = NodeEnvironment(clock)
+    old = {HOSTNAME: NAME, "topology.kubernetes.io/zone": "z"}
+
+    def older(node):
+        labels = node["metadata"]["labels"]
+        labels |= old
+        for key in ("node.kubernetes.io/exclude-disruption", keys.NODE_NAME):
+            del labels[key]
+
+    env.server.change(kinds.NODES, NAME, "", older)
+    await env.server.client().apply(
+        kinds.NODES, {"metadata": {"name": NAME, "labels": {"topology.kubernetes.io/zone": "z"}}}
+    )
+    env.show()
+    env.offer("1", {"topology.kubernetes.io/zone": "z", RACK: "7"})
+    async with links.connected(env.link), background.running(env.controller.run()):
+        await asyncio.sleep(1)
+
+    labels = objects.labels(env.node)
+    assert HOSTNAME not in labels
+    assert {"node.kubernetes.io/exclude-disruption", keys.NODE_NAME, ROLE} <= labels.keys()
+    assert node_labels.hidden_of(env.node) == {"topology.kubernetes.io/zone": "z"}
+    assert labels[RACK] == "7"
+
+
+async def test_a_label_disappears_as_soon_as_pods_are_spread_over_it_and_stays_away(clock):
+    env = NodeEnvironment(clock)
+    env.offer("1", {RACK: "7"})
+    env.coexistence.pods_known()
+    async with links.connected(env.link), background.running(env.controller.run()):
+        await asyncio.sleep(1)
+        assert objects.labels(env.node)[RACK] == "7"
+        env.show()
+        pod = {"metadata": {"name": "p"}, SPREADS: {RACK}}
+        env.coexistence.on_pod(None, pod)
+        await asyncio.sleep(1)
+        assert RACK not in objects.labels(env.node)
+        assert node_labels.of_node(env.node)[RACK] == "7"
+        env.show()
+        env.coexistence.on_pod(pod, None)
+        await asyncio.sleep(1)
+        assert RACK not in objects.labels(env.node)
+
+
+async def test_an_agent_that_starts_shows_no_hidden_label_before_it_knows_all_pods(clock):
+    env = NodeEnvironment(clock)
+    hidden = {"metadata": {"annotations": node_labels.record({RACK: "7"})}}
+    await env.server.client().patch(kinds.NODES, NAME, hidden)
+    env.show()
+    env.offer("1", {RACK: "7"})
+    async with links.connected(env.link), background.running(env.controller.run()):
+        await asyncio.sleep(1)
+        assert RACK not in objects.labels(env.node)
+        env.show()
+        env.coexistence.pods_known()
+        await asyncio.sleep(1)
+        assert objects.labels(env.node)[RACK] == "7"
+
+
+async def test_where_machines_have_the_role_a_virtual_node_has_it_not(clock):
+    env = NodeEnvironment(clock)
+    env.server.add(kinds.NODES, {"metadata": {"name": "m", "labels": {ROLE: "true"}}})
+    env.offer("1")
+    async with links.connected(env.link), background.running(env.controller.run()):
+        await asyncio.sleep(1)
+
+    assert ROLE not in objects.labels(env.node)
 
 
 # --- a target whose summary keeps changing

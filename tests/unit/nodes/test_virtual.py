@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from vnode.api import keys, objects, shapes
+from vnode.api import keys, objects
 from vnode.api.objects import Object
 from vnode.kube import leases
 from vnode.nodes import virtual
@@ -45,34 +45,6 @@ def test_a_node_tells_which_target_it_stands_for(target):
 def test_a_node_that_others_made_stands_for_no_target(labels):
     node = {"metadata": {"name": TARGET.node_name, "labels": labels}}
     assert virtual.target_of(node) is None
-
-
-def test_a_target_cannot_change_what_its_node_is():
-    shared = {
-        keys.PROVIDER_LABEL: "other",
-        keys.TARGET_NAME: "other",
-        keys.OWN_PREFIX + "x": "1",
-        "region": "r1",
-        "type": "big",
-    }
-    shown = virtual.labels(TARGET, shared, None)
-    assert shown[keys.PROVIDER_LABEL] == keys.PROVIDER
-    assert shown[keys.TARGET_NAME] == "c2"
-    assert shown["region"] == "r1"
-    assert shown["type"] == "big"
-    assert keys.OWN_PREFIX + "x" not in shown
-
-
-def test_lost_targets_do_not_count_as_a_disruption_of_the_source():
-    assert "node.kubernetes.io/exclude-disruption" in virtual.labels(TARGET, {}, None)
-    made = virtual.registration(TARGET)
-    assert "node.kubernetes.io/exclude-disruption" in objects.labels(made)
-
-
-def test_excluded_labels_stay_hidden():
-    shown = virtual.labels(TARGET, {"a": "1", "b": "2"}, lambda text: text == "a=1")
-    assert "a" not in shown
-    assert shown["b"] == "2"
 
 
 def test_our_taint_joins_those_of_others():
@@ -147,37 +119,3 @@ def test_a_lease_belongs_to_its_node_and_lasts_four_renewals():
     assert lease["spec"]["holderIdentity"] == "n"
     assert lease["spec"]["leaseDurationSeconds"] == 40
     assert lease["spec"]["renewTime"] == "2026-01-01T00:00:00.000000Z"
-
-
-def test_labels_that_isolate_nodes_are_not_the_targets_to_choose():
-    shared = {
-        "node-restriction.kubernetes.io/pci": "yes",
-        "team.node-restriction.kubernetes.io/pci": "yes",
-        "xnode-restriction.kubernetes.io/fine": "yes",
-    }
-    shown = virtual.labels(TARGET, shared, None)
-    assert shared.keys() & shown.keys() == {"xnode-restriction.kubernetes.io/fine"}
-
-
-def test_a_node_has_no_more_labels_than_fit():
-    shown = virtual.labels(TARGET, {f"label-{n}": "x" for n in range(10_000)}, None)
-    assert len(shown) < shapes.MOST_LABELS + 20
-    assert shown[keys.TARGET_NAME] == "c2"
-
-
-def test_the_hostname_is_the_nodes_own_name_whatever_a_target_says():
-    shared = {"kubernetes.io/hostname": "the-only-real-node"}
-    assert virtual.labels(TARGET, shared, None)["kubernetes.io/hostname"] == TARGET.node_name
-    long = TargetKey("", "x" * 100)
-    assert virtual.registration(long)["metadata"]["labels"]["kubernetes.io/hostname"] == ""
-
-
-def test_no_more_labels_are_matched_than_a_node_can_have():
-    matched: list[str] = []
-
-    def excludes(label: str) -> bool:
-        matched.append(label)
-        return True
-
-    virtual.labels(TARGET, {f"label-{n}": "x" for n in range(10_000)}, excludes)
-    assert len(matched) == shapes.MOST_LABELS

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from vnode.api import documents, keys, objects, resources
+from vnode.api import documents, keys, node_labels, objects, resources
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.api.resources import Resources
@@ -237,7 +237,7 @@ def _changes(old: Object | None, new: Object) -> list[EventKind]:
         return [EventKind.NODE_ADD]
 
     changed = []
-    if objects.labels(old) != objects.labels(new):
+    if node_labels.of_node(old) != node_labels.of_node(new):
         changed.append(EventKind.NODE_LABELS)
 
     if objects.spec(old) != objects.spec(new):

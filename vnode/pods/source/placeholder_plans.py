@@ -10,7 +10,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from vnode.api import keys, objects
+from vnode.api import keys, node_labels, objects
 from vnode.api.clock import TICK, Clock
 from vnode.api.objects import Object
 from vnode.kube.informer import Informer
@@ -127,6 +127,6 @@ class PlaceholderPlans:
         closed = {objects.name(node) for node in there if objects.spec(node).get("unschedulable")}
         weighs = placeholders.weighs_capacity(policy)
         capacity = workload.weighted[1] if weighs and workload.weighted is not None else None
-        nodes = (_PolicyNode(objects.name(node), objects.labels(node)) for node in there)
+        nodes = (_PolicyNode(objects.name(node), node_labels.of_node(node)) for node in there)
         shares = policy.shares(nodes, capacity)
         return _PlaceholderClusters(shares, frozenset(closed), not weighs or capacity is not None)

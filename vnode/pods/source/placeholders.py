@@ -14,7 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
-from vnode.api import keys, kinds, objects, placeholders
+from vnode.api import keys, kinds, node_labels, objects, placeholders
 from vnode.api.clock import Clock
 from vnode.api.identity import parent_key
 from vnode.api.objects import Object
@@ -268,4 +268,4 @@ def _as_planned(node: Object | None) -> tuple[object, ...]:
     if node is None:
         return ()
 
-    return objects.labels(node), bool(objects.spec(node).get("unschedulable"))
+    return node_labels.of_node(node), bool(objects.spec(node).get("unschedulable"))

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vnode.api import names, objects
-from vnode.nodes import virtual
-from vnode.runtime.links import TargetKey
+from vnode.nodes import labelling
 from vnode.targets.profiles import describing
 
 
@@ -80,10 +79,9 @@ def test_an_inventory_does_not_say_what_a_node_is_nor_takes_our_words():
 
 
 def test_labels_of_the_target_give_way_and_excluded_ones_stay_hidden():
-    key = TargetKey("", "c2")
     inventory = {"env": "prod", "secret": "x", "type": "other"}
-    found = virtual.labels(
-        key, {"env": "claimed", "zone": "a"}, lambda text: "secret" in text, inventory
+    found = labelling.of_target(
+        {"env": "claimed", "zone": "a"}, lambda text: "secret" in text, inventory
     )
     assert found["env"] == "prod"
     assert found["zone"] == "a"
