@@ -81,8 +81,10 @@ def webhook(
         else:
             each["clientConfig"] = {"url": _webhook_url(url) + service["path"]}
 
+        if selector := each.get("namespaceSelector"):
+            selector["matchExpressions"][0]["values"] = [namespace]
+
     hook = obj["webhooks"][0]
-    hook["namespaceSelector"]["matchExpressions"][0]["values"] = [namespace]
     hook["reinvocationPolicy"] = reinvocation
     hook["timeoutSeconds"] = timeout
     return obj

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from enum import Enum, auto
 from typing import Final
 
-from vnode.api import changeable, keys, kinds, objects, taints, visible
+from vnode.api import changeable, keys, kinds, objects, real_nodes, taints, visible
 from vnode.api.objects import Object, Objects
 from vnode.pods import annotation_merge, changes, event_record, observed_generation
 
@@ -25,13 +25,6 @@ docs/admiralty-contract.md, section 9.
 
 UNSCHEDULABLE: Final = "Unschedulable"
 _REJECTIONS: Final = (UNSCHEDULABLE, "SchedulingGated")
-
-_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
-_REAL_NODE: Final[Object] = {
-    "key": keys.PROVIDER_LABEL,
-    "operator": "NotIn",
-    "values": [keys.PROVIDER],
-}
 
 STARTING: Final = timedelta(seconds=3)
 """How long the target waits for containers to start before it reports that a pod is bound."""
@@ -79,23 +72,7 @@ def _off_virtual_nodes(spec: Object) -> Object:
     if taints.untolerated([keys.PROVIDER_TAINT], spec.get("tolerations") or ()):
         return spec
 
-    affinity = spec.get("affinity") or {}
-    node = affinity.get("nodeAffinity") or {}
-    required = node.get(_REQUIRED) or {}
-    given = required.get("nodeSelectorTerms")
-    terms = [_on_real_nodes(term) for term in given] if given else [_on_real_nodes(None)]
-    required = {**required, "nodeSelectorTerms": terms}
-    return {**spec, "affinity": {**affinity, "nodeAffinity": {**node, _REQUIRED: required}}}
-
-
-def _on_real_nodes(term: Object | None) -> Object:
-    """Add real nodes to the term of a node selector; an empty term still matches nothing."""
-    if term == {}:
-        return term
-
-    term = term or {}
-    others = [e for e in term.get("matchExpressions") or () if e != _REAL_NODE]
-    return {**term, "matchExpressions": [*others, _REAL_NODE]}
+    return {**spec, "affinity": real_nodes.affinity(spec)}
 
 
 class Absence(Enum):

@@ -218,7 +218,7 @@ KUBELET_REQUESTS: Final = Counter(
 )
 ADMISSIONS: Final = Counter(
     "vnode_admissions_total",
-    "Admission reviews by result: ignored, mutated, rejected.",
+    "Admission reviews by result: ignored, mutated (made a proxy), steered (no proxy), rejected.",
     ["result"],
     registry=REGISTRY,
 )
@@ -233,7 +233,7 @@ CERTIFICATE_EXPIRY: Final = Gauge(
 for _result in ("bound", "unschedulable", "error"):
     SCHEDULING_ATTEMPTS.labels(_result)
 
-for _result in ("ignored", "mutated", "rejected"):
+for _result in ("ignored", "mutated", "steered", "rejected"):
     ADMISSIONS.labels(_result)
 
 for _outcome in ("issued", "renewed", "revoked", "failed"):

@@ -23,9 +23,11 @@ from vnode.runtime.connections import ConnectionLimits
 from vnode.scheduling.placement.failover import Failover
 from vnode.scheduling.placement.policy import NO_POLICIES, Policies
 from vnode.telemetry import metrics
-from vnode.webhook import election, mutate
+from vnode.webhook import election, mutate, own_pods
 
 PATH: Final = "/mutate--v1-pod"
+OWN_PODS_PATH: Final = "/keep-own-pods"
+"""For pods of namespaces that did not opt in: none of them is elected."""
 BODY_LIMIT: Final = 8 * 1024 * 1024  # bytes; the API server takes no object over 3 MiB
 VALUES: Final = 50_000
 """In a review, since it is decoded in one piece; a large pod has a thousand."""
@@ -85,23 +87,30 @@ class Webhook:
     def app(self) -> web.Application:
         """Return the application to be served over TLS."""
         app = web.Application(client_max_size=BODY_LIMIT)
-        app.add_routes([web.post(PATH, self.handle)])
+        app.add_routes([web.post(PATH, self.handle), web.post(OWN_PODS_PATH, self.handle_own)])
         return app
 
     async def handle(self, request: web.Request) -> web.Response:
         """Answer one review; 400 if the body is none, 413 if it is too large."""
+        return await self._handle(request, elects=True)
+
+    async def handle_own(self, request: web.Request) -> web.Response:
+        """Answer one review of a pod whose namespace did not opt in."""
+        return await self._handle(request, elects=False)
+
+    async def _handle(self, request: web.Request, *, elects: bool) -> web.Response:
         try:
-            answer = await self.review(await request.read())
+            answer = await self.review(await request.read(), elects=elects)
         except MalformedReview as error:
             return web.Response(status=400, text=str(error))
 
         return web.Response(body=answer, content_type="application/json")
 
-    async def review(self, body: bytes) -> bytes:
+    async def review(self, body: bytes, *, elects: bool = True) -> bytes:
         """Return the answer to a review; raises MalformedReview if the body is none."""
         review = _parse(body)
         try:
-            decision = await self._decide(review.request)
+            decision = await self._decide(review.request, elects=elects)
         except RecursionError as error:
             raise MalformedReview("nested too deeply") from error
 
@@ -110,16 +119,15 @@ class Webhook:
             {"apiVersion": review.api_version, "kind": "AdmissionReview", "response": response}
         )
 
-    async def _decide(self, request: _Request) -> Object:
+    async def _decide(self, request: _Request, *, elects: bool) -> Object:
         pod = request.object or {}
         if request.operation != "CREATE":
             metrics.ADMISSIONS.labels("ignored").inc()
             return {"allowed": True}
 
         try:
-            if not await self._elected(pod, request.namespace):
-                metrics.ADMISSIONS.labels("ignored").inc()
-                return _with_warnings({"allowed": True}, spelling.warnings(pod, elected=False))
+            if not elects or not await self._elected(pod, request.namespace):
+                return _of_own_pod(pod, may_go=elects)
 
             patch = mutate.proxy_patch(
                 pod,
@@ -177,6 +185,15 @@ def _with_patch(patch: list[Object]) -> Object:
 
     encoded = base64.b64encode(msgspec.json.encode(patch)).decode()
     return {"allowed": True, "patchType": "JSONPatch", "patch": encoded}
+
+
+def _of_own_pod(pod: Object, *, may_go: bool) -> Object:
+    """Decide on a pod that is no proxy."""
+    patch = own_pods.patch(pod, may_go=may_go)
+    metrics.ADMISSIONS.labels("steered" if patch else "ignored").inc()
+    return _with_warnings(
+        _with_patch(patch), spelling.warnings(pod, elected=False) if may_go else ()
+    )
 
 
 def _with_warnings(response: Object, warnings: Iterable[str]) -> Object:

@@ -119,18 +119,30 @@ def test_sources_may_not_touch_pods_themselves():
 
 def test_the_webhook_calls_the_service_or_a_url_and_has_no_bundle():
     label, value = keys.WEBHOOK_NAMESPACE_LABEL
-    hook, authors = manifests.webhook("other", reinvocation="IfNeeded", timeout=5)["webhooks"]
+    made = manifests.webhook("other", reinvocation="IfNeeded", timeout=5)
+    hook, own, _authors = made["webhooks"]
     assert hook["clientConfig"] == {
         "service": {"name": "vnode", "namespace": "other", "port": 443, "path": "/mutate--v1-pod"}
     }
     assert hook["namespaceSelector"]["matchLabels"] == {label: value}
-    [but] = hook["namespaceSelector"]["matchExpressions"]
-    assert (but["operator"], but["values"]) == ("NotIn", ["other"])
+    for each in (hook, own):
+        but = each["namespaceSelector"]["matchExpressions"][0]
+        assert (but["operator"], but["values"]) == ("NotIn", ["other"])
+
     assert (hook["reinvocationPolicy"], hook["timeoutSeconds"]) == ("IfNeeded", 5)
     for url in ("https://192.0.2.1:9443", "https://192.0.2.1:9443/mutate--v1-pod"):
-        hook, authors = manifests.webhook("other", url)["webhooks"]
+        hook, own, authors = manifests.webhook("other", url)["webhooks"]
+        assert own["clientConfig"] == {"url": "https://192.0.2.1:9443/keep-own-pods"}
         assert authors["clientConfig"] == {"url": "https://192.0.2.1:9443/record-author"}
         assert hook["clientConfig"] == {"url": "https://192.0.2.1:9443/mutate--v1-pod"}
+
+
+def test_each_pod_is_shown_to_one_webhook_and_only_those_that_opted_in_depend_on_it():
+    label, value = keys.WEBHOOK_NAMESPACE_LABEL
+    hook, own, _authors = manifests.webhook("other")["webhooks"]
+    assert (hook["failurePolicy"], own["failurePolicy"]) == ("Fail", "Ignore")
+    excluded = own["namespaceSelector"]["matchExpressions"][1]
+    assert excluded == {"key": label, "operator": "NotIn", "values": [value]}
 
 
 def test_a_webhook_url_without_tls_is_refused():
