@@ -24,7 +24,7 @@ from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Informer
-from vnode.pods.source import proxy_state, unreserved_pods
+from vnode.pods.source import daemon_pods, proxy_state, unreserved_pods
 from vnode.pods.source.awaited_replacements import AwaitedReplacements
 from vnode.pods.source.change_sender import ChangeSender, expectation_key
 from vnode.pods.source.chaperon_factory import ChaperonFactory
@@ -71,6 +71,7 @@ class ProxyController:
     ) -> None:
         self._proxies = proxies
         self._links = links
+        self._clock = clock
         self._namespaces = enabled_namespaces
         self._target_exists = target_exists  # by node name; True while in doubt
         self._controller: Controller[str] = Controller(
@@ -199,6 +200,10 @@ class ProxyController:
 
         if not node_name or is_daemon(proxy):
             self._status_writer.nothing_to_feed(key)
+            ready = daemon_pods.ready_patch(proxy, self._clock.now()) if node_name else None
+            if ready is not None:
+                await self._status_writer.patch(proxy, ready, subresource="status")
+
             return None
 
         if not self._target_exists(node_name):

@@ -10,6 +10,7 @@ from tests.unit.pods.bound_pods import BoundPodsEnvironment, is_allowed, new_pod
 from vnode.api import kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import AlreadyExists, Denied, Invalid, NotFound
+from vnode.api.objects import Object
 from vnode.pods import chaperons
 from vnode.runtime.links import TargetOptions
 
@@ -116,6 +117,35 @@ async def test_the_pod_of_a_daemon_set_is_nothing_to_a_target(env: BoundPodsEnvi
     async with env.running(seconds=10):
         assert env.target.writes == []
         assert not env.is_ending()
+
+
+async def test_the_pod_of_a_daemon_set_is_ready_so_that_rollouts_of_the_set_go_on(
+    env: BoundPodsEnvironment,
+) -> None:
+    owner = {"kind": "DaemonSet", "name": "d", "uid": "d", "controller": True}
+    env.add(**others(ownerReferences=[owner]))
+
+    def status() -> Object:
+        [pod] = env.source.all(kinds.PODS)
+        return objects.status(pod)
+
+    async with env.running(seconds=10):
+        assert (objects.condition({"status": status()}, "Ready") or {})["status"] == "True"
+        assert status()["reason"] == "VirtualNode"
+        assert "podIP" not in status()
+        [pod] = env.source.all(kinds.PODS)
+        # As Kubernetes writes once, when the target is lost.
+        unready = {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}
+        await env.source.client().patch(
+            kinds.PODS,
+            objects.name(pod),
+            unready,
+            objects.namespace(pod),
+            subresource="status",
+            strategic=True,
+        )
+        await asyncio.sleep(1)
+        assert (objects.condition({"status": status()}, "Ready") or {})["status"] == "True"
 
 
 async def test_a_pod_of_a_namespace_without_the_label_is_sent_once_it_has_it(clock: Clock) -> None:
