@@ -11,11 +11,12 @@ RUN = python=$$($(VENV)) && $$python
 help:
 	@echo 'make demo         three clusters, pods that run in others; KEEP=1 leaves them up'
 	@echo 'make check        before each commit: lint types contracts unit, in about a minute'
-	@echo 'make test         all of: lint types contracts coverage integration chart e2e faults'
+	@echo 'make test         all of: lint types contracts coverage integration coexistence chart e2e faults'
 	@echo '                  random-faults random-inputs demo, and as root realnode docs-test'
 	@echo '                  e2e-metrics dashboard-test;'
 	@echo '                  JOBS=1 runs one suite after the other, and shows its progress'
 	@echo 'make coverage     unit, with the branches of vnode that it runs; not under a floor'
+	@echo 'make coexistence  a busy source beside targets that come, are lost, return and go'
 	@echo 'make docs-test    every command of the documentation, on a fleet; root only'
 	@echo 'make simulation   pods in simulated clusters that fail, a minute; SIMULATION="--seed 7" repeats one'
 	@echo 'make fuzz         an hour of mutated inputs; FUZZ="--seed 7" repeats them'
@@ -40,7 +41,7 @@ demo:
 
 # Suites that start clusters mostly wait for them, so that three at a time keep two cores busy. Long
 # ones come first. What they need is fetched before, because apt lets one in at a time.
-SUITES = e2e faults random-faults integration chart random-inputs demo
+SUITES = e2e faults random-faults integration coexistence chart random-inputs demo
 OF_INVENTORIES = secretreader kubeconfig-secretreader msa cp-creds placement
 PROGRAMS = helm promtool $(OF_INVENTORIES)
 JOBS ?= 3
@@ -140,6 +141,10 @@ fuzz: environment
 .PHONY: integration
 integration: binaries
 	$(RUN) -m pytest tests/integration
+
+.PHONY: coexistence
+coexistence: binaries
+	$(RUN) -m pytest tests/coexistence
 
 .PHONY: chart
 chart: binaries

@@ -51,9 +51,11 @@ async def test_a_pod_that_names_a_virtual_node_runs_in_its_target(
     await source.delete(kinds.PODS, name, "default")
 
 
-async def test_a_virtual_node_has_its_own_name_as_hostname(source: Client) -> None:
+async def test_a_virtual_node_is_no_host_of_its_cluster(source: Client) -> None:
+    """Its own pods that are spread over hosts would wait for it to be filled."""
     node = await source.get(kinds.NODES, C3)
-    assert objects.labels(node)["kubernetes.io/hostname"] == C3
+    assert "kubernetes.io/hostname" not in objects.labels(node)
+    assert objects.labels(node)[keys.NODE_NAME] == C3
 
 
 @pytest.mark.parametrize("same_node", [True, False], ids=["same-node", "any-node"])

@@ -26,6 +26,7 @@ SUMMARY = {
         "name": keys.SUMMARY_NAME,
         "labels": {
             "topology.kubernetes.io/region": "r1",
+            "example.com/disk": "fast",
             "secret/thing": "x",
             keys.PROVIDER_LABEL: "other",
         },

@@ -107,7 +107,7 @@ async def test_a_restart_writes_only_what_has_changed(
         labels = {"metadata": {"name": keys.SUMMARY_NAME, "labels": {"new": "1"}}}
         show(link, {**SUMMARY, **labels})
         node = await until(client, target, lambda node: "new" in objects.labels(node))
-        assert "topology.kubernetes.io/region" not in objects.labels(node)
+        assert "example.com/disk" not in objects.labels(node)
         assert ["status" in obj for obj in applied] == [False]
         show(link, {**SUMMARY, **labels, "capacity": {"cpu": "77"}})
         node = await until(client, target, lambda node: capacity(node)["cpu"] == "77")

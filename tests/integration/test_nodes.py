@@ -18,7 +18,7 @@ from tests.integration.kept_nodes import (
     target,
     until,
 )
-from vnode.api import keys, kinds, objects
+from vnode.api import keys, kinds, node_labels, objects
 from vnode.api.clock import SystemClock
 from vnode.kube.client import Client
 from vnode.runtime.links import LinkHealth, Links, TargetKey
@@ -37,7 +37,9 @@ async def test_a_node_shows_its_target(client: Client, target: TargetKey) -> Non
 
     labels, status = objects.labels(node), objects.status(node)
     assert labels["type"] == "virtual-kubelet"
-    assert labels["topology.kubernetes.io/region"] == "r1"
+    assert "topology.kubernetes.io/region" not in labels
+    assert node_labels.of_node(node)["topology.kubernetes.io/region"] == "r1"
+    assert labels["example.com/disk"] == "fast"
     assert labels[keys.PROVIDER_LABEL] == keys.PROVIDER
     assert labels[keys.TARGET_NAME] == target.name
     assert "secret/thing" not in labels
@@ -107,7 +109,7 @@ async def test_what_others_write_on_a_node_stays(client: Client, target: TargetK
 
     assert objects.labels(node)["mine"] == "yes"
     assert objects.labels(node)["type"] == "virtual-kubelet"
-    assert "topology.kubernetes.io/region" not in objects.labels(node)
+    assert "example.com/disk" not in objects.labels(node)
     assert objects.spec(node)["unschedulable"] is True
     assert (objects.condition(node, "Problem") or {})["message"] == "theirs"
 

@@ -13,13 +13,14 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from vnode.api import keys, kinds, names, objects
-from vnode.api.errors import ConfigError, NotFound
+from vnode.api.errors import ApiError, ConfigError, NotFound
 from vnode.cli import identity, kubeconfigs, terminal
 from vnode.cli.access import Access
 from vnode.cli.connect import lookup
 from vnode.cli.connect.connector import Connector
 from vnode.cli.connect.desired import DesiredConnection
 from vnode.cli.kubeconfigs import ClusterEndpoint
+from vnode.cli.neighbours import checks, own_objects
 from vnode.kube.client import Client
 from vnode.targets import token_renewal
 
@@ -75,6 +76,7 @@ async def connect(source: Side, target: Side, options: ConnectOptions) -> None:
         source_client = await stack.enter_async_context(source.client())
         target_client = await stack.enter_async_context(target.client())
         connection = await prepare(source, source_client, target, target_client, options)
+        await _warn_of_neighbours(source_client)
         await Connector(source_client, target_client, connection, terminal.say).run()
         await _finish(source_client, connection, options)
 
@@ -134,6 +136,18 @@ async def _check(client: Client, side: Side, namespace: str) -> None:
             f"the {side.role} cluster has no namespace {namespace!r}: run kubectl{side.flags} "
             f"create namespace {namespace}"
         ) from error
+
+
+async def _warn_of_neighbours(source: Client) -> None:
+    """Print what of the source's own the new virtual node may disturb, before there is one."""
+    selector = f"{keys.PROVIDER_LABEL}={keys.PROVIDER}"
+    try:
+        nodes = await source.list(kinds.NODES, label_selector=selector)
+    except ApiError:
+        return  # who may connect in one namespace need not see the cluster
+
+    for line in checks.advice(await own_objects.read(source, nodes)):
+        terminal.say(line)
 
 
 async def _finish(source: Client, connection: DesiredConnection, options: ConnectOptions) -> None:

@@ -16,6 +16,7 @@ from vnode.cli.doctor import (
     cluster_checks,
     connection_checks,
     examining,
+    neighbour_checks,
     set_checks,
     token_checks,
     trying,
@@ -45,6 +46,7 @@ async def diagnose(
         found = cluster_checks.check(facts)
         found += token_checks.check(facts)
         found += set_checks.check(facts)
+        found += neighbour_checks.check(facts)
         for connection in connections:
             found += connection_checks.check(connection)
 

@@ -24,6 +24,8 @@ from vnode.api.objects import Object, Objects
 from vnode.cli import manifests
 from vnode.cli.doctor.facts import ClusterFacts
 from vnode.cli.manifests import SERVICE
+from vnode.cli.neighbours import own_objects
+from vnode.cli.neighbours.own_objects import OwnObjects
 from vnode.cli.scheduler_config import LEASE as SCHEDULER_LEASE
 from vnode.kube import answer_limits, answers, decoding
 from vnode.kube.client import Client
@@ -85,6 +87,7 @@ async def examine(client: Client, name: str, namespace: str, clock: Clock) -> Cl
         token_requests=await or_none(client.list(kinds.AUTH_TOKEN_REQUESTS)),
         issuers=await or_none(client.list(kinds.CLUSTER_ROLE_BINDINGS)),
         target_sets=await target_sets(client),
+        own=await own_objects.read(client, nodes) if targets else OwnObjects(),
     )
 
 

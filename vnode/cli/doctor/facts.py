@@ -9,6 +9,7 @@ from typing import Final
 from vnode.api import objects
 from vnode.api.objects import Object, Objects
 from vnode.cli import manifests
+from vnode.cli.neighbours.own_objects import OwnObjects
 from vnode.targets.expiry import CredentialExpiry, Renewal
 from vnode.targets.model import ProfileReference
 
@@ -53,6 +54,7 @@ class ClusterFacts:
     token_requests: Objects | None = None  # None also where their CRD is missing
     issuers: Objects | None = None  # ClusterRoleBindings
     target_sets: Objects = field(default_factory=list)  # TargetSets and ClusterTargetSets
+    own: OwnObjects = field(default_factory=OwnObjects)  # of a source
 
     def is_young(self, obj: Object) -> bool:
         """Tell whether an object is so new that no agent need have looked at it."""

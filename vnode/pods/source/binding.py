@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from vnode.api import keys, kinds, objects, placeholders, route
+from vnode.api import keys, kinds, objects, placeholders, renaming, route
 from vnode.api.clock import Clock
 from vnode.api.errors import Conflict, NotFound
 from vnode.api.objects import Object
@@ -27,7 +27,8 @@ from vnode.scheduling.queued_pod import QueuedPod
 from vnode.scheduling.status import SUCCESS, Status, unschedulable
 from vnode.telemetry import metrics
 
-_NO_ANNOTATIONS: Final[Mapping[str, str]] = MappingProxyType({})
+_PLACES: Final = tuple(renaming.NODE_LABELS + name for name in ("zone", "region"))
+_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 _ANSWER: Final = 5.0
 """Seconds that the end of a term waits for a binding: as long as a Lease lasts once it is lost."""
@@ -129,7 +130,8 @@ class Binder:
         if waiting or keys.PLACEHOLDERS in objects.annotations(pod):  # a user may have written it
             annotations = {**annotations, keys.PLACEHOLDERS: placeholders.text(waiting) or ""}
 
-        return held and await create_binding(self._client, pod, node, annotations)
+        places = places_of(link) if link is not None else {}
+        return held and await create_binding(self._client, pod, node, annotations, places)
 
     def _waits(self, pod: Object, node: str) -> bool:
         """Tell whether the pod leaves a candidate on the node: there is no room for it there."""
@@ -173,12 +175,30 @@ async def hold(client: Client, pod: Object, finalizer: str) -> bool:
     return True
 
 
+def places_of(link: Link) -> dict[str, str]:
+    """Return zone and region of a target, if its nodes are all in one.
+
+    The API server copies those of a Node to the pods that are bound to it. A virtual Node does not
+    have them itself (`vnode.api.node_labels`), so the Binding has.
+    """
+    labels, excluded = objects.labels(link.summary or {}), link.labels_excluded
+    return {
+        key: labels[key]
+        for key in _PLACES
+        if key in labels and not (excluded and excluded(f"{key}={labels[key]}"))
+    }
+
+
 async def create_binding(
-    client: Client, pod: Object, node: str, annotations: Mapping[str, str] = _NO_ANNOTATIONS
+    client: Client,
+    pod: Object,
+    node: str,
+    annotations: Mapping[str, str] = _NOTHING,
+    labels: Mapping[str, str] = _NOTHING,
 ) -> bool:
     """Bind a proxy pod: the decision. False if the pod is gone, bound, or being deleted.
 
-    The API server copies the annotations of a Binding to the pod: they cost no request. If
+    The API server copies annotations and labels of a Binding to the pod: they cost no request. If
     cancelled, this waits for the answer: whoever leads next must find the pod as it is to be.
     """
     binding = {
@@ -188,6 +208,7 @@ async def create_binding(
             "name": objects.name(pod),
             "uid": objects.uid(pod),
             **({"annotations": dict(annotations)} if annotations else {}),
+            **({"labels": dict(labels)} if labels else {}),
         },
         "target": {"apiVersion": "v1", "kind": "Node", "name": node},
     }
