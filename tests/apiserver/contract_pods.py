@@ -140,10 +140,12 @@ async def test_a_pod_is_bound_once(client: Client, pod_namespace: str) -> None:
     with pytest.raises(Conflict):
         await bind(binding("p", uid="another"))
 
-    await bind(binding("p", annotations={"x": "1"}))
+    zone = {"topology.kubernetes.io/zone": "z"}
+    await bind(binding("p", annotations={"x": "1"}, labels=zone))
     after = await client.get(kinds.PODS, "p", pod_namespace)
     assert objects.spec(after)["nodeName"] == "n"
     assert objects.annotations(after) == {"x": "1"}
+    assert zone.items() <= objects.labels(after).items()
     assert (objects.condition(after, "PodScheduled") or {})["status"] == "True"
     assert objects.metadata(after)["generation"] == 1
     with pytest.raises(Conflict):

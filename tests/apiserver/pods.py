@@ -138,6 +138,9 @@ def bound(pod: Object, binding: Object, now: str) -> Object:
     if annotations := objects.annotations(binding):
         result["metadata"]["annotations"] = {**objects.annotations(pod), **annotations}
 
+    if labels := objects.labels(binding):
+        result["metadata"]["labels"] = {**labels, **objects.labels(pod)}
+
     entry = {
         "type": "PodScheduled",
         "status": "True",

@@ -30,7 +30,7 @@ def vnode(*words: str) -> str:
 
 def files(fleet: Fleet, target: str) -> list[str]:
     there = fleet.kubeconfig(target)
-    return ["--source", str(fleet.kubeconfig("c1")), "--target", str(there), "--name", target]
+    return ["--source", str(fleet.kubeconfig("c1")), "--target", str(there)]
 
 
 def connect(fleet: Fleet) -> None:
@@ -39,7 +39,7 @@ def connect(fleet: Fleet) -> None:
             fleet.kubectl(cluster, "create", "namespace", namespace)
 
     for namespace, target in TARGETS:
-        vnode("connect", "--namespace", namespace, *files(fleet, target))
+        vnode("connect", "--name", target, "--namespace", namespace, *files(fleet, target))
 
 
 async def until_ready(c1: Client, ready: bool, *nodes: str) -> None:
@@ -143,7 +143,7 @@ async def test_an_end_of_all_connections_changes_nothing(
     before = await asyncio.to_thread(own.state)
     fleet.kubectl("c1", "delete", "pods", "placed", "plain", "--namespace", "default")
     for namespace, target in TARGETS:
-        vnode("disconnect", "--namespace", namespace, *files(fleet, target))
+        vnode("disconnect", target, "--namespace", namespace, *files(fleet, target))
 
     await kit.until_gone(c1, kinds.NODES, label_selector=VIRTUAL)
     await unchanged(own, before)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from tests.apiserver import links
 from tests.apiserver.server import APIServer
 from tests.unit.pods.bound_pods import SPACE, new_pod
 from vnode.api import keys, kinds, objects, placeholders
 from vnode.api.clock import Clock
 from vnode.api.errors import Conflict, Invalid, ServerError
+from vnode.api.identity import Identity
 from vnode.pods.source import binding
+from vnode.runtime.links import TargetKey
 
 pytestmark = pytest.mark.looptime
 
@@ -69,6 +72,22 @@ async def test_a_binding_says_where_candidates_stay(server: APIServer) -> None:
     expected = {keys.PLACEHOLDERS: "a,b"}
     assert await binding.create_binding(server.client(), pod(server), "gpu", expected)
     assert placeholders.of(pod(server)) == ("a", "b")
+
+
+async def test_a_pod_gets_zone_and_region_of_its_target_with_the_binding(
+    server: APIServer, clock: Clock
+) -> None:
+    identity, target = Identity("c1", "us"), TargetKey(SPACE, "t")
+    link = links.link_to(APIServer("t", clock), target, identity, clock)
+    zone, region = ("topology.kubernetes.io/" + name for name in ("zone", "region"))
+    labels = {zone: "z", region: "r", "topology.kubernetes.io/other": "x", "disk": "ssd"}
+    summary = {"metadata": {"name": keys.SUMMARY_NAME, "labels": labels}}
+    link.summaries.store.put(summary)
+    assert binding.places_of(link) == {zone: "z", region: "r"}
+    link.labels_excluded = lambda text: text == f"{zone}=z"
+    places = binding.places_of(link)
+    assert await binding.create_binding(server.client(), pod(server), "gpu", labels=places)
+    assert objects.labels(pod(server))[region] == "r"
 
 
 async def test_a_reason_is_on_the_pod_with_the_binding_itself(server: APIServer) -> None:
