@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.cli.test_doctor import cluster
+from vnode.api import keys
 from vnode.api.objects import Object
 from vnode.cli import manifests
 from vnode.cli.doctor import neighbour_checks
@@ -36,6 +37,11 @@ def spread(key: str, **more: str) -> Object:
 
 def node(name: str, labels: dict[str, str]) -> Object:
     return {"metadata": {"name": name, "labels": labels}}
+
+
+def elected(obj: Object) -> Object:
+    obj["spec"]["template"]["metadata"] = {"annotations": {keys.ELECT: ""}}
+    return obj
 
 
 def own(**more: Any) -> OwnObjects:
@@ -103,6 +109,7 @@ def test_what_virtual_nodes_disturb_is_a_warning_with_a_cure(
         {},
         {"deployments": [spread(RACK, nodeTaintsPolicy="Honor")]},
         {"deployments": [spread("kubernetes.io/hostname")]},
+        {"deployments": [elected(spread(RACK))]},
         {"deployments": [spread(RACK)], "machines": [node("m", {RACK: "r9"})]},
         {"services": [service(TOPOLOGY_MODE)]},
         {"services": [service(TOPOLOGY_MODE, "Disabled")], **NO_ROLE},

@@ -36,7 +36,12 @@ class OwnObjects:
     def workloads(self) -> list[tuple[str, Object]]:
         """Workloads that kube-scheduler chooses nodes for, with what kubectl calls their kind."""
         found = [("deployment", obj) for obj in self.deployments]
-        return found + [("statefulset", obj) for obj in self.stateful_sets]
+        found += [("statefulset", obj) for obj in self.stateful_sets]
+        return [(kind, obj) for kind, obj in found if not _is_elected(obj)]
+
+
+def _is_elected(workload: Object) -> bool:
+    return keys.ELECT in objects.annotations(objects.spec(workload).get("template") or {})
 
 
 async def read(client: Client, virtual_nodes: Objects) -> OwnObjects:
