@@ -21,7 +21,7 @@ TARGETS: Final = (("default", "c2"), ("default", "c3"), ("team-a", "c2"), ("team
 LOST: Final = [names.virtual_node(*target) for target in TARGETS if target[1] == "c2"]
 C3: Final = names.virtual_node("default", "c3")
 VIRTUAL: Final = f"{keys.PROVIDER_LABEL}={keys.PROVIDER}"
-_SETTLED: Final = 3.0  # seconds in which controllers have reacted to what they were going to
+_SETTLED: Final = 2.0  # seconds in which controllers have reacted to what they were going to
 
 
 def vnode(*words: str) -> str:
@@ -33,13 +33,22 @@ def files(fleet: Fleet, target: str) -> list[str]:
     return ["--source", str(fleet.kubeconfig("c1")), "--target", str(there)]
 
 
-def connect(fleet: Fleet) -> None:
-    for namespace in sorted({namespace for namespace, _ in TARGETS} - {"default"}):
-        for cluster in ("c1", "c2"):
-            fleet.kubectl(cluster, "create", "namespace", namespace)
+async def for_each_target(fleet: Fleet, verb: str) -> None:
+    """Connect, or disconnect, all targets at once."""
 
-    for namespace, target in TARGETS:
-        vnode("connect", "--name", target, "--namespace", namespace, *files(fleet, target))
+    def words(namespace: str, target: str) -> list[str]:
+        name = ("--name", target) if verb == "connect" else (target,)
+        return [verb, *name, "--namespace", namespace, *files(fleet, target)]
+
+    await asyncio.gather(*(asyncio.to_thread(vnode, *words(*target)) for target in TARGETS))
+
+
+async def connect(fleet: Fleet) -> None:
+    for cluster in ("c1", "c2"):
+        for namespace in sorted({namespace for namespace, _ in TARGETS} - {"default"}):
+            await asyncio.to_thread(fleet.kubectl, cluster, "create", "namespace", namespace)
+
+    await for_each_target(fleet, "connect")
 
 
 async def until_ready(c1: Client, ready: bool, *nodes: str) -> None:
@@ -67,7 +76,7 @@ async def goes_on(own: OwnWorkloads) -> None:
 
 async def test_a_connection_changes_nothing(fleet: Fleet, own: OwnWorkloads, c1: Client) -> None:
     before = await asyncio.to_thread(own.state)
-    await asyncio.to_thread(connect, fleet)
+    await connect(fleet)
     await until_ready(c1, True, C3, *LOST)
     await unchanged(own, before)
     await goes_on(own)
@@ -142,9 +151,7 @@ async def test_an_end_of_all_connections_changes_nothing(
 ) -> None:
     before = await asyncio.to_thread(own.state)
     fleet.kubectl("c1", "delete", "pods", "placed", "plain", "--namespace", "default")
-    for namespace, target in TARGETS:
-        vnode("disconnect", target, "--namespace", namespace, *files(fleet, target))
-
+    await for_each_target(fleet, "disconnect")
     await kit.until_gone(c1, kinds.NODES, label_selector=VIRTUAL)
     await unchanged(own, before)
     assert own.on_virtual_nodes() == []
