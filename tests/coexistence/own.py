@@ -86,6 +86,12 @@ class OwnWorkloads:
             if objects.node_name(pod).startswith("admiralty-")
         ]
 
+    def until_lured(self) -> None:
+        """Wait until a pod of a Deployment is on a virtual node."""
+        deadline = time.monotonic() + _SECONDS
+        while "ReplicaSet" not in (found := self.on_virtual_nodes()):
+            assert time.monotonic() < deadline, f"nobody came: {found}"
+
     def state(self) -> dict[str, Any]:
         """Return all that must not change by itself, whatever happens to targets."""
         nodes = self.items("nodes", "--selector", keys.REAL_NODES)

@@ -103,6 +103,18 @@ async def test_vnode_still_chooses_by_places(c1: Client, own: OwnWorkloads) -> N
     assert objects.node_name(await kit.until_running(c1, "plain")) == C3
 
 
+async def test_pods_that_were_lured_while_no_agent_ran_are_made_anew(
+    fleet: Fleet, own: OwnWorkloads
+) -> None:
+    await asyncio.to_thread(fleet.run, "stop", "c1", "agent")
+    restart = ("rollout", "restart", "deployment/operator", "--namespace", "kube-system")
+    await asyncio.to_thread(own.kubectl, *restart)
+    await asyncio.to_thread(own.until_lured)
+    await asyncio.to_thread(fleet.run, "start", "c1", "agent")
+    await asyncio.to_thread(own.await_all, "deployment/operator")
+    assert {*own.on_virtual_nodes()} <= {"DaemonSet"}
+
+
 async def test_lost_targets_change_nothing_and_a_dead_machine_is_evicted(
     fleet: Fleet, own: OwnWorkloads, c1: Client
 ) -> None:

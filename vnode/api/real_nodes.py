@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from vnode.api import keys
-from vnode.api.objects import Object
+from vnode.api import keys, taints, virtual_constraints
+from vnode.api.objects import Object, Objects
 
 REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _REAL_NODE: Final[Object] = {
@@ -17,6 +17,44 @@ _REAL_NODE: Final[Object] = {
     "operator": "NotIn",
     "values": [keys.PROVIDER],
 }
+
+
+_TYPE: Final = ("type", "virtual-kubelet")
+"""The label by which users of other virtual kubelets choose them."""
+
+
+def is_lured(spec: Object) -> bool:
+    """Tell whether a pod may go to virtual nodes only because it tolerates every taint."""
+    return tolerates_everything(spec) and not _is_meant(spec)
+
+
+def tolerates_everything(spec: Object) -> bool:
+    """Tell whether the pod tolerates the taint of virtual nodes, and does not name it."""
+    found = [t for t in spec.get("tolerations") or () if taints.tolerates(t, keys.PROVIDER_TAINT)]
+    return bool(found) and not any(toleration.get("key") for toleration in found)
+
+
+def required_terms(spec: Object) -> Objects:
+    """Return the terms of the required node affinity, of which one must hold."""
+    node = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    found: Objects = (node.get(REQUIRED) or {}).get("nodeSelectorTerms") or []
+    return found
+
+
+def _is_meant(spec: Object) -> bool:
+    """Tell whether the pod says something of virtual nodes, be it to choose or to avoid them."""
+    chosen = virtual_constraints.of_spec(spec)
+    if chosen.get("nodeSelector") or (chosen.get("affinity") or {}).get("nodeAffinity"):
+        return True
+
+    if _TYPE in (spec.get("nodeSelector") or {}).items():
+        return True
+
+    return any(
+        expression.get("key") in (keys.PROVIDER_LABEL, _TYPE[0])
+        for term in required_terms(spec)
+        for expression in term.get("matchExpressions") or ()
+    )
 
 
 def affinity(spec: Object) -> Object:

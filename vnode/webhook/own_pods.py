@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from vnode.api import keys, names, objects, real_nodes, taints, virtual_constraints
+from vnode.api import keys, names, objects, real_nodes
 from vnode.api.objects import Object, Objects
 from vnode.api.real_nodes import REQUIRED
 from vnode.api.virtual_constraints import HOSTNAME
@@ -22,8 +22,6 @@ from vnode.webhook.patch import Patch
 
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 _AFFINITY: Final = ("spec", "affinity", "nodeAffinity")
-_TYPE: Final = ("type", "virtual-kubelet")
-"""The label by which users of other virtual kubelets choose them."""
 
 
 def patch(pod: Object, *, may_go: bool) -> list[Object]:
@@ -39,38 +37,10 @@ def patch(pod: Object, *, may_go: bool) -> list[Object]:
     if may_go:
         _name_nodes(spec, changes)
 
-    if not changes.operations and tolerates_everything(spec) and not _is_meant(spec):
+    if not changes.operations and real_nodes.is_lured(spec):
         changes.set(real_nodes.affinity(spec), "spec", "affinity")
 
     return changes.operations
-
-
-def tolerates_everything(spec: Object) -> bool:
-    """Tell whether the pod tolerates the taint of virtual nodes, and does not name it."""
-    found = [t for t in spec.get("tolerations") or () if taints.tolerates(t, keys.PROVIDER_TAINT)]
-    return bool(found) and not any(toleration.get("key") for toleration in found)
-
-
-def _is_meant(spec: Object) -> bool:
-    """Tell whether the pod says something of virtual nodes, be it to choose or to avoid them."""
-    chosen = virtual_constraints.of_spec(spec)
-    if chosen.get("nodeSelector") or (chosen.get("affinity") or {}).get("nodeAffinity"):
-        return True
-
-    if _TYPE in (spec.get("nodeSelector") or {}).items():
-        return True
-
-    return any(
-        expression.get("key") in (keys.PROVIDER_LABEL, _TYPE[0])
-        for term in _required(spec)
-        for expression in term.get("matchExpressions") or ()
-    )
-
-
-def _required(spec: Object) -> Objects:
-    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
-    found: Objects = (affinity.get(REQUIRED) or {}).get("nodeSelectorTerms") or []
-    return found
 
 
 def _name_nodes(spec: Object, changes: Patch) -> None:
@@ -80,7 +50,7 @@ def _name_nodes(spec: Object, changes: Patch) -> None:
         changes.remove("spec", "nodeSelector", HOSTNAME)
         changes.set(name, "spec", "nodeSelector", keys.NODE_NAME)
 
-    required = _required(spec)
+    required = real_nodes.required_terms(spec)
     renamed = [each for term in required for each in _renamed(term)]
     if renamed != required:
         changes.set(renamed, *_AFFINITY, REQUIRED, "nodeSelectorTerms")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from vnode.api import keys, node_labels, objects
+from vnode.api import keys, node_labels, objects, real_nodes
 from vnode.api.objects import Object
 from vnode.cli.neighbours.own_objects import OwnObjects
 from vnode.nodes.coexistence import ROLE
@@ -51,7 +51,7 @@ def tolerant_daemons(own: OwnObjects) -> str:
     found = [
         f"daemonset/{objects.key(obj)}"
         for obj in own.daemon_sets
-        if own_pods.tolerates_everything(_spec(obj)) and not _keeps_off(_spec(obj))
+        if real_nodes.tolerates_everything(_spec(obj)) and not _keeps_off(_spec(obj))
     ]
     if not found:
         return ""

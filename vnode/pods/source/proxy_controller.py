@@ -90,7 +90,7 @@ class ProxyController:
         self._change_sender = ChangeSender(client, factory, events, self._candidates)
         self._lost = LostPods(client, self._status_writer, events, clock)
         self._unreserved = UnreservedPods(
-            client, self._status_writer, factory, enabled_namespaces, events
+            client, self._status_writer, factory, enabled_namespaces, events, clock
         )
         self._gc = ChaperonGC(client, links, self._find, self._termination.not_held)
         self.bound = ExternallyBoundPods(client, self._on_pod, trim)
@@ -261,7 +261,7 @@ class ProxyController:
         namespace = objects.namespace(proxy)
         if not link.covers(namespace):
             why = f"node {link.node_name} is not for pods of namespace {namespace}"
-            self._unreserved.refuse(proxy, why)
+            await self._unreserved.turn_away(proxy, why)
             return None
 
         if proxy_state.is_complete(proxy):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from vnode.api import kinds, objects, route
+from vnode.api.clock import Clock
 from vnode.api.errors import AlreadyExists, ConfigError, Denied, Invalid, NotFound
 from vnode.api.objects import Object
 from vnode.kube.client import Client
@@ -17,6 +18,7 @@ from vnode.pods import chains, chaperons
 from vnode.pods.source import feedback, proxy_state
 from vnode.pods.source.chaperon_factory import ChaperonFactory
 from vnode.pods.source.status_writer import StatusWriter
+from vnode.pods.source.stray_pods import StrayPods
 from vnode.runtime.enabled_namespaces import EnabledNamespaces
 from vnode.runtime.links import Link
 
@@ -39,21 +41,27 @@ class UnreservedPods:
         factory: ChaperonFactory,
         enabled_namespaces: EnabledNamespaces,
         events: EventRecorder,
+        clock: Clock,
     ) -> None:
         self._client = client
         self._status_writer = status_writer
         self._factory = factory
         self._namespaces = enabled_namespaces
         self._events = events
+        self._strays = StrayPods(client, events, clock)
 
-    def refuse(self, proxy: Object, why: str) -> None:
-        """Record an Event on a pod that is not sent."""
+    async def turn_away(self, proxy: Object, why: str) -> None:
+        """Delete a pod that is not sent, if it came by chance; else record an Event on it."""
+        if not await self._strays.send_away(proxy):
+            self._refuse(proxy, why)
+
+    def _refuse(self, proxy: Object, why: str) -> None:
         self._events.event(about(proxy), WARNING, "DelegateRefused", why)
 
     async def send(self, proxy: Object, link: Link) -> float | None:
         """Create the chaperon of a pod; return when to try again, if the target refused it."""
         if refusal := self._namespaces.refusal(objects.namespace(proxy)):
-            self.refuse(proxy, refusal)
+            await self.turn_away(proxy, refusal)
             return None
 
         live = await self._client.get(kinds.PODS, objects.name(proxy), objects.namespace(proxy))
@@ -78,7 +86,7 @@ class UnreservedPods:
 
     async def _report_refusal(self, pod: Object, message: str) -> None:
         """Record the refusal; the source of a pod that came from another cluster hears it, too."""
-        self.refuse(pod, message)
+        self._refuse(pod, message)
         if route.is_delegate(pod) and objects.status(pod).get("message") != message:
             await self._status_writer.patch(
                 pod, chains.not_sent_on(pod, message), subresource="status"

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from tests.unit.pods.bound_pods import BoundPodsEnvironment, is_allowed, new_pod
-from vnode.api import kinds, objects
+from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import AlreadyExists, Denied, Invalid, NotFound
 from vnode.api.objects import Object
@@ -146,6 +146,61 @@ async def test_the_pod_of_a_daemon_set_is_ready_so_that_rollouts_of_the_set_go_o
         )
         await asyncio.sleep(1)
         assert (objects.condition({"status": status()}, "Ready") or {})["status"] == "True"
+
+
+LURED = {"tolerations": [{"operator": "Exists"}], "schedulerName": "default-scheduler"}
+CONTROLLED = [{"kind": "ReplicaSet", "name": "r", "uid": "r", "controller": True}]
+
+
+async def test_a_pod_that_came_because_it_tolerates_everything_is_made_anew_elsewhere(
+    clock: Clock,
+) -> None:
+    env = BoundPodsEnvironment(clock, label_required=True)
+    async with env.running():
+        env.add(metadata={"finalizers": [], "ownerReferences": CONTROLLED}, spec=LURED)
+        await asyncio.sleep(1)
+        assert env.pod() is None
+        assert "tolerates every taint" in env.event_messages("StrayPod")[0]
+        assert env.target.writes == []
+
+
+async def test_where_successors_come_to_virtual_nodes_again_they_stay_after_a_minute(
+    clock: Clock,
+) -> None:
+    """The webhook does not see them: without an end, thousands would be made and deleted."""
+    env = BoundPodsEnvironment(clock, label_required=True)
+    async with env.running():
+        for number in range(8):
+            name = f"p{number}"
+            owned = {"finalizers": [], "ownerReferences": CONTROLLED}
+            env.add(name, metadata=owned, spec=LURED)
+            await asyncio.sleep(10)
+            assert (env.pod(name) is None) is (number < 7)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "spec"),
+    [
+        ({}, LURED),
+        (
+            {"ownerReferences": CONTROLLED},
+            {"tolerations": [{"key": keys.PROVIDER_LABEL, "operator": "Exists"}]},
+        ),
+    ],
+    ids=["without a controller", "meant for it"],
+)
+async def test_a_pod_that_has_no_successor_or_was_meant_to_come_stays_and_is_told_why(
+    clock: Clock, metadata, spec
+) -> None:
+    env = BoundPodsEnvironment(clock, label_required=True)
+    async with env.running():
+        env.add(
+            metadata={"finalizers": [], **metadata},
+            spec={"schedulerName": "default-scheduler", **spec},
+        )
+        await asyncio.sleep(1)
+        assert env.pod() is not None
+        assert env.event_messages("DelegateRefused")
 
 
 async def test_a_pod_of_a_namespace_without_the_label_is_sent_once_it_has_it(clock: Clock) -> None:
