@@ -84,6 +84,10 @@ async def test_a_pod_gets_zone_and_region_of_its_target_with_the_binding(
     summary = {"metadata": {"name": keys.SUMMARY_NAME, "labels": labels}}
     link.summaries.store.put(summary)
     assert binding.places_of(link) == {zone: "z", region: "r"}
+    spoilt = {"metadata": {**summary["metadata"], "labels": {zone: "no label", region: "r"}}}
+    link.summaries.store.put(spoilt)
+    assert binding.places_of(link) == {region: "r"}
+    link.summaries.store.put(summary)
     link.labels_excluded = lambda text: text == f"{zone}=z"
     places = binding.places_of(link)
     assert await binding.create_binding(server.client(), pod(server), "gpu", labels=places)
