@@ -183,6 +183,7 @@ class PlacementPolicy(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin
             state.better = placeholders.better(choice, {share.node: share for share in shares})
 
         if choice.until is not None:
+            state.opens_more = True
             state.retry_by(clock.monotonic() + choice.until - now)
 
         return choice

@@ -31,6 +31,7 @@ class CycleState:
         "better",
         "explain_place",
         "kept",
+        "opens_more",
         "retry_at",
         "skip_filter",
         "skip_score",
@@ -45,6 +46,8 @@ class CycleState:
         self.explain_place: Callable[[str], str] | None = None
         # Nodes whose candidates stay, however many wait: plugins have chosen them.
         self.kept: frozenset[str] = frozenset()
+        # Whether further nodes will be opened to the pod if those that are have no room for it.
+        self.opens_more = False
         # Node -> better nodes, where candidates stay as placeholders if the pod is bound to it.
         self.better: Mapping[str, tuple[str, ...]] = _NONE_BETTER
         # What Reserve plugins have the binding write on the pod.

@@ -64,6 +64,10 @@ class Rotation:
 
         return went_on and any(node not in queued.asked for node in result.full())
 
+    def owes(self, queued: QueuedPod, result: CycleResult) -> bool:
+        """Tell whether a target was to be asked for the first time, but for the limit."""
+        return any(node not in queued.asked for node in result.nominated)
+
     def _is_seen(self, node: str, queued: QueuedPod) -> bool:
         link = self._links.get(node)
         if link is None:

@@ -26,7 +26,7 @@ from vnode.pods.source.candidates import Bind, CandidateState
 from vnode.pods.source.preemption_chooser import PreemptionChooser
 from vnode.pods.source.rotation import Rotation
 from vnode.pods.source.unschedulable_reporter import UnschedulableReporter
-from vnode.runtime.links import Link, Links
+from vnode.runtime.links import CONNECTING, Link, Links
 from vnode.scheduling.assumptions import Assumptions
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.events import ClusterEvent, ClusterEventWithHint, EventKind
@@ -246,6 +246,14 @@ class ProxyScheduler:
         link = self._links.get(node)
         return link is not None and link.health.healthy
 
+    def _is_connecting(self, result: CycleResult) -> bool:
+        """Tell whether it is not known yet if a target answers that may have room."""
+        links = (self._links.get(node) for node in result.statuses)
+        return any(
+            link is not None and not link.health.healthy and link.health.reason == CONNECTING
+            for link in links
+        )
+
     async def _attempt(self, queued: QueuedPod, attempt: Attempt, result: CycleResult) -> None:
         outcome = Outcome.UNSCHEDULABLE
         try:
@@ -295,7 +303,10 @@ class ProxyScheduler:
         more = bool(reasons) and self._rotation.record(queued, attempt, result, reasons)
         again = more and self._framework.nominates
         if not again and reasons:
-            again = await self._preemption.choose(queued.pod, attempt)
+            if self._is_connecting(result):
+                again = True
+            elif not (result.state.opens_more or self._rotation.owes(queued, result)):
+                again = await self._preemption.choose(queued.pod, attempt)
 
         if attempt.retryable or again or attempt.offers > offers:
             self._queue.retry(queued.uid)

@@ -7,11 +7,13 @@ import asyncio
 import pytest
 
 from tests.unit.pods.clusters import SourceCluster
+from tests.unit.pods.policies import Planned, add_replicas, entry, spread
 from tests.unit.pods.targets import Target, only, rejects, reserves
 from vnode.api import keys, kinds, objects
 from vnode.api.errors import Denied
 from vnode.pods import preemption
 from vnode.pods.source.preemption_chooser import violations
+from vnode.scheduling.placement.policy import Mode
 
 pytestmark = pytest.mark.looptime
 
@@ -270,3 +272,52 @@ def test_a_budget_covers_as_many_as_it_allows():
     assert violations(pods, [budget(1, web)]) == 1
     assert violations(pods, [budget(2, everything)]) == 1
     assert violations(pods, [budget(0, everything, "other"), budget(0, None)]) == 0
+
+
+def filling(clock, *targets, **overflow):
+    """Have a policy that fills one target after the other."""
+    entries = [entry(target.node) for target in targets]
+    return Planned(clock, spread(*entries, mode=Mode.FILL, **overflow), *targets)
+
+
+async def test_a_planned_pod_that_another_cluster_has_room_for_preempts_nobody(clock):
+    planned, other = Target("c1", clock, ends(10)), Target("c2", clock, reserves)
+    source = filling(clock, planned, other, after=20)
+    async with source.running():
+        (pod,) = add_replicas(source, 1, spec=HIGH)
+        await source.until_bound(pod)
+
+    assert source.node_of(pod) == other.node
+    assert marks(planned) == [preemption.ASKS]
+
+
+@pytest.mark.parametrize(("most", "asked"), [(1, ["c1"]), (2, ["c1", "c2"]), (3, ["c1", "c2"])])
+async def test_a_planned_pod_preempts_once_all_clusters_that_overflow_allows_were_asked(
+    clock, most, asked
+):
+    targets = [Target("c1", clock, ends(10)), Target("c2", clock, rejects)]
+    source = filling(clock, *targets, after=20, max_candidates=most)
+    async with source.running():
+        began = clock.monotonic()
+        (pod,) = add_replicas(source, 1, spec=HIGH)
+        await source.until_bound(pod)
+        took = clock.monotonic() - began
+
+    assert source.node_of(pod) == targets[0].node
+    assert [target.link.target.name for target in targets if marks(target)] == asked
+    assert took > 20 * (len(asked) - 1)
+    assert preemption.ALLOWED not in marks(targets[1])
+
+
+async def test_nobody_is_preempted_while_a_target_is_being_connected(clock):
+    full, other = Target("c1", clock, ends(10)), Target("c2", clock, reserves)
+    source = SourceCluster(clock, full, other)
+    async with source.running():
+        other.connect()
+        source.add("p", cpu="1", spec=HIGH)
+        await asyncio.sleep(20)
+        other.set_healthy(True)
+        await source.until_bound("p")
+
+    assert source.node_of("p") == other.node
+    assert marks(full) == [preemption.ASKS]
