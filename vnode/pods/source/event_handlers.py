@@ -174,7 +174,7 @@ class EventHandlers:
                 healthy=not why,
                 unhealthy_reason=why,
                 connecting=not health.healthy and health.reason == CONNECTING,
-                allocatable=_allocatable(link.summary),
+                allocatable=_allocatable(link.summary, node),
                 cluster_uid=link.cluster_uid,
                 classes=link.priorities.classes,
                 priority_classes=link.options.priority_classes,
@@ -207,12 +207,17 @@ def _is_ending(pod: Object | None) -> bool:
     return pod is not None and objects.is_terminating(pod)
 
 
-def _allocatable(summary: Object | None) -> Resources | None:
-    if summary is None or "allocatable" not in summary:
+def _allocatable(summary: Object | None, node: Object) -> Resources | None:
+    """Return what a target offers; until it has said so to this agent, what its Node has kept."""
+    offered = objects.status(node).get("allocatable") or None
+    if summary is not None:
+        offered = summary.get("allocatable")
+
+    if offered is None:
         return None
 
     try:
-        return resources.parse(summary["allocatable"])
+        return resources.parse(offered)
     except (ConfigError, AttributeError, TypeError) as error:
         log.warning("a target's summary cannot be read: %s", error)
         return None
