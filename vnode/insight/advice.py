@@ -92,6 +92,13 @@ _CURES: Final = (
     ),
     (r"the virtual node was unschedulable", "vnode uncordon {target}"),
     (
+        r"at its maximum of \d+ by",
+        (
+            "raise a maxReplicas of the policy, give it another cluster, or have the workload run "
+            "fewer pods"
+        ),
+    ),
+    (
         r"(?<!node\(s\) )didn't (match pod|satisfy existing pods) (anti-)?affinity rules",
         "relax the pod's affinity between pods, or connect a target that satisfies it",
     ),

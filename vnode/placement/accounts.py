@@ -16,9 +16,9 @@ from typing import Final
 from vnode.api import keys, node_labels, objects
 from vnode.api.objects import Object
 from vnode.placement.counting import WorkloadTally
-from vnode.scheduling.placement import choosing
+from vnode.scheduling.placement import choosing, revisions
 from vnode.scheduling.placement.policy import Mode, Policy
-from vnode.scheduling.placement.seats import Plan, plan
+from vnode.scheduling.placement.seats import Plan, Seats
 
 MOST_WORKLOADS: Final = 50
 """Workloads in a status; of others there is only the number."""
@@ -132,10 +132,8 @@ def _plan(
 
     takes_pods = {node.name for node in nodes if node.takes_pods}
     closed = {s.node: bound[s.node] for s in shares if s.node not in takes_pods and bound[s.node]}
-    included = {share.node for share in shares}
-    staying = sum(closed.values()) + sum(n for node, n in bound.items() if node not in included)
-    open_shares = [share for share in shares if share.node in takes_pods]
-    made = plan(max(0, tally.replicas - staying), open_shares, workload)
+    seats = Seats((share for share in shares if share.node in takes_pods), workload)
+    made = revisions.planned(seats, tally.by_revision())
     return Plan({**made.planned, **closed}, made.unplaced)
 
 

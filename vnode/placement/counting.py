@@ -6,6 +6,7 @@ another one, or will.
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,6 +15,12 @@ from typing import NamedTuple
 from vnode.api import objects, placeholders
 from vnode.api.objects import Object
 from vnode.scheduling.placement.policy import Policy
+from vnode.scheduling.placement.revisions import (
+    UNREVISED,
+    Revision,
+    RevisionCounts,
+    revision_of,
+)
 from vnode.scheduling.placement.workloads import workload_of
 
 
@@ -30,6 +37,8 @@ class CountedPod(NamedTuple):
     runs: bool
     placeholders: tuple[str, ...] = ()
     """Virtual nodes where it waits for room, too."""
+    revision: Revision = UNREVISED
+    created: str = ""
 
 
 @dataclass(slots=True)
@@ -46,10 +55,29 @@ class WorkloadTally:
     """Virtual node -> pods that run elsewhere and wait there for room."""
     unbound: dict[str, str] = field(default_factory=dict)
     """Keys of the others -> their UIDs."""
+    revisions: dict[Revision, RevisionCounts] = field(default_factory=dict)
+    """How many pods each revision has, and where; empty where only their sum is known."""
+
+    def by_revision(self) -> Mapping[Revision, RevisionCounts]:
+        """Return how many pods each revision has, and where."""
+        if self.revisions:
+            return self.revisions
+
+        return {UNREVISED: RevisionCounts(self.replicas, bound=self.running + self.starting)}
+
+    def scaled(self, replicas: int) -> WorkloadTally:
+        """Return the same workload as if it had another number of replicas, of one revision."""
+        return dataclasses.replace(self, replicas=replicas, revisions={})
 
     def add(self, key: str, pod: CountedPod) -> None:
         """Count a pod."""
         self.replicas += 1
+        counts = self.revisions.setdefault(pod.revision, RevisionCounts())
+        counts.pods += 1
+        counts.latest = max(counts.latest, pod.created)
+        if pod.node:
+            counts.bound[pod.node] += 1
+
         self.placeholders.update(pod.placeholders)
         if pod.node:
             (self.running if pod.runs else self.starting)[pod.node] += 1
@@ -59,6 +87,14 @@ class WorkloadTally:
     def remove(self, key: str, pod: CountedPod) -> None:
         """Undo `add`."""
         self.replicas -= 1
+        revised = self.revisions[pod.revision]
+        revised.pods -= 1
+        if pod.node:
+            revised.bound[pod.node] -= 1
+
+        if not revised.pods:
+            del self.revisions[pod.revision]
+
         for node in pod.placeholders:
             self.placeholders[node] -= 1
             if not self.placeholders[node]:
@@ -95,6 +131,8 @@ def counted(pod: Object, policy_of: Callable[[Object], Policy | None]) -> Counte
         objects.node_name(pod),
         objects.status(pod).get("phase") == "Running",
         placeholders.of(pod),
+        revision_of(pod),
+        str(objects.metadata(pod).get("creationTimestamp") or ""),
     )
 
 

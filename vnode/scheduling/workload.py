@@ -15,7 +15,9 @@ from typing import Final
 
 from vnode.api import objects, placeholders
 from vnode.api.objects import Object
-from vnode.scheduling.placement.seats import Seats, Share
+from vnode.scheduling.placement import revisions
+from vnode.scheduling.placement.revisions import UNREVISED, Revision, RevisionCounts, revision_of
+from vnode.scheduling.placement.seats import Plan, Seats, Share
 
 _SEATS_KEPT: Final = 8  # of one workload: by which clusters are closed or full for some of its pods
 
@@ -36,6 +38,7 @@ class WorkloadPod:
     """Further nodes, with the moment since which it may go there."""
     placeholders: tuple[str, ...] = ()
     """Nodes where a bound pod waits for room, too."""
+    revision: Revision = UNREVISED
 
     def holds(self) -> set[str]:
         """Return the nodes on which it has a place, may get one, or waits for room."""
@@ -59,13 +62,15 @@ class Workload:
     def __init__(self, key: str) -> None:
         self.key = key
         self.members: dict[str, WorkloadPod] = {}
-        self.bound: Counter[str] = Counter()
-        self.aimed: Counter[str] = Counter()
-        self.opened: Counter[str] = Counter()
-        self.held: Counter[str] = Counter()
-        """Node -> pods that have a place there or may get one, and placeholders."""
-        self.placeholders: Counter[str] = Counter()
-        """Node -> pods that are bound elsewhere and wait for room there."""
+        self.counts = RevisionCounts()
+        """Of all pods."""
+        self.revisions: dict[Revision, RevisionCounts] = {}
+        """Of those of each revision, none empty."""
+        self.bound = self.counts.bound
+        self.aimed = self.counts.aimed
+        self.opened = self.counts.opened
+        self.held = self.counts.held
+        self.placeholders = self.counts.placeholders
         self.saturated: dict[str, float] = {}
         """Node -> when a pod last turned to another node, after waiting for this one in vain. Until
         one is bound there it counts as full for a while, also when no pod waits there any more."""
@@ -87,10 +92,37 @@ class Workload:
         """Yield the pods that have no node."""
         return (member for member in self.members.values() if not member.node)
 
-    def others(self, member: WorkloadPod, node: str) -> int:
-        """Return how many other pods have a place on the node, or may get one."""
+    def others(self, member: WorkloadPod, node: str, counts: RevisionCounts | None = None) -> int:
+        """Return how many other pods have a place on the node, or may get one.
+
+        Of all of them, or of those that are counted in `counts`, among which the pod is.
+        """
         known = self.members.get(member.uid)
-        return self.held[node] - (known is not None and node in known.holds())
+        held = (self.counts if counts is None else counts).held
+        return held[node] - (known is not None and node in known.holds())
+
+    def peers(self, revision: Revision) -> RevisionCounts:
+        """Return the counts of the pods that are planned together with those of a revision.
+
+        These are all but those of other revisions while the workload is rolled out; do not change.
+        """
+        if len(self.revisions) == 1 and revision in self.revisions:
+            return self.counts
+
+        known = {each: counts.latest for each, counts in self.revisions.items()}
+        if not revisions.have_superseded({**known, revision: ""}):
+            return self.counts
+
+        found = RevisionCounts()
+        for each in revisions.peers(revision, known):
+            if counts := self.revisions.get(each):
+                found.include(counts)
+
+        return found
+
+    def plan_for(self, shares: tuple[Share, ...]) -> Plan:
+        """Return the plan of all its pods."""
+        return revisions.planned(self.seats(shares), self.revisions)
 
     def waiting_since(self, node: str) -> float:
         """Return since when a pod has been waiting for a place on the node; infinity if none is."""
@@ -127,23 +159,24 @@ class Workload:
         else:
             is_news = bool(node and not member.node)
             freed = is_news and (member.aim not in ("", node) or not self.bound)
-            self._count(member, -1)
+            self._discount(member)
 
         waiting = placeholders.of(pod)
         freed |= not set(member.placeholders) <= {node, *waiting}
         member.pod, member.node, member.placeholders = pod, node, waiting
+        member.revision = revision_of(pod)
         member.since = None if node else unschedulable_since(pod)
         if node:
             member.aim, member.opened, member.assumed = "", (), frozenset()
             self.saturated.pop(node, None)
 
-        self._count(member, 1)
+        self._add(member)
         return freed
 
     def remove(self, uid: str) -> bool:
         """Stop counting a pod; return True if a place that it was planned for is free again."""
         member = self.members.pop(uid)
-        self._count(member, -1)
+        self._discount(member)
         return bool(member.aim or member.placeholders)
 
     def assume(self, uid: str, nodes: Collection[str]) -> None:
@@ -170,20 +203,28 @@ class Workload:
         if known:
             self._count(member, 1)
 
+    def _add(self, member: WorkloadPod) -> None:
+        created = str(objects.metadata(member.pod).get("creationTimestamp") or "")
+        for counts in (
+            self.counts,
+            self.revisions.setdefault(member.revision, RevisionCounts()),
+        ):
+            counts.pods += 1
+            counts.latest = max(counts.latest, created)
+
+        self._count(member, 1)
+
+    def _discount(self, member: WorkloadPod) -> None:
+        """Undo `_add`."""
+        self._count(member, -1)
+        self.counts.pods -= 1
+        self.revisions[member.revision].pods -= 1
+        if not self.revisions[member.revision].pods:
+            del self.revisions[member.revision]
+
     def _count(self, member: WorkloadPod, step: int) -> None:
-        for node in member.holds():
-            _step(self.held, node, step)
-
-        if member.node:
-            _step(self.bound, member.node, step)
-        elif member.aim:
-            _step(self.aimed, member.aim, step)
-
-        for node, _ in member.opened:
-            _step(self.opened, node, step)
-
-        for node in member.placeholders:
-            _step(self.placeholders, node, step)
+        for counts in (self.counts, self.revisions[member.revision]):
+            _count_in(counts, member, step)
 
         for node, since in member.waits():
             oldest = self._oldest.get(node)
@@ -208,6 +249,22 @@ def unschedulable_since(pod: Object) -> float | None:
 
     since = objects.parse_timestamp(str(condition.get("lastTransitionTime") or ""))
     return since.timestamp() if since else None
+
+
+def _count_in(counts: RevisionCounts, member: WorkloadPod, step: int) -> None:
+    for node in member.holds():
+        _step(counts.held, node, step)
+
+    if member.node:
+        _step(counts.bound, member.node, step)
+    elif member.aim:
+        _step(counts.aimed, member.aim, step)
+
+    for node, _ in member.opened:
+        _step(counts.opened, node, step)
+
+    for node in member.placeholders:
+        _step(counts.placeholders, node, step)
 
 
 def _step(counts: Counter[str], node: str, step: int) -> None:

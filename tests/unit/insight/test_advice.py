@@ -39,6 +39,7 @@ NOT_VALID = (
         ([VARIABLE], ["mount the Secret as a volume"]),
         ([NOT_VALID], ["see that the service account exists"]),
         ([NO_ACCOUNT], [ACCOUNT]),
+        (["at its maximum of 5 by placementpolicy/web"], ["raise a maxReplicas"]),
         (["exceeded quota: q, requested: pods=1"], ["raise the ResourceQuota"]),
         (["failed quota: q: must specify limits.cpu for: a"], ["set them in the pod, or make"]),
         (

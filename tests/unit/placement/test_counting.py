@@ -12,6 +12,7 @@ from vnode.placement import accounts
 from vnode.placement.accounts import PlannedNode, account
 from vnode.placement.counting import CountedPod, WorkloadCounts, WorkloadTally
 from vnode.scheduling.placement.policy import Clusters, Mode, PlacementTarget, Policy
+from vnode.scheduling.placement.revisions import Revision
 
 PODS = st.builds(
     CountedPod,
@@ -102,3 +103,43 @@ def test_a_status_lists_no_more_clusters_than_it_has_room_for() -> None:
     status = accounts.status({}, listed)
     sizes = [len(entry["targets"]) for entry in status["workloads"]]
     assert sizes == [600, 400, 0]
+
+
+def revised(owner: str, number: int, node: str) -> CountedPod:
+    """Return a pod of a ReplicaSet."""
+    revision, created = Revision("deployment/default/w", owner), f"2026-01-01T00:00:{number:02}Z"
+    return CountedPod(
+        "p",
+        "w",
+        "default",
+        f"{owner}-{number}",
+        node,
+        runs=True,
+        revision=revision,
+        created=created,
+    )
+
+
+def test_while_a_workload_is_rolled_out_the_plan_is_that_of_each_revision() -> None:
+    entries = tuple(
+        PlacementTarget(Clusters(names=frozenset((name,))), weight, minimum=2)
+        for name, weight in (("a", 40), ("b", 40), ("c", 20))
+    )
+    policy = Policy("placementpolicy/p", "default", None, targets=entries)
+    counts = WorkloadCounts()
+    for owner, places in (("old", "aaabbcc"), ("new", "aabbcc")):
+        for number, node in enumerate(places, 10 if owner == "new" else 0):
+            pod = revised(owner, number, node)
+            counts.set(pod.uid, pod)
+
+    nodes = [PlannedNode(name, {}) for name in "abc"]
+    tally = counts.of("p")["w"]
+    found = account(policy, "w", tally, nodes)
+    assert sum(target.planned or 0 for target in found.targets) == 13
+    assert {abs(target.difference or 0) for target in found.targets} <= {0, 1}
+    scaled = account(policy, "w", tally.scaled(20), nodes)
+    assert sum(target.planned or 0 for target in scaled.targets) == 20
+    for number, node in enumerate("aaabbcc"):
+        counts.set(revised("old", number, node).uid, None)
+
+    assert all(target.difference == 0 for target in account(policy, "w", tally, nodes).targets)

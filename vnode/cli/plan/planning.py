@@ -153,7 +153,7 @@ def _asked(
         notes.append(f"the pods of {workload} have no labels that the policy selects")
 
     if request.replicas is not None:
-        tally = replace(tally, replicas=request.replicas)
+        tally = tally.scaled(request.replicas)
 
     return {workload: (tally, pods[0] if pods else None)}
 

@@ -58,6 +58,7 @@ def replica_of(
         waiting=member.since is not None and now.timestamp() - member.since >= patience - TICK,
         placeholders=member.placeholders,
         owner=objects.controller_uid(pod),
+        revision=member.revision,
     )
 
 

@@ -9,7 +9,9 @@ user has set is left alone; ours is repeated in an annotation of our own, by whi
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from vnode.api import keys, kinds, objects, resources
@@ -26,7 +28,6 @@ from vnode.scheduling.placement.deletion_cost import PlacedPod
 from vnode.scheduling.placement.policy import Mode, Policy, WatchedPolicies
 from vnode.scheduling.placement.seats import MAX_WEIGHT
 from vnode.scheduling.placement.workloads import workload_of
-from vnode.scheduling.snapshot import Snapshot
 
 RATE: Final = 20.0  # writes a second, over time
 BURST: Final = 100  # writes at once
@@ -47,6 +48,26 @@ class _Unplanned(NamedTuple):
     """A pod whose cost nobody needs any more."""
 
     pod: str
+
+
+@dataclass(frozen=True, slots=True)
+class _SizedNode:
+    """What costs depend on of a virtual node."""
+
+    name: str
+    labels: Mapping[str, str]
+    cpu: int | None
+    """Full ones; None as long as its target has not said."""
+
+    @classmethod
+    def of(cls, node: Object) -> _SizedNode:
+        """Return what costs depend on of a Node."""
+        allocatable = objects.status(node).get("allocatable")
+        cpu: int | None = None
+        if allocatable:
+            cpu = math.ceil(resources.parse(allocatable).get(resources.CPU, 0) / 1000)
+
+        return cls(objects.name(node), objects.labels(node), cpu)
 
 
 class DeletionCosts:
@@ -92,7 +113,8 @@ class DeletionCosts:
             self._check(pod)
 
     def _on_node(self, old: Object | None, new: Object | None) -> None:
-        if self._policies and objects.labels(old or {}) != objects.labels(new or {}):
+        before, after = (_SizedNode.of(node) if node else None for node in (old, new))
+        if self._policies and before != after:
             self._enqueue_all()
 
     def _enqueue_all(self) -> None:
@@ -149,27 +171,24 @@ class DeletionCosts:
     def _wanted(self, sample: Object, policy: Policy) -> list[tuple[Object, int]]:
         """Return the pods of a workload that need another cost, those to stay longest first."""
         workload = self._cache.workloads.of(sample, policy.group_by)
-        placed = {
-            uid: member.pod
-            for uid, member in workload.members.items()
-            if member.node and _is_of_replica_set(member.pod)
-        }
-        snapshot = self._cache.snapshot()
-        shares = policy.shares(snapshot.nodes, _sizes(snapshot) if policy.by_capacity else None)
+        placed = {uid: member for uid, member in workload.members.items() if member.node}
+        nodes = [_SizedNode.of(node) for node in self._nodes.store.values()]
+        shares = policy.shares(nodes, _sizes(nodes) if policy.by_capacity else None)
         costs = deletion_cost.costs(
             (
                 PlacedPod(
                     uid,
-                    objects.node_name(pod),
-                    objects.controller_uid(pod),
-                    str(objects.metadata(pod).get("creationTimestamp", "")),
-                    _written(pod),
+                    member.node,
+                    member.revision,
+                    str(objects.metadata(member.pod).get("creationTimestamp", "")),
+                    _written(member.pod),
                 )
-                for uid, pod in placed.items()
+                for uid, member in placed.items()
             ),
             workload.seats(shares),
         )
-        differing = [(placed[uid], cost) for uid, cost in costs.items() if needs(placed[uid], cost)]
+        pods = ((placed[uid].pod, cost) for uid, cost in costs.items())
+        differing = [(pod, cost) for pod, cost in pods if needs(pod, cost)]
         return sorted(differing, key=lambda entry: -entry[1])
 
     async def _remove(self, key: _Unplanned) -> None:
@@ -223,19 +242,14 @@ def needs(pod: Object, cost: int) -> bool:
     return present is None or (is_ours(pod) and present != str(cost))
 
 
-def _is_of_replica_set(pod: Object) -> bool:
-    return (objects.controller_reference(pod) or {}).get("kind") == "ReplicaSet"
+def _sizes(nodes: Iterable[_SizedNode]) -> dict[str, int]:
+    """Weigh clusters by their CPUs: unlike what is free, these change rarely.
 
-
-def _sizes(snapshot: Snapshot) -> dict[str, int]:
-    """Weigh clusters by their CPUs: unlike what is free, these change rarely."""
-    sizes = {
-        node.name: min(MAX_WEIGHT, node.virtual.allocatable.get(resources.CPU, 0))
-        for node in snapshot.nodes
-        if node.virtual.allocatable is not None
-    }
+    A Node keeps them while its target does not answer, also when the agent starts anew.
+    """
+    sizes = {node.name: min(MAX_WEIGHT, node.cpu) for node in nodes if node.cpu is not None}
     usual = _mean(sizes.values())
-    return {node.name: sizes.get(node.name, usual) for node in snapshot.nodes}
+    return {node.name: sizes.get(node.name, usual) for node in nodes}
 
 
 def _mean(sizes: Iterable[int]) -> int:

@@ -8,18 +8,23 @@ A pod that has been unschedulable for the policy's threshold gets one more clust
 the next threshold, and so on; its candidates in the former stay. Which one, a second plan says, in
 which clusters that are full for the workload have no more than what runs there: what they cannot
 take is divided by the weights of the others.
+
+While a Deployment is rolled out its new pods are planned without the old ones
+(`vnode.scheduling.placement.revisions`), so that more pods than a maximum may be planned for a
+cluster until these are gone. Where there is no room for that, the new ones overflow at once.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from vnode.api.clock import TICK
 from vnode.scheduling.placement.policy import Overflow
+from vnode.scheduling.placement.revisions import RevisionCounts, revision_of
 from vnode.scheduling.placement.seats import Share
 from vnode.scheduling.placement.unfinished_move import unfinished_move
 from vnode.scheduling.workload import Workload, WorkloadPod
@@ -47,6 +52,8 @@ class ClusterChoice:
     """Since when the pod is unschedulable; None if it was not tried in vain yet."""
     until: float | None
     """When one more cluster is opened, if the pod is still pending then; wall clock."""
+    is_surge: bool = False
+    """With the pods of older revisions, as many as its maximum are in the planned cluster."""
 
     def nodes(self) -> tuple[str, ...]:
         """Return all nodes where it may go, best first."""
@@ -71,9 +78,15 @@ def choose(
     since = math.floor(now) if member.since is None else min(member.since, now)
     limit = min(overflow.max_candidates, len(shares)) - 1 if aim else 0
     opened = opened[:limit]
-    due = min(limit, _passed(now - since, overflow.after)) if member.since is not None else 0
+    is_surge = search.is_surge(aim)
+    due = _passed(now - since, overflow.after) if member.since is not None else 0
+    due = min(limit, max(due, is_surge))
     while len(opened) < due:
-        node = search.overflow({aim, *(node for node, _ in opened)}, overflow.after, now)
+        own = {aim, *(node for node, _ in opened)}
+        if member.since is not None:
+            search.note_full(own, now)
+
+        node = search.overflow(own, overflow.after, now)
         if not node:
             break
 
@@ -81,7 +94,9 @@ def choose(
 
     waits = due <= len(opened) < limit
     until = since + (len(opened) + 1) * overflow.after if waits else None
-    return ClusterChoice(aim, tuple(opened), search.planned, search.replicas, member.since, until)
+    return ClusterChoice(
+        aim, tuple(opened), search.planned, search.replicas, member.since, until, is_surge
+    )
 
 
 def home(workload: Workload, member: WorkloadPod, nodes: Mapping[str, Share]) -> str | None:
@@ -127,11 +142,11 @@ class _Search:
         is_counted = member.uid in workload.members
         self._own = member if is_counted else WorkloadPod({}, "")
         self._maximums = {share.node: share.maximum for share in shares}
-        if workload.placeholders:
-            self._shares = shares = tuple(_without(s, workload.placeholders) for s in shares)
+        self._peers = peers = workload.peers(revision_of(member.pod))
+        if peers.placeholders:
+            self._shares = shares = tuple(_without(s, peers.placeholders) for s in shares)
 
-        elsewhere = sum(n for node, n in workload.bound.items() if node not in self.open)
-        self.replicas = len(workload.members) + (not is_counted) - elsewhere
+        self.replicas = peers.pods + (not is_counted) - peers.elsewhere(self.open)
         self._seats = workload.seats(shares)
         self.planned = self._seats.plan(self.replicas).planned
 
@@ -148,17 +163,22 @@ class _Search:
         for share in self._seats.ranked if self._workload.directed else ():
             node = share.node
             gap = self.planned.get(node, 0) - counted[node]
-            if self._workload.directed[node] and gap > 0 and self._has_room(share):
+            if self._workload.directed[node] and gap > 0 and self._has_place(node):
                 return node
 
         # Gaps for which placeholders wait are for their pods to return to; others come first.
-        placeholders = self._workload.placeholders
+        ranked, has_place = self._seats.ranked, self._has_place
+        placeholders = self._peers.placeholders
         if placeholders:
             taken = {node: count + placeholders[node] for node, count in counted.items()}
-            if node := self._widest(self._seats.ranked, self.planned, taken):
+            if node := _widest(ranked, self.planned, taken, has_place):
                 return node
 
-        return self._widest(self._seats.ranked, self.planned, counted)
+        return _widest(ranked, self.planned, counted, has_place)
+
+    def note_full(self, nodes: Collection[str], now: float) -> None:
+        """Take note that the pod has waited for them in vain."""
+        self._workload.saturated.update(dict.fromkeys(nodes, now))
 
     def overflow(self, own: Collection[str], after: float, now: float) -> str:
         """Return the next cluster for a pod that waits in its `own` ones; "" if there is none.
@@ -166,7 +186,6 @@ class _Search:
         At best no pod of the workload waits there; at least none for as long as this one has.
         """
         workload = self._workload
-        workload.saturated.update(dict.fromkeys(own, now))
         saturated = {node for node, at in workload.saturated.items() if now - at < after}
         for patience in (min(after / 2, _SETTLED), after):
             full = {n for n in self.open if now - workload.waiting_since(n) >= patience - TICK}
@@ -176,46 +195,57 @@ class _Search:
         return ""
 
     def takes(self, node: str) -> bool:
-        """Tell whether the pod may still go to a node that it has a candidate on.
+        """Tell whether the pod may go to a node without breaking the maximum.
 
-        It may have been made before the policy, or before the policy drained the cluster.
+        It may have a candidate there that was made before the policy, or before the policy drained
+        the cluster.
         """
-        share = self.open.get(node)
-        return share is not None and self._has_room(share)
+        return self._has_place(node, self._workload.counts)
+
+    def is_surge(self, aim: str) -> bool:
+        """Tell whether it is for older revisions that the maximum has no place for the pod."""
+        is_whole = self._peers is self._workload.counts
+        return not is_whole and self._has_place(aim) and not self.takes(aim)
 
     def _instead_of(self, full: Collection[str]) -> str:
-        bound, opened = self._workload.bound, self._workload.opened
+        bound, opened = self._peers.bound, self._peers.opened
         shares = tuple(_capped(s, bound[s.node]) if s.node in full else s for s in self._shares)
         seats = self._workload.seats(shares)
         others = [share for share in seats.ranked if share.node not in full]
         own = {node for node, _ in self._own.opened}
         counted = {s.node: self._counted(s.node) + opened[s.node] - (s.node in own) for s in others}
-        return self._widest(others, seats.plan(self.replicas).planned, counted)
+        return _widest(others, seats.plan(self.replicas).planned, counted, self.takes)
 
     def _counted(self, node: str) -> int:
-        bound, aimed = self._workload.bound[node], self._workload.aimed[node]
-        return bound + aimed - (self._own.aim == node)
+        return self._peers.bound[node] + self._peers.aimed[node] - (self._own.aim == node)
 
-    def _widest(
-        self, ranked: Iterable[Share], planned: Mapping[str, int], counted: Mapping[str, int]
-    ) -> str:
-        """Return the node with the largest gap in the best tier that has one; "" if none has."""
-        best, tier, widest = "", 0, 0
-        for share in ranked:
-            node = share.node
-            if best and share.tier != tier:
-                break
+    def _has_place(self, node: str, counts: RevisionCounts | None = None) -> bool:
+        """Tell whether the maximum has a place for the pod, beside its peers or those counted."""
+        if node not in self.open:
+            return False
 
-            gap = planned.get(node, 0) - counted[node]
-            if gap > widest and self._has_room(share):
-                best, tier, widest = node, share.tier, gap
+        maximum = self._maximums[node]
+        counts = self._peers if counts is None else counts
+        return maximum is None or self._workload.others(self._member, node, counts) < maximum
 
-        return best
 
-    def _has_room(self, share: Share) -> bool:
-        """Tell whether the pod may go there without breaking the maximum."""
-        maximum = self._maximums[share.node]
-        return maximum is None or self._workload.others(self._member, share.node) < maximum
+def _widest(
+    ranked: Iterable[Share],
+    planned: Mapping[str, int],
+    counted: Mapping[str, int],
+    takes: Callable[[str], bool],
+) -> str:
+    """Return the node with the largest gap in the best tier that has one; "" if none has."""
+    best, tier, widest = "", 0, 0
+    for share in ranked:
+        if best and share.tier != tier:
+            break
+
+        gap = planned.get(share.node, 0) - counted[share.node]
+        if gap > widest and takes(share.node):
+            best, tier, widest = share.node, share.tier, gap
+
+    return best
 
 
 def _without(share: Share, placeholders: Mapping[str, int]) -> Share:

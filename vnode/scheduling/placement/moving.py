@@ -6,17 +6,21 @@ and has room at that moment: else the new pod would wait, or come back. Each ste
 closer to the plan, so a workload that is at its plan, or cannot get closer, is left alone.
 
 The plan is the scheduler's own, as it will be once the new pod is there: pods on clusters that take
-none now keep their places and are not planned.
+none now keep their places and are not planned. While a Deployment is rolled out, each of its
+revisions is planned by itself (`revisions`), and moved within it.
 """
 
 from __future__ import annotations
 
 import enum
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
+from vnode.scheduling.placement import revisions
+from vnode.scheduling.placement.revisions import UNREVISED, Revision
 from vnode.scheduling.placement.seats import Seats, Share
 
 STARTING: Final = 600.0
@@ -58,6 +62,7 @@ class Replica:
     """Where it waits for room, too."""
     owner: str = ""
     """UID of its controller: another ReplicaSet of a Deployment has another template."""
+    revision: Revision = UNREVISED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,14 +121,20 @@ class Decision:
 
 def decide(now: WorkloadState, reason: MoveReason) -> Decision:
     """Return the next steps; none for a workload that is at its plan, or that cannot get closer."""
-    finder = _StepFinder(now, reason)
+    room = dict(now.room)
+    finders = [_StepFinder(part, reason, room) for part in _by_revision(now)]
     busy = sum(1 for r in now.replicas if not r.ready and r.age < STARTING)
     budget = now.limit - max(now.under_way, busy)
-    evictions: list[PlannedEviction] = []
-    while len(evictions) < budget and (eviction := finder.next()) is not None:
-        evictions.append(eviction)
+    if len(finders) > 1 and now.missing:
+        budget = 0  # of which revision the next pod is, is not known yet
 
-    left, open_gap, gap = finder.left()
+    evictions: list[PlannedEviction] = []
+    for finder in finders:
+        while len(evictions) < budget and (eviction := finder.next()) is not None:
+            evictions.append(eviction)
+
+    counts, open_gaps, gaps = zip(*(finder.left() for finder in finders), strict=True)
+    left, open_gap, gap = sum(counts), any(open_gaps), sorted({node for g in gaps for node in g})
     if not left:
         return Decision(tuple(evictions))
 
@@ -138,10 +149,40 @@ def decide(now: WorkloadState, reason: MoveReason) -> Decision:
     return Decision(tuple(evictions), left, f"{count} of its pods are being moved or started")
 
 
-class _StepFinder:
-    """Finds one step after the other, as if the earlier ones had been taken."""
+def _by_revision(now: WorkloadState) -> list[WorkloadState]:
+    """Return the parts that are planned apart: one, unless the workload is being rolled out.
 
-    def __init__(self, now: WorkloadState, reason: MoveReason) -> None:
+    Of the pods that are planned with those of an older revision, only these are moved.
+    """
+    latest: dict[Revision, float] = {}
+    for replica in now.replicas:
+        latest[replica.revision] = min(replica.age, latest.get(replica.revision, math.inf))
+
+    if not revisions.have_superseded(latest):
+        return [now]
+
+    newest = frozenset(revisions.current({key: -age for key, age in latest.items()}).values())
+    parts = []
+    for own in (newest, *({each} for each in latest.keys() - newest)):
+        makers = {each.maker for each in own}
+        counted = own | {each for each in newest if each.maker not in makers}
+        replicas = tuple(
+            replica if replica.revision in own else replace(replica, movable=False)
+            for replica in now.replicas
+            if replica.revision in counted
+        )
+        parts.append(replace(now, replicas=replicas))
+
+    return parts
+
+
+class _StepFinder:
+    """Finds one step after the other, as if the earlier ones had been taken.
+
+    `room` is what is left of it, for all that find steps at once.
+    """
+
+    def __init__(self, now: WorkloadState, reason: MoveReason, room: dict[str, int]) -> None:
         self._seats = now.seats
         self._reason = reason
         self._caps = now.caps
@@ -149,7 +190,7 @@ class _StepFinder:
         self._able = {share.node: rank for rank, share in enumerate(now.seats.ranked)}
         self._there = Counter(r.node for r in now.replicas if r.bound)
         self._counted = Counter(r.node for r in now.replicas if r.node) + Counter(now.missing)
-        self._room = dict(now.room)
+        self._room = room
         self._replicas = len(now.replicas) + sum(now.missing.values())
         self._elsewhere = sum(n for node, n in self._there.items() if node not in self._able)
         self._candidates: dict[str, list[Replica]] = {}

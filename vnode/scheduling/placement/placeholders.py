@@ -34,6 +34,9 @@ def weighs_capacity(policy: Policy) -> bool:
 
 def better(choice: ClusterChoice, shares: Mapping[str, Share]) -> dict[str, tuple[str, ...]]:
     """Return for each node by overflow the nodes that are better, of those where the pod waits."""
+    if choice.is_surge:  # the next pods of its revision take its place, once old ones are gone
+        return {}
+
     opened = [node for node, _ in choice.opened]
     found = {}
     for winner in opened:
@@ -80,9 +83,7 @@ class _Account:
     ) -> None:
         self._shares = {share.node: share for share in shares}
         counted = Counter(workload.bound) + Counter(workload.aimed)
-        elsewhere = sum(n for node, n in workload.bound.items() if node not in self._shares)
-        replicas = len(workload.members) - elsewhere
-        planned = workload.seats(shares).plan(replicas).planned if is_planned else None
+        planned = workload.plan_for(shares).planned if is_planned else None
         # Pods that no cycle has looked at yet: they may be planned wherever there seems to be one
         # too few.
         new = sum(1 for m in workload.pending() if not m.aim and m.since is None)

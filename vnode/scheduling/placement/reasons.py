@@ -40,6 +40,8 @@ def planned(policy: Policy, share: Share, choice: ClusterChoice, aim: str) -> st
     if share.node == choice.aim:
         count = choice.planned.get(share.node, 0)
         here = f"planned here: {count} of {choice.replicas}{by_weight(policy, share)}"
+    elif opened is not None and choice.is_surge:
+        here = f"overflowed from {aim}, which pods of an older revision still fill"
     elif opened is not None and choice.since is not None:
         here = f"overflowed from {aim} after {duration(opened - choice.since)}"
     else:

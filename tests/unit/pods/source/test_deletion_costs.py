@@ -166,3 +166,47 @@ async def test_writes_that_fail_are_tried_again(clock):
         await source.until_bound(*pods)
         source.server.fail(Unreachable("away"), verb="patch", kind=kinds.PODS)
         await source.server.until(lambda: all(cost_of(source, pod) for pod in pods))
+
+
+def resize(source, target, cpu):
+    """Have a Node of that size, as its target has told."""
+
+    def change(node):
+        node["status"] = {**objects.status(node), "allocatable": {"cpu": cpu}}
+
+    source.server.change(kinds.NODES, target.node, "", change)
+
+
+async def test_without_weights_costs_go_by_the_sizes_that_nodes_have(clock):
+    """Nodes keep them while targets do not answer, also when an agent starts anew."""
+    small, large = targets = [Room(name, clock, 12) for name in ("c1", "c2")]
+    source = Planned(clock, spread(), *targets)
+    async with running(source, clock):
+        for target, cpu in ((small, "100"), (large, "500")):
+            resize(source, target, cpu)
+            target.server.remove(kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME, "")
+
+        pods = add_replicas(source, 24)
+        await source.until_bound(*pods)
+        assert places(source, pods) == {"c1": 12, "c2": 12}
+        for size, places_left in ((None, {"c1": 1, "c2": 5}), ("2500", {"c1": 5, "c2": 1})):
+            if size:
+                resize(source, small, size)
+
+            await asyncio.sleep(10)
+            order = sorted(pods, key=lambda pod: -int(cost_of(source, pod)))
+            assert places(source, order[:6]) == places_left
+
+
+async def test_each_replica_set_of_a_rollout_has_costs_of_its_own(clock):
+    source = fleet(clock, 9, 9, 9)
+    async with running(source, clock):
+        old = add_replicas(source, 10)
+        await source.until_bound(*old)
+        await asyncio.sleep(10)
+        before = [cost_of(source, pod) for pod in old]
+        new = add_replicas(source, 6, owner="web-2")
+        await source.until_bound(*new)
+        await asyncio.sleep(10)
+        assert places(source, new) == {"c1": 2, "c2": 2, "c3": 2}
+        assert [cost_of(source, pod) for pod in old] == before

@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.pods.planned_sources import clouds, weighted, written
 from tests.unit.pods.policies import Planned, add_replicas, entry, places, spread
-from vnode.api import kinds
+from vnode.api import keys, kinds, objects, placeholders
 from vnode.scheduling.placement.policy import Mode
 
 pytestmark = pytest.mark.looptime
@@ -134,3 +134,22 @@ async def test_pods_overflow_by_capacity_to_a_cluster_that_had_none_before(clock
         await source.until_bound(*pods)
         assert places(source, pods) == {"c1": 2, "c2": 2}
         assert clock.monotonic() < 70
+
+
+async def test_surge_of_a_rollout_stays_where_it_is_planned_or_goes_on_at_once(clock):
+    """Its maximum is for the pods of each revision, as far as the cluster has room for more."""
+    for room, expected in ((99, {"c1": 2}), (6, {"c2": 2})):
+        targets = clouds(clock, room, 99)
+        entries = entry(targets[0].node, maximum=6), entry(targets[1].node)
+        source = Planned(clock, spread(*entries, mode=Mode.FILL, after=300), *targets)
+        async with source.running():
+            old = add_replicas(source, 8)
+            await source.until_bound(*old)
+            began = clock.monotonic()
+            new = add_replicas(source, 2, owner="web-2")
+            await source.until_bound(*new)
+            assert places(source, new) == expected
+            assert clock.monotonic() - began < 60
+            marks = [objects.annotations(source.pod(pod)).get(keys.OVERFLOWED_FROM) for pod in new]
+            assert marks == [None if room > 6 else targets[0].node] * 2
+            assert not any(placeholders.of(source.pod(pod)) for pod in new)

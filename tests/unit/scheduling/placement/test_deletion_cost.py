@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vnode.scheduling.placement.deletion_cost import HIGHEST, PlacedPod, costs
+from vnode.scheduling.placement.revisions import Revision
 from vnode.scheduling.placement.seats import Seats, Share, plan
 
 WEIGHTED = [Share("c1", 40, minimum=2), Share("c2", 40, minimum=2), Share("c3", 20, minimum=2)]
@@ -15,7 +16,12 @@ WEIGHTED = [Share("c1", 40, minimum=2), Share("c2", 40, minimum=2), Share("c3", 
 def placed(owner: str = "rs", start: int = 0, **counts: int) -> list[PlacedPod]:
     """Return pods of an owner, so many on each node; those of later numbers are younger."""
     return [
-        PlacedPod(f"{owner}-{node}-{number}", node, owner, f"2026-01-01T00:{start + number:02}:00Z")
+        PlacedPod(
+            f"{owner}-{node}-{number}",
+            node,
+            Revision("web", owner),
+            f"2026-01-01T00:{start + number:02}:00Z",
+        )
         for node, count in counts.items()
         for number in range(count)
     ]
@@ -60,11 +66,21 @@ def test_of_a_clusters_pods_the_youngest_goes_first() -> None:
     assert sorted(found, key=lambda uid: found[uid]) == ["rs-a-2", "rs-a-1", "rs-a-0"]
 
 
-def test_a_rollout_removes_old_pods_where_there_are_too_many() -> None:
-    old, new = placed("old", 0, c1=4, c2=4, c3=2), placed("new", 20, c1=1, c2=1, c3=1)
-    found = costs([*old, *new], Seats(WEIGHTED, "w"))
-    first = sorted(old, key=lambda pod: found[pod.uid])[:3]
-    assert on_nodes(first) == {"c1": 1, "c2": 1, "c3": 1}
+def test_in_a_rollout_each_replica_set_shrinks_by_its_own_plan() -> None:
+    old, new = placed("old", 0, c1=4, c2=4, c3=2), placed("new", 20, c1=3, c2=2, c3=2)
+    found, alone = costs([*old, *new], Seats(WEIGHTED, "w")), costs(old, Seats(WEIGHTED, "w"))
+    assert {uid: found[uid] for uid in alone} == alone
+    assert on_nodes(sorted(new, key=lambda pod: -found[pod.uid])[:6]) == {"c1": 2, "c2": 2, "c3": 2}
+
+
+def test_of_two_owners_that_are_one_workload_each_shrinks_so_that_both_are_the_plan() -> None:
+    shares = [Share("a"), Share("b")]
+    mine, other = placed("mine", 0, a=3, b=1), placed("other", 20, b=2)
+    other = [replace(pod, revision=Revision("other", "other")) for pod in other]
+    found = costs([*mine, *other], Seats(shares, "w"))
+    left = sorted(mine, key=lambda pod: -found[pod.uid])[:2]
+    assert on_nodes([*left, *other]) == {"a": 2, "b": 2}
+    assert on_nodes(left) == {"a": 2}
 
 
 def test_a_pod_that_comes_last_changes_no_other_cost() -> None:
@@ -79,7 +95,7 @@ def test_an_older_pod_that_comes_late_changes_no_other_cost() -> None:
     pods = placed(c1=2, c3=2)
     before = costs(pods, seats)
     there = [replace(pod, cost=before[pod.uid]) for pod in pods]
-    late = PlacedPod("", "c3", "rs", "2025-12-31T00:00:00Z")
+    late = PlacedPod("", "c3", Revision("web", "rs"), "2025-12-31T00:00:00Z")
     after = costs([late, *there], seats)
     assert {uid: after[uid] for uid in before} == before
     assert after[late.uid] < min(after[pod.uid] for pod in pods if pod.node == "c3")

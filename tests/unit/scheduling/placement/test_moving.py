@@ -19,6 +19,7 @@ from vnode.scheduling.placement.moving import (
     WorkloadState,
     decide,
 )
+from vnode.scheduling.placement.revisions import Revision
 from vnode.scheduling.placement.seats import Seats, Share
 
 NODES = ("a", "b", "c", "d")
@@ -244,3 +245,25 @@ def test_of_the_pods_of_a_cluster_those_that_are_not_ready_go_first_then_the_you
     now = workload_state([Share("a", 1)], tuple(pods), limit=3)
     now = replace(now, seats=Seats([Share("a", 1, tier=1), Share("c", 1)], "w"))
     assert [s.uid for s in decide(now, MoveReason.FAILBACK).evictions] == ["broken", "young", "old"]
+
+
+def test_in_a_rollout_pods_are_moved_within_their_revision() -> None:
+    def of(owner: str, age: float, **counts: int) -> tuple[Replica, ...]:
+        revision = Revision("deployment/default/web", owner)
+        return tuple(
+            replace(each, uid=f"{owner}-{each.uid}")
+            for each in placed(counts, age=age, revision=revision)
+        )
+
+    shares = [Share("a"), Share("b")]
+    both = of("old", 9000.0, a=3, b=1), of("new", 5000.0, a=1, b=3)
+    now = workload_state(shares, both[0] + both[1], limit=9)
+    decision = decide(now, MoveReason.REBALANCE)
+    assert sorted((e.uid.partition("-")[0], e.source, e.target) for e in decision.evictions) == [
+        ("new", "b", "a"),
+        ("old", "a", "b"),
+    ]
+    assert not decide(replace(now, missing={"a": 1}), MoveReason.REBALANCE).evictions
+    steady = of("old", 9000.0, a=2, b=2) + of("new", 5000.0, a=2, b=2)
+    assert decide(replace(now, replicas=steady), MoveReason.REBALANCE) == Decision()
+    assert len(decide(replace(now, replicas=both[0]), MoveReason.REBALANCE).evictions) == 1
