@@ -109,6 +109,49 @@ async def test_fill_takes_the_prepaid_cluster_first_and_then_the_next(
     await until_there(source, c3=3, c2=2)
 
 
+async def test_rollouts_end_by_the_plan_whatever_their_surge_and_maximums(
+    source: Client, policy: Policy, rooms: Rooms
+) -> None:
+    """Also where all maximums together are the number of replicas, and none may be unavailable."""
+    await rooms(50, 50)
+    await policy(
+        {"cluster": "c3", "maxReplicas": 4, "minReplicas": 1},
+        {"cluster": "c2", "maxReplicas": 2, "minReplicas": 1},
+        mode="Fill",
+    )
+    await deploy(source, 6)
+    await until_there(source, c3=4, c2=2)
+    for number, strategy in enumerate(({}, {"maxSurge": 1, "maxUnavailable": 0})):
+        await roll_out(source, number, strategy)
+        await until_there(source, c3=4, c2=2)
+
+    def is_at_its_plan(told: Object) -> bool:
+        (workload,) = objects.status(told).get("workloads") or [{}]
+        parts = workload.get("targets") or [{}]
+        return all(part.get("planned") == part.get("running", 0) for part in parts)
+
+    await kit.until_one(source, kinds.PLACEMENT_POLICIES, "web", "default", is_at_its_plan)
+
+
+async def roll_out(source: Client, number: int, strategy: Object) -> None:
+    """Have another template, and wait until the rollout is complete."""
+    template = {"metadata": {"annotations": {"example.com/restarted": f"{number}"}}}
+    rolling = {"type": "RollingUpdate", "rollingUpdate": strategy or None}
+    spec = {"template": template, "strategy": rolling}
+    patched = await source.patch(kinds.DEPLOYMENTS, "web", {"spec": spec}, "default")
+    generation, replicas = (
+        objects.metadata(patched)["generation"],
+        objects.spec(patched)["replicas"],
+    )
+
+    def is_complete(deployment: Object) -> bool:
+        status = objects.status(deployment)
+        counts = [status.get(f) for f in ("replicas", "updatedReplicas", "availableReplicas")]
+        return status.get("observedGeneration", 0) >= generation and counts == [replicas] * 3
+
+    await kit.until_one(source, kinds.DEPLOYMENTS, "web", "default", is_complete, seconds=60)
+
+
 async def test_any_goes_where_there_is_room_within_the_clusters_of_the_policy(
     source: Client, policy: Policy, rooms: Rooms
 ) -> None:

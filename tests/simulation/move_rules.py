@@ -169,7 +169,9 @@ class MoveRules:
             return
 
         since = workload.surplus_since
-        if since is not None and now - since > self._lag:
+        # A ReplicaSet that is being replaced makes no other pod, which is known after a while.
+        most = self._lag + (OWNER if self.owners.was_rolled_out(name) else 0.0)
+        if since is not None and now - since > most:
             what = f"{name} had more pods for {now - since:.1f} s than wait for a replacement"
             self._wrong("a moved pod ends when its replacement is ready", what)
             workload.kept.clear()

@@ -21,13 +21,14 @@ from vnode.scheduling.placement.failover import Failover
 from vnode.webhook import election, mutate
 
 APP: Final = "app"
+_HASH: Final = "pod-template-hash"
 TRACKING: Final = "batch.kubernetes.io/job-tracking"
 _KINDS: Final = {
     WorkloadOwner.REPLICA_SET: ("apps/v1", "ReplicaSet"),
     WorkloadOwner.STATEFUL_SET: ("apps/v1", "StatefulSet"),
     WorkloadOwner.JOB: ("batch/v1", "Job"),
 }
-_MOST: Final = 12  # pods that one workload ever makes: one whose pods always end would go on
+_MOST: Final = 12  # pods that one workload makes of a template: one whose pods always end goes on
 
 
 @dataclass(slots=True)
@@ -43,6 +44,7 @@ class Controllers:
     made: dict[str, str] = field(default_factory=dict)  # UID -> key: all pods that ever were
     touched: set[str] = field(default_factory=set)  # UIDs of the pods that somebody ended
     _made: dict[str, int] = field(default_factory=dict)  # by workload: the pods so far
+    _templates: dict[str, int] = field(default_factory=dict)  # by Deployment: those before this one
     _due: set[str] = field(default_factory=set)  # workloads that will be looked at
 
     def follow(self) -> None:
@@ -65,6 +67,19 @@ class Controllers:
         workload = self.wanted[name]
         self.wanted[name] = replace(workload, count=(workload.count + 1) // 2)
         self._look_soon(name)
+
+    def roll_out(self, name: str) -> None:
+        """Have another template in a Deployment."""
+        self._templates[name] = self._templates.get(name, 0) + 1
+        self._look_soon(name)
+
+    def was_rolled_out(self, name: str) -> bool:
+        """Tell whether a Deployment ever had another template."""
+        return bool(self._templates.get(name))
+
+    def deployments(self) -> list[str]:
+        """List the Deployments that there are."""
+        return [n for n, w in self.wanted.items() if w.owner is WorkloadOwner.REPLICA_SET]
 
     def remove(self, name: str) -> None:
         """Have a workload no more, with its pods."""
@@ -93,12 +108,14 @@ class Controllers:
                 return 0
             case WorkloadOwner.STATEFUL_SET:
                 return count - len(pods)
+            case WorkloadOwner.REPLICA_SET:
+                return self._rollout(workload).missing
             case _:
                 return count - sum(map(_is_active, pods))
 
     def is_spent(self, name: str) -> bool:
         """Tell whether a workload has made as many pods as it ever may."""
-        return self._made[name] >= _MOST
+        return self._made[name] >= _MOST * (1 + self._templates.get(name, 0))
 
     def _on_change(self, kind: Kind, change: Change) -> None:
         if kind is kinds.PODS:
@@ -134,9 +151,13 @@ class Controllers:
 
     def _delete_surplus(self, workload: SimulatedWorkload) -> None:
         """Delete pods that are too many, in the order of the ReplicaSet controller."""
-        live = [pod for pod in self.pods_of(workload.name) if _is_active(pod)]
-        for pod in sorted(live, key=_leaves_first)[: max(0, -self.missing(workload))]:
+        for pod in self._rollout(workload).surplus():
             self.delete(pod)
+
+    def _rollout(self, workload: SimulatedWorkload) -> RollingUpdate:
+        live = tuple(pod for pod in self.pods_of(workload.name) if _is_active(pod))
+        template = self._templates.get(workload.name, 0)
+        return RollingUpdate(workload.count, _template(template), live)
 
     def _count(self, name: str, pod: Object) -> None:
         """Let a Job's pod go that has finished, or that nobody wants any more."""
@@ -162,7 +183,8 @@ class Controllers:
             name = f"{workload.name}-{number}"
 
         try:
-            manifest = admitted(pod(workload, name), self.targets, self.failover)
+            template = _template(self._templates.get(workload.name, 0))
+            manifest = admitted(pod(workload, name, template), self.targets, self.failover)
             made = self.cluster.writer.create(kinds.PODS, manifest, NAMESPACE)
         except StatusError as error:
             if error.code != 409:
@@ -180,11 +202,50 @@ def _is_active(pod: Object) -> bool:
 def _leaves_first(pod: Object) -> tuple[bool, bool, int]:
     """Sort pods: those without a node, those that do not run, then those of the lowest cost."""
     cost = int(objects.annotations(pod).get(keys.POD_DELETION_COST, 0))
-    is_running = objects.status(pod).get("phase") == "Running"
-    return bool(objects.node_name(pod)), is_running, cost
+    return bool(objects.node_name(pod)), _is_running(pod), cost
 
 
-def pod(workload: SimulatedWorkload, name: str) -> Object:
+@dataclass(frozen=True, slots=True)
+class RollingUpdate:
+    """What the controllers of a Deployment and of its ReplicaSets see: its live pods."""
+
+    count: int
+    template: str
+    pods: tuple[Object, ...]
+
+    @property
+    def _new(self) -> list[Object]:
+        return [pod for pod in self.pods if objects.labels(pod).get(_HASH) == self.template]
+
+    @property
+    def missing(self) -> int:
+        """How many are to be made now; negative for too many of the present template."""
+        is_rolling = len(self._new) < len(self.pods)
+        most = self.count + (-(-self.count // 4) if is_rolling else 0)
+        lacking = self.count - len(self._new)
+        return min(lacking, max(0, most - len(self.pods))) if lacking > 0 else lacking
+
+    def surplus(self) -> Objects:
+        """List the pods that are to go now: of former templates as many as the update allows."""
+        new = self._new
+        old = sorted((pod for pod in self.pods if pod not in new), key=_leaves_first)
+        least = self.count - self.count // 4
+        left = len(self.pods) - least - sum(not _is_running(pod) for pod in new)
+        broken = [pod for pod in old if not _is_running(pod)][: max(0, left)]
+        left = min(left - len(broken), sum(map(_is_running, self.pods)) - least)
+        going = [pod for pod in old if _is_running(pod)][: max(0, left)]
+        return [*broken, *going, *sorted(new, key=_leaves_first)[: max(0, len(new) - self.count)]]
+
+
+def _is_running(pod: Object) -> bool:
+    return objects.status(pod).get("phase") == "Running"
+
+
+def _template(number: int) -> str:
+    return f"t{number}"
+
+
+def pod(workload: SimulatedWorkload, name: str, template: str = "t0") -> Object:
     """Build a pod as its user writes it."""
     container = {
         "name": "main",
@@ -211,9 +272,13 @@ def pod(workload: SimulatedWorkload, name: str) -> Object:
 
     if workload.owner in _KINDS:
         group, kind = _KINDS[workload.owner]
-        reference = {"apiVersion": group, "kind": kind, "name": workload.name}
-        owner = {**reference, "uid": f"uid-of-{workload.name}", "controller": True}
-        metadata["ownerReferences"] = [owner]
+        owner = workload.name
+        if workload.owner is WorkloadOwner.REPLICA_SET:
+            owner = f"{owner}-{template}"
+            metadata["labels"][_HASH] = template
+
+        reference = {"apiVersion": group, "kind": kind, "name": owner}
+        metadata["ownerReferences"] = [{**reference, "uid": f"uid-of-{owner}", "controller": True}]
 
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 

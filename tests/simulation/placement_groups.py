@@ -16,6 +16,7 @@ from vnode.api.objects import Object
 from vnode.placement import accounts
 from vnode.scheduling.placement import seats
 from vnode.scheduling.placement.policy import Mode, Policy
+from vnode.scheduling.placement.revisions import revision_of
 from vnode.scheduling.placement.seats import Share
 
 PLANNED = (Mode.SPREAD, Mode.FILL)
@@ -36,6 +37,12 @@ class Group:
     def bound(self) -> Counter[str]:
         """Virtual node -> pods."""
         return Counter(node for pod in self.pods if (node := node_of(pod)))
+
+    def peers(self, pod: Object) -> Counter[str]:
+        """Return virtual node -> pods, without those of older or newer revisions than the pod's."""
+        own = revision_of(pod)
+        revisions = [(node_of(each), revision_of(each)) for each in self.pods]
+        return Counter(n for n, each in revisions if n and (each == own or each.maker != own.maker))
 
     def excuses(self, node: str) -> bool:
         """Tell whether one of its pods may wait though that cluster has room."""

@@ -177,8 +177,8 @@ class PlacementRules:
         share, key = group.shares.get(node), objects.key(pod)
         if share is None:
             self._wrong("pods go to clusters of their policy", f"{key} is on {node}")
-        elif share.maximum is not None and bound[node] > share.maximum:
-            self._wrong("maximums are kept", f"{key}: {bound[node]} on {node}, {share}")
+        elif share.maximum is not None and group.peers(pod)[node] > share.maximum:
+            self._wrong("maximums are kept", f"{key}: {dict(bound)}, {share}")
         elif _is_together(group.policy, pod) and bound[node] < max(bound.values()):
             self._wrong("Single keeps pods together", f"{key} is on {node}: {dict(bound)}")
 

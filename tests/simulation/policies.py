@@ -23,6 +23,7 @@ _STABLE: Final = 0.5  # of those: they are there from the beginning, and stay
 _CALM: Final = 0.5  # of those: nothing fails
 _TIGHT: Final = 0.3  # of those: a target is full at once
 _SHRINKS: Final = 0.5  # of those: ReplicaSets lose pods at the end
+_ROLLS: Final = 0.3  # of those: Deployments are rolled out, at the end or at any time as well
 _STEADY: Final = 0.07  # of those: an hour follows, which costs as much as ten other schedules
 _LOSES: Final = 0.4  # of those: policies say what becomes of pods whose cluster is lost
 _LOST_AT: Final = (5.0, 35.0)  # seconds
@@ -78,6 +79,16 @@ class Loss:
 
 
 @dataclass(frozen=True, slots=True)
+class Rollout:
+    """All Deployments have another template."""
+
+    at: float
+
+    def __str__(self) -> str:
+        return f"+{self.at:.1f}s roll out all Deployments"
+
+
+@dataclass(frozen=True, slots=True)
 class PolicySchedule:
     """All that happens about policies in one schedule."""
 
@@ -94,6 +105,9 @@ class PolicySchedule:
     steady: bool = False
     """Whether an hour is to pass at the end in which nothing happens."""
     losses: tuple[Loss, ...] = ()
+    rollouts: tuple[Rollout, ...] = ()
+    last_rollouts: int = 0
+    """So many rollouts begin one after the other once all is at rest."""
 
     @property
     def are_stable(self) -> bool:
@@ -156,8 +170,19 @@ def draw(
         dice.random() < _SHRINKS,
         dice.random() < _STEADY,
     )
+    drawn = _rolling_out(random.Random(f"rollouts {seed}"), drawn, moment)
     failing = random.Random(f"failover {seed}")
     return _failing_over(failing, drawn, targets) if failing.random() < _LOSES else drawn
+
+
+def _rolling_out(
+    dice: random.Random, policies: PolicySchedule, moment: Callable[[], float]
+) -> PolicySchedule:
+    if dice.random() >= _ROLLS:
+        return policies
+
+    during = tuple(Rollout(moment()) for _ in range(dice.choice((0, 0, 1, 2))))
+    return replace(policies, rollouts=during, last_rollouts=dice.choice((1, 1, 2)))
 
 
 def _failing_over(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from tests.simulation.policies import Cordon, Loss, PolicyChange, PolicySchedule
+from tests.simulation.policies import Cordon, Loss, PolicyChange, PolicySchedule, Rollout
 
 SOURCE: Final = "c1"
 TARGETS: Final = ("c2", "c3")
@@ -139,9 +139,12 @@ class Schedule:
 
     def lines(self) -> list[str]:
         """Describe it, in the order of its times."""
-        parts: list[SimulatedWorkload | PodAction | ClusterFault | PolicyChange | Cordon | Loss]
+        parts: list[
+            SimulatedWorkload | PodAction | ClusterFault | PolicyChange | Cordon | Loss | Rollout
+        ]
         parts = [*self.workloads, *self.actions, *self.faults]
         parts += [*self.policies.changes, *self.policies.cordons, *self.policies.losses]
+        parts += self.policies.rollouts
         parts.sort(key=lambda each: each.at)
         head = f"latency {self.latency:g}s, nodes {self.nodes}, {self.parallel} candidates at once"
         return [head, *map(str, parts)]

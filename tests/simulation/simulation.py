@@ -118,6 +118,9 @@ class Simulation:
         for action in self.schedule.actions:
             self.source.later(action.at, lambda a=action: self.users.act(a))
 
+        for rollout in self.schedule.policies.rollouts:
+            self.source.later(rollout.at, self._roll_out)
+
         async with asyncio.TaskGroup() as group:
             for fault in self.schedule.faults:
                 group.create_task(self.injector.cause(fault), name=str(fault))
@@ -127,6 +130,7 @@ class Simulation:
         self.monitor.note("---- all is well again")
         found = await self._settle(lambda: invariants.violations(self.everything))
         found = found or await self._shrink()
+        found = found or await self._last_rollouts()
         found = found or await self._rest()
         if not found:
             self.monitor.note("---- remove everything")
@@ -170,6 +174,22 @@ class Simulation:
                 self.owners.shrink(name)
 
         return await self._settle(lambda: invariants.violations(self.everything))
+
+    async def _last_rollouts(self) -> list[Violation]:
+        """Roll out Deployments, once all is at rest or before it is again, and let that settle."""
+        if not self.schedule.policies.last_rollouts:
+            return []
+
+        for _ in range(self.schedule.policies.last_rollouts):
+            self._roll_out()
+            await asyncio.sleep(_LOOK)
+
+        return await self._settle(lambda: invariants.violations(self.everything))
+
+    def _roll_out(self) -> None:
+        self.monitor.note("---- Deployments are rolled out")
+        for name in self.owners.deployments():
+            self.owners.roll_out(name)
 
     async def _rest(self) -> list[Violation]:
         """Let an hour pass in which nobody does anything, and nothing may be moved."""
