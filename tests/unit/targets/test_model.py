@@ -136,3 +136,20 @@ def test_a_target_may_map_priority_classes():
     target["metadata"]["annotations"] = {keys.PRIORITY_CLASSES: "urgent=high=higher"}
     with pytest.raises(ConfigError, match="'urgent=high=higher' is not a pair"):
         model.parse(target)
+
+
+def test_a_target_says_which_labels_its_node_has_in_any_case():
+    text = "topology.kubernetes.io/zone, kubernetes.io/hostname,,*"
+    target = make_target(self=True)
+    target["metadata"]["annotations"] = {keys.SHOWN_LABELS: text}
+    shown = {"topology.kubernetes.io/zone", "kubernetes.io/hostname", "*"}
+    assert model.parse(target).options.shown_labels == shown
+    assert model.parse(make_target(self=True)).options.shown_labels == frozenset()
+
+
+@pytest.mark.parametrize("text", ["a b", "zone=a", "/zone", "x" * 64])
+def test_what_is_no_key_of_a_label_is_named_with_the_cure(text):
+    target = make_target(self=True)
+    target["metadata"]["annotations"] = {keys.SHOWN_LABELS: f"zone,{text}"}
+    with pytest.raises(ConfigError, match="is no key of a label: write keys with commas"):
+        model.parse(target)
