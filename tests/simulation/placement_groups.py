@@ -16,7 +16,7 @@ from vnode.api.objects import Object
 from vnode.placement import accounts
 from vnode.scheduling.placement import seats
 from vnode.scheduling.placement.policy import Mode, Policy
-from vnode.scheduling.placement.revisions import revision_of
+from vnode.scheduling.placement.revisions import Revision, have_superseded, revision_of
 from vnode.scheduling.placement.seats import Share
 
 PLANNED = (Mode.SPREAD, Mode.FILL)
@@ -43,6 +43,20 @@ class Group:
         own = revision_of(pod)
         revisions = [(node_of(each), revision_of(each)) for each in self.pods]
         return Counter(n for n, each in revisions if n and (each == own or each.maker != own.maker))
+
+    def planned_together(self) -> list[list[Object]]:
+        """Return its pods, by revision if maximums leave a rollout unfinished.
+
+        None where several Deployments are one workload then.
+        """
+        found: dict[Revision, list[Object]] = defaultdict(list)
+        for pod in self.pods:
+            found[revision_of(pod)].append(pod)
+
+        if not have_superseded(found):
+            return [list(self.pods)]
+
+        return list(found.values()) if len({each.maker for each in found}) == 1 else []
 
     def excuses(self, node: str) -> bool:
         """Tell whether one of its pods may wait though that cluster has room."""

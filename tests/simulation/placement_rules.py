@@ -8,6 +8,7 @@ just changed, a watch that was cut), nothing is expected of bindings.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -212,10 +213,11 @@ class PlacementRules:
         if by - {WorkloadOwner.REPLICA_SET, WorkloadOwner.STATEFUL_SET} or names & self._overflowed:
             return
 
-        plan = seats.plan(len(group.pods), group.shares.values(), group.workload).planned
-        over = {node: count for node, count in bound.items() if count > plan.get(node, 0)}
-        if over:
-            yield f"{group.workload} is in {dict(bound)}, planned is {dict(plan)}"
+        for pods in group.planned_together():
+            there = Counter(node for pod in pods if (node := node_of(pod)))
+            plan = seats.plan(len(pods), group.shares.values(), group.workload).planned
+            if any(count > plan.get(node, 0) for node, count in there.items()):
+                yield f"{group.workload} is in {dict(there)}, planned is {dict(plan)}"
 
 
 def _is_together(policy: Policy, pod: Object) -> bool:
