@@ -35,6 +35,8 @@ class Users:
                     self.owners.remove(name)
             case PodVerb.DELETE_DELEGATE | PodVerb.EVICT_DELEGATE | PodVerb.ANNOTATE_DELEGATE:
                 self._on_target(action, kinds.PODS)
+            case PodVerb.CLEAN_UP:
+                self._clean_up(action)
             case PodVerb.DELETE_CHAPERON:
                 self._on_target(action, kinds.POD_CHAPERONS)
             case _:
@@ -55,6 +57,20 @@ class Users:
                 _mark(self.source, pod, "annotations", NOTE, f"source-{action.number}")
             case PodVerb.LABEL:
                 _mark(self.source, pod, "labels", LABEL, f"label-{action.number}")
+
+    def _clean_up(self, action: PodAction) -> None:
+        """Delete what has finished in the targets, as people and controllers there do.
+
+        A result that the target's agent has not told by then may be lost, if it was away.
+        """
+        for cluster in self.targets.values():
+            for pod in filter(objects.is_finished, [] if cluster.down else cluster.pods()):
+                self.note(f"---- {action.verb}: {objects.key(pod)} in {cluster.name}")
+                chaperon = cluster.server.store.get(kinds.POD_CHAPERONS, objects.key(pod)) or {}
+                if not objects.is_finished(chaperon):
+                    self.owners.touched.add(objects.labels(pod).get(keys.PARENT_UID, ""))
+
+                cluster.writer.delete(kinds.PODS, objects.key(pod))
 
     def _on_target(self, action: PodAction, kind: Kind) -> None:
         there = [

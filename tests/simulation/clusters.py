@@ -11,6 +11,7 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from tests.apiserver.requests import APIRequest
 from tests.apiserver.server import APIServer
 from tests.apiserver.status import StatusError
 from tests.apiserver.writing import ObjectWriter
@@ -24,6 +25,8 @@ from vnode.runtime.certs import authority
 from vnode.runtime.links import TargetKey
 
 NAMESPACE: Final = "default"
+INJECTED: Final = "injector.example.com/status"  # an annotation
+SIDECAR: Final = "mesh"
 AGENT_NAMESPACE: Final = "vnode"
 _AGAIN: Final = 0.5  # seconds until somebody tries again whose API server is down
 
@@ -132,8 +135,27 @@ def prepare_source(cluster: SimulatedCluster, targets: Sequence[str]) -> None:
         cluster.server.add(kinds.NODES, {**node, "status": _ready({})})
 
 
+def inject(request: APIRequest, obj: Object) -> Object:
+    """Add a sidecar to a pod that is created, unless an annotation says that it has one.
+
+    That is how injectors of meshes and of secrets work.
+    """
+    if (request.verb, request.kind) != ("create", kinds.PODS) or request.subresource:
+        return obj
+
+    annotations = objects.annotations(obj)
+    if INJECTED in annotations:
+        return obj
+
+    metadata = {**obj["metadata"], "annotations": {**annotations, INJECTED: "true"}}
+    sidecar = {"name": SIDECAR, "image": "proxy", "resources": {"requests": {"cpu": "0"}}}
+    containers = [*objects.spec(obj)["containers"], sidecar]
+    return {**obj, "metadata": metadata, "spec": {**obj["spec"], "containers": containers}}
+
+
 def prepare_target(cluster: SimulatedCluster, cpus: Sequence[int]) -> None:
-    """Make the real nodes."""
+    """Make the real nodes, and an injector."""
+    cluster.server.admit(inject)
     for number, cpu in enumerate(cpus):
         amounts = {"cpu": str(cpu), "memory": "64Gi", "pods": "110"}
         name = f"{cluster.name}-{number}"

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from tests.faults import rules
+from tests.faults.results import Results
 from tests.faults.snapshot import ALIVE, FleetSnapshot, Violation, node_of, phase, virtual_node
-from tests.simulation.clusters import SimulatedCluster
+from tests.simulation.clusters import SIDECAR, SimulatedCluster
 from tests.simulation.kube_scheduler import CandidateScheduler, cpus
 from tests.simulation.owners import Controllers
 from tests.simulation.placement_rules import PlacementRules
@@ -44,6 +45,7 @@ class Everything:
     schedulers: Mapping[str, CandidateScheduler]
     owners: Controllers
     placement: PlacementRules
+    results: Results
     refuses: bool = False
     """Whether the source's API server refuses requests at times; Events are then lost."""
 
@@ -92,6 +94,7 @@ def violations(everything: Everything) -> list[Violation]:
     found += [("what waits says why", what) for what in _silent(env)]
     found += [("what fits is bound", what) for what in _waiting(everything, env)]
     found += [("both sides agree", what) for what in _disagreeing(env)]
+    found += [("results are shown", w) for w in everything.results.not_shown(env.proxies.values())]
     found += [("Events are told on proxies", what) for what in _untold(everything, env)]
     found += everything.placement.at_rest()
     return [Violation(name.replace("_", " "), what) for name, what in found]
@@ -183,5 +186,6 @@ def _shown(pod: Object) -> Object:
     if phase(pod) in ALIVE:
         shown["note"] = objects.annotations(pod).get(NOTE)
 
-    states = [entry.get("state") for entry in status.get("containerStatuses") or ()]
+    entries = status.get("containerStatuses") or ()
+    states = [entry.get("state") for entry in entries if entry.get("name") != SIDECAR]
     return {**shown, "containers": states}

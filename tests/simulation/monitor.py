@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 
 from tests.apiserver.store import Change
 from tests.faults.history import History
+from tests.faults.results import Results
 from tests.faults.snapshot import Violation, node_of, phase, virtual_node
-from tests.simulation.clusters import SimulatedCluster
+from tests.simulation.clusters import SIDECAR, SimulatedCluster
 from tests.simulation.kubelet import PodSimulator
 from vnode.api import keys, kinds, objects
 from vnode.api.kinds import Kind
@@ -30,6 +31,7 @@ class Monitor:
     history: History = field(default_factory=History)
     bound: dict[str, str] = field(default_factory=dict)  # UID of a proxy -> its node
     held: set[str] = field(default_factory=set)  # UIDs of chaperons that have had our finalizer
+    results: Results = field(default_factory=Results)
     ends: dict[str, str] = field(
         default_factory=dict
     )  # UID of a proxy -> phase its delegate ended in
@@ -114,6 +116,7 @@ class Monitor:
             self._note_change(name, kind, change)
             self.history.on_chaperon(name, change.old, change.new)
             self._on_chaperon(name, change.old, change.new)
+            self.results.on_chaperon(change.new)
         elif kind is kinds.PODS:
             self._note_change(name, kind, change)
             self._on_delegate(name, change.old, change.new)
@@ -150,6 +153,9 @@ class Monitor:
 
         if new is None:
             return
+
+        if old is None and all(c["name"] != SIDECAR for c in objects.spec(new)["containers"]):
+            self._wrong("a delegate is injected anew", f"{objects.key(new)} in {name}")
 
         if phase(new) in _FINISHED:
             self.ends[objects.labels(new).get(keys.PARENT_UID, "")] = phase(new)

@@ -66,6 +66,7 @@ class PodVerb(StrEnum):
     EVICT_DELEGATE = "evict delegate"
     ANNOTATE_DELEGATE = "annotate delegate"
     DELETE_CHAPERON = "delete chaperon"
+    CLEAN_UP = "clean up finished delegates"
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,6 +105,7 @@ class Simulation:
             self.schedulers,
             self.owners,
             self.placement,
+            self.monitor.results,
             refuses=any((f.cluster, f.status) == (SOURCE, 403) for f in schedule.faults),
         )
 

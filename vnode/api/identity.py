@@ -46,6 +46,17 @@ def parent_key(child: Object) -> str:
     )
 
 
+def possible_parents(chaperon: Object) -> set[str]:
+    """Return the keys of the pods of which it may be: the one that it names, and by its own name.
+
+    Mostly they are one. Somebody may have changed what it names.
+    """
+    named = objects.join_key(
+        objects.namespace(chaperon), names.pod_of_chaperon(objects.name(chaperon))
+    )
+    return {parent_key(chaperon), named}
+
+
 def is_in_namespace_of_parent(chaperon: Object) -> bool:
     """Tell whether it stands in the namespace of the pod that it names, where sources make it."""
     return objects.split_key(parent_key(chaperon))[0] == objects.namespace(chaperon)
@@ -55,22 +66,37 @@ def is_chaperon_of(chaperon: Object, pod_key: str, pod_uid: str) -> bool:
     """Tell whether a chaperon is where its source makes that of a pod, and is called so.
 
     The label alone says nothing: whoever may make chaperons in one namespace of a target can write
-    it. Those of Admiralty name no cluster, and the target's API server has chosen their names.
+    it. Nor does its absence, since anybody there may take it off; the name follows from the pod's
+    UID. Those of Admiralty name no cluster, and the target's API server has chosen their names.
     """
     namespace, name = objects.split_key(pod_key)
-    if (
-        objects.labels(chaperon).get(keys.PARENT_UID, "") != pod_uid
-        or objects.namespace(chaperon) != namespace
-    ):
+    if objects.namespace(chaperon) != namespace:
         return False
 
-    if keys.PARENT_CLUSTER_UID in objects.annotations(chaperon):
-        return objects.name(chaperon) == names.chaperon(name, pod_uid)
+    labelled = objects.labels(chaperon).get(keys.PARENT_UID, "") == pod_uid
+    if objects.name(chaperon) == names.chaperon(name, pod_uid):
+        return labelled or _names_parent(chaperon, pod_key)
 
-    return names.may_be_chaperon(objects.name(chaperon), name)
+    is_admiraltys = keys.PARENT_CLUSTER_UID not in objects.annotations(chaperon)
+    return is_admiraltys and labelled and names.may_be_chaperon(objects.name(chaperon), name)
 
 
 def is_made_for_parent(chaperon: Object) -> bool:
-    """Tell whether a chaperon is that of the pod that it names, as `is_chaperon_of` does."""
-    pod_uid = objects.labels(chaperon).get(keys.PARENT_UID, "")
-    return is_chaperon_of(chaperon, parent_key(chaperon), pod_uid)
+    """Tell whether a chaperon is that of the pod that it names, as `is_chaperon_of` does.
+
+    One whose label was taken off is that of a pod of the name that it gives.
+    """
+    key, pod_uid = parent_key(chaperon), objects.labels(chaperon).get(keys.PARENT_UID, "")
+    if pod_uid:
+        return is_chaperon_of(chaperon, key, pod_uid)
+
+    own_name = names.may_be_chaperon(objects.name(chaperon), objects.split_key(key)[1])
+    is_ours = keys.PARENT_CLUSTER_UID in objects.annotations(chaperon)
+    return is_ours and own_name and _names_parent(chaperon, key)
+
+
+def _names_parent(chaperon: Object, pod_key: str) -> bool:
+    """Tell whether annotations name that pod, which must be in the chaperon's namespace."""
+    annotations = objects.annotations(chaperon)
+    named = annotations.get(keys.PARENT_NAMESPACE), annotations.get(keys.PARENT_NAME)
+    return named == objects.split_key(pod_key) and named[0] == objects.namespace(chaperon)

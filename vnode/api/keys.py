@@ -77,6 +77,9 @@ SENT: Final = OWN_PREFIX + "sent"  # on chaperons and delegates: JSON, see vnode
 OVERRIDES: Final = OWN_PREFIX + "overrides"
 OVERRIDES_SIGNATURE: Final = OWN_PREFIX + "overrides-signature"
 OVERRIDDEN: Final = OWN_PREFIX + "overridden"
+# On chaperons: JSON, what the source gave of annotations that the target reports otherwise, see
+# vnode.pods.given_annotations.
+REPORTED: Final = OWN_PREFIX + "reported"
 REFUSED: Final = OWN_PREFIX + "refused"  # on a chaperon: why its delegate was not changed
 # On chaperons and delegates: ASKS or ALLOWED, see vnode.pods.preemption; and what the target's
 # scheduler would preempt, as JSON.

@@ -121,6 +121,11 @@ def chaperon(pod_name: str, pod_uid: str) -> str:
     return f"{(pod_name + '-')[: LABEL_LIMIT - _SUFFIX_LENGTH]}{suffix}"
 
 
+def pod_of_chaperon(name: str) -> str:
+    """Return the name of the pod that a chaperon was called after, as far as it was not cut."""
+    return name[: -_SUFFIX_LENGTH - 1] or name
+
+
 def may_be_chaperon(name: str, pod_name: str) -> bool:
     """Tell whether a peer that uses generateName could have called a pod's chaperon so."""
     prefix = f"{pod_name}-"[: LABEL_LIMIT - _SUFFIX_LENGTH]

@@ -79,6 +79,18 @@ def foreign(obj: Object) -> Object:
     return {k: v for k, v in objects.annotations(obj).items() if keys.is_foreign(k)}
 
 
+def own(proxy: Object, first: Object) -> Object:
+    """Return the annotations of others that a proxy has of its source: none of those fed back.
+
+    In place of those it has what it had at `first`, as its user made it. A target that gets the pod
+    next must not have them; an owner may even have copied them to a new pod, with the record.
+    """
+    fed, present, before = read(proxy, keys.FED_BACK), foreign(proxy), foreign(first)
+    theirs = {key for key in fed if present.get(key) == fed[key]}
+    given = {key: before[key] for key in theirs if key in before} if first is not proxy else {}
+    return {key: value for key, value in present.items() if key not in theirs} | given
+
+
 def read(obj: Object, key: str) -> Object:
     """Return the JSON object in an annotation of ours; empty if there is none, or it was spoilt."""
     value = objects.annotations(obj).get(key)

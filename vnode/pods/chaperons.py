@@ -162,6 +162,26 @@ def labels(proxy: Object, identity: Identity) -> dict[str, str]:
     return renamed
 
 
+def lost_marks(
+    candidate: Object, proxy: Object, identity: Identity, target: str
+) -> dict[str, dict[str, str]]:
+    """Return labels and annotations that a chaperon of ours lacks, and is known by; mostly none.
+
+    Anybody in its cluster may take them off. Those that Admiralty made have other names, and fewer.
+    """
+    if objects.name(candidate) != names.chaperon(objects.name(proxy), objects.uid(proxy)):
+        return {}
+
+    own = {keys.PARENT_UID: objects.uid(proxy), keys.PARENT_CLUSTER_NAME: identity.name}
+    wanted = {"labels": own, "annotations": _parent(proxy, identity, target)}
+    present = {"labels": objects.labels(candidate), "annotations": objects.annotations(candidate)}
+    lost = {
+        field: {k: v for k, v in marks.items() if present[field].get(k) != v}
+        for field, marks in wanted.items()
+    }
+    return {field: marks for field, marks in lost.items() if marks}
+
+
 def _sent(annotations: Object, spec: Object) -> Object:
     """Return a new chaperon's record: what it cannot hold itself, or a new pod cannot have."""
     sent: Object = {"annotations": dict(annotations)} if annotations else {}
@@ -224,7 +244,8 @@ def overridden(
 
 def _travelling(pod: Object, proxy: Object, identity: Identity, target: str) -> Object:
     """Return what travels of a pod, as the target is to see it: what rules of policies change."""
-    annotations = {k: v for k, v in annotation_merge.foreign(proxy).items() if keys.travels(k)}
+    own = annotation_merge.own(proxy, pod)
+    annotations = {k: v for k, v in own.items() if keys.travels(k)}
     metadata = {"labels": labels(proxy, identity), "annotations": annotations}
     return {"metadata": metadata, "spec": _spec(pod, proxy, target)}
 

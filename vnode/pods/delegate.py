@@ -6,14 +6,22 @@ pod's; the pod's status and the annotations of others become the chaperon's.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum, auto
 from typing import Final
 
-from vnode.api import changeable, keys, kinds, objects, real_nodes, taints, visible
+from vnode.api import changeable, disruptions, keys, kinds, objects, real_nodes, taints, visible
 from vnode.api.objects import Object, Objects
-from vnode.pods import annotation_merge, changes, event_record, observed_generation
+from vnode.pods import (
+    annotation_merge,
+    changes,
+    event_record,
+    given_annotations,
+    observed_generation,
+    status_size,
+)
 
 _MOST_DIGITS: Final = 10  # of a number of seconds
 
@@ -23,8 +31,12 @@ RECREATE_AFTER: Final = timedelta(seconds=60)
 docs/admiralty-contract.md, section 9.
 """
 
+_NODE_GONE: Final = "DeletionByPodGC"  # the reason of a condition
+
 UNSCHEDULABLE: Final = "Unschedulable"
 _REJECTIONS: Final = (UNSCHEDULABLE, "SchedulingGated")
+
+_PARENT: Final = (keys.PARENT_NAMESPACE, keys.PARENT_NAME, keys.PARENT_CLUSTER_UID)
 
 STARTING: Final = timedelta(seconds=3)
 """How long the target waits for containers to start before it reports that a pod is bound."""
@@ -33,13 +45,15 @@ STARTING: Final = timedelta(seconds=3)
 def build(chaperon: Object, *, goes_on: bool = False) -> Object:
     """Build the delegate pod of a chaperon: same name, labels, annotations and spec, owned by it.
 
-    Ephemeral containers are not for new pods; that they are missing shows in the record. With
-    `goes_on` it still asks to be sent on, which the webhook obeys. A pod that tolerates everything
-    is kept off virtual nodes: it would come there without anybody having asked for it.
+    What an earlier delegate had by the target's own doing stays away from this one. Ephemeral
+    containers are not for new pods; that they are missing shows in the record. With `goes_on` it
+    still asks to be sent on, which the webhook obeys. A pod that tolerates everything is kept off
+    virtual nodes: it would come there without anybody having asked for it.
     """
     metadata, spec = objects.metadata(chaperon), _off_virtual_nodes(objects.spec(chaperon))
-    stays = {keys.SOURCE_POD_MANIFEST} | (set() if goes_on else {keys.FORWARD})
-    annotations = {k: v for k, v in objects.annotations(chaperon).items() if k not in stays}
+    stays = {keys.SOURCE_POD_MANIFEST, keys.REPORTED} | (set() if goes_on else {keys.FORWARD})
+    ours = {k: v for k, v in objects.annotations(chaperon).items() if not keys.is_foreign(k)}
+    annotations = given_annotations.of(chaperon) | {k: ours[k] for k in ours.keys() - stays}
     spec = {k: v for k, v in spec.items() if k != changeable.EPHEMERAL}
     if (done := changes.of_new_pod(chaperon)) != changes.record(chaperon):
         annotations = {**annotations, keys.SENT: annotation_merge.text(done)}
@@ -52,18 +66,20 @@ def build(chaperon: Object, *, goes_on: bool = False) -> Object:
             "namespace": objects.namespace(chaperon),
             "labels": metadata.get("labels") or {},
             "annotations": annotations,
-            "ownerReferences": [
-                {
-                    "apiVersion": kinds.POD_CHAPERONS.api_version,
-                    "kind": kinds.POD_CHAPERONS.kind,
-                    "name": objects.name(chaperon),
-                    "uid": objects.uid(chaperon),
-                    "controller": True,
-                    "blockOwnerDeletion": True,
-                }
-            ],
+            "ownerReferences": [_owner(chaperon)],
         },
         "spec": spec,
+    }
+
+
+def _owner(chaperon: Object) -> Object:
+    return {
+        "apiVersion": kinds.POD_CHAPERONS.api_version,
+        "kind": kinds.POD_CHAPERONS.kind,
+        "name": objects.name(chaperon),
+        "uid": objects.uid(chaperon),
+        "controller": True,
+        "blockOwnerDeletion": True,
     }
 
 
@@ -73,6 +89,37 @@ def _off_virtual_nodes(spec: Object) -> Object:
         return spec
 
     return {**spec, "affinity": real_nodes.affinity(spec)}
+
+
+def is_adoptable(chaperon: Object, pod: Object) -> bool:
+    """Tell whether a pod without an owner is the delegate of a chaperon: its reference was removed.
+
+    Nobody would end it any more. Its name is the chaperon's, and it was made for the same pod.
+    """
+    uid = objects.labels(pod).get(keys.PARENT_UID)
+    ours, theirs = objects.annotations(chaperon), objects.annotations(pod)
+    if objects.controller_reference(pod) or not uid or keys.PARENT_NAME not in ours:
+        return False
+
+    is_same = all(ours.get(key) == theirs.get(key) for key in _PARENT)
+    return is_same and uid == objects.labels(chaperon).get(keys.PARENT_UID)
+
+
+def lost_marks(chaperon: Object, pod: Object) -> Object:
+    """Return what of the metadata of a delegate, as a patch, somebody has removed; mostly nothing.
+
+    That is the label by which delegates are listed, and the reference to the owner.
+    """
+    lost: Object = {}
+    uid = objects.labels(chaperon).get(keys.PARENT_UID)
+    if uid and objects.labels(pod).get(keys.PARENT_UID) != uid:
+        lost["labels"] = {keys.PARENT_UID: uid}
+
+    if objects.controller_uid(pod) != objects.uid(chaperon):
+        others = objects.metadata(pod).get("ownerReferences") or []
+        lost["ownerReferences"] = [*others, _owner(chaperon)]
+
+    return lost
 
 
 class Absence(Enum):
@@ -88,7 +135,8 @@ def on_absence(chaperon: Object, now: datetime) -> tuple[Absence, timedelta]:
 
     A delegate that was never there is created. One that was there and is gone (evicted, deleted)
     is for the source to judge; if the source is silent for RECREATE_AFTER, a pod that is meant to
-    run always is created again, and one that was never allowed, since it cannot have run.
+    run always is created again, and one that was never allowed, since it cannot have run. One that
+    had ended by itself (evicted by its kubelet, too late) is not: its end is the pod's result.
     """
     if not objects.status(chaperon).get("phase"):
         return Absence.CREATE, timedelta()
@@ -102,9 +150,40 @@ def on_absence(chaperon: Object, now: datetime) -> tuple[Absence, timedelta]:
     if left > timedelta():
         return Absence.WAIT, left
 
+    annotations = objects.annotations(chaperon)
     always = objects.spec(chaperon).get("restartPolicy", "Always") == "Always"
-    again = always or keys.IS_ALLOWED not in objects.annotations(chaperon)
+    has_ended = objects.is_finished(chaperon) and keys.DELEGATE_DELETED not in annotations
+    again = (always and not has_ended) or keys.IS_ALLOWED not in annotations
     return (Absence.CREATE if again else Absence.WAIT), timedelta()
+
+
+def had_ended(pod: Object, seen: bool | None = None) -> bool:
+    """Tell whether a terminating delegate had ended by itself before it was deleted.
+
+    `seen` is what was seen of that, if anything was. Else times say so: an API server that deletes
+    a pod that has ended grants it no grace period. A pod that Kubernetes itself fails and deletes,
+    since its node is gone, has not ended: nobody knows how it would have.
+    """
+    if not objects.is_finished(pod) or disruptions.of(pod).get("reason") == _NODE_GONE:
+        return False
+
+    metadata = objects.metadata(pod)
+    if seen is not None or metadata.get("deletionGracePeriodSeconds"):
+        return bool(seen)
+
+    asked = objects.parse_timestamp(str(metadata.get("deletionTimestamp")))
+    stopped = [moment for entry in _containers(pod) if (moment := _stopped_at(entry))]
+    return asked is None or all(moment <= asked for moment in stopped)
+
+
+def _containers(pod: Object) -> Iterator[Object]:
+    for field in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"):
+        yield from objects.status(pod).get(field) or ()
+
+
+def _stopped_at(entry: Object) -> datetime | None:
+    terminated = (entry.get("state") or {}).get("terminated") or {}
+    return objects.parse_timestamp(str(terminated.get("finishedAt")))
 
 
 def asked_grace(chaperon: Object, pod: Object) -> int | None:
@@ -139,7 +218,14 @@ class DelegateReport:
         return objects.status(self.status).keys() == {event_record.FIELD}
 
 
-def report(chaperon: Object, pod: Object, events: Objects | None = None) -> DelegateReport:
+def report(
+    chaperon: Object,
+    pod: Object,
+    events: Objects | None = None,
+    *,
+    ended_first: bool | None = None,
+    tight: bool = False,
+) -> DelegateReport:
     """Build the patches for the chaperon of a delegate that exists.
 
     Annotations of vnode and Admiralty on the chaperon stay its own; all others become the pod's,
@@ -147,15 +233,16 @@ def report(chaperon: Object, pod: Object, events: Objects | None = None) -> Dele
     withdrawn by a rejection that is newer, that is, one not reported yet: a pod that was rejected,
     and then found a place, is called unscheduled until it is bound. A pod of which nothing is known
     but that it exists is not worth a write. The deletion of a pod is noted: its containers may yet
-    end well, which is not the same as having finished. `events` is the list of its Events, which
-    the status then has (`event_record`).
+    end well, which is not the same as having finished; `ended_first` is the `seen` of `had_ended`.
+    `events` is the list of its Events, which the status then has (`event_record`). It is `tight`
+    if the API server has refused the chaperon for its size: then the status is shortened.
     """
     known = objects.annotations(chaperon)
     wanted = {k: v for k, v in known.items() if not keys.is_foreign(k)}
     wanted.pop(keys.POD_MISSING_SINCE, None)
     if not objects.is_terminating(pod):
         wanted.pop(keys.DELEGATE_DELETED, None)
-    elif not objects.is_finished(chaperon):
+    elif not objects.is_finished(chaperon) and not had_ended(pod, ended_first):
         wanted[keys.DELEGATE_DELETED] = "true"
 
     verdict = rejection(objects.status(pod))
@@ -168,10 +255,17 @@ def report(chaperon: Object, pod: Object, events: Objects | None = None) -> Dele
         if key in known:
             wanted[key] = known[key]
 
+    wanted.pop(keys.REPORTED, None)
+    if (noted := given_annotations.note(chaperon, wanted)) is not None:
+        wanted[keys.REPORTED] = noted
+
     annotations = objects.merge_diff(known, wanted)
     fresh = _is_fresh(objects.status(pod)) and not objects.status(chaperon)
     before, after = objects.status(chaperon), observed_generation.by_chaperon(chaperon, pod)
     after = {k: v for k, v in after.items() if k != event_record.FIELD}
+    if tight:
+        after = status_size.fitting(after, status_size.TIGHT)
+
     if events:
         after[event_record.FIELD] = events
 

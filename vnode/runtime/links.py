@@ -16,6 +16,7 @@ from datetime import datetime
 from typing import Final
 
 from vnode.api import class_names, keys, kinds, names, objects
+from vnode.api.errors import NotFound
 from vnode.api.identity import is_chaperon_of
 from vnode.api.listeners import Listeners
 from vnode.api.objects import Object
@@ -243,19 +244,39 @@ class Link:
     def candidate(self, pod_key: str, pod_uid: str) -> Object | None:
         """Return the chaperon of a proxy pod, if the target has one."""
         chaperons = self.chaperons.store.by_index(PARENT_UID_INDEX, pod_uid)
-        return next((c for c in chaperons if is_chaperon_of(c, pod_key, pod_uid)), None)
+        found = next((c for c in chaperons if is_chaperon_of(c, pod_key, pod_uid)), None)
+        if found is not None:
+            return found
 
-    async def fetch_candidate(self, pod_key: str, pod_uid: str) -> Object | None:
+        # Somebody may have changed the label; then the name is enough.
+        namespace, name = objects.split_key(pod_key)
+        key = objects.join_key(namespace, names.chaperon(name, pod_uid))
+        unlabelled = self.chaperons.store.get(key)
+        is_own = unlabelled is not None and self.is_candidate(unlabelled, pod_key, pod_uid)
+        return unlabelled if is_own else None
+
+    async def fetch_candidate(
+        self, pod_key: str, pod_uid: str, is_own: Callable[[Object], bool] = lambda _found: False
+    ) -> Object | None:
         """Return what `candidate` does, from the target's API server.
 
-        Call it before deleting a pod that seems to have no chaperon.
+        Call it before deleting a pod that seems to have no chaperon. One of the right name that
+        lacks labels is found as well, or of which `is_own` says that it is the pod's.
         """
-        chaperons = await self.client.list(
-            kinds.POD_CHAPERONS,
-            objects.split_key(pod_key)[0],
-            label_selector=f"{keys.PARENT_UID}={pod_uid}",
-        )
-        return next((c for c in chaperons if self.is_candidate(c, pod_key, pod_uid)), None)
+        namespace, name = objects.split_key(pod_key)
+        selector = f"{keys.PARENT_UID}={pod_uid}"
+        chaperons = await self.client.list(kinds.POD_CHAPERONS, namespace, label_selector=selector)
+        for chaperon in chaperons:
+            if self.is_candidate(chaperon, pod_key, pod_uid):
+                return chaperon
+
+        try:
+            own_name = names.chaperon(name, pod_uid)
+            found = await self.client.get(kinds.POD_CHAPERONS, own_name, namespace)
+        except NotFound:
+            return None
+
+        return found if self.is_candidate(found, pod_key, pod_uid) or is_own(found) else None
 
     def candidates(self, pods: Mapping[str, str]) -> Iterator[tuple[str, Object]]:
         """Yield the chaperons of these pods, of which it gets the keys by UID, with the UIDs."""

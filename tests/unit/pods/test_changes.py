@@ -233,7 +233,7 @@ def test_a_report_leaves_annotations_alone_that_the_delegate_does_not_have_yet()
     after = sent(live, candidate)
     pod["metadata"]["annotations"]["cni"] = "x"
     metadata = delegate.report(after, pod).metadata["metadata"]
-    assert metadata["annotations"] == {"cni": "x"}
+    assert metadata["annotations"] == {"cni": "x", keys.REPORTED: '{"cni":null}'}
 
 
 @pytest.mark.parametrize(

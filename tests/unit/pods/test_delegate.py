@@ -110,7 +110,11 @@ def test_status_and_others_annotations_come_back_and_ours_stay():
     known = chaperon(phase="Pending", annotations={keys.IS_ALLOWED: "true", "stale": "x"})
     report = delegate.report(known, pod)
     assert report.status["status"] == {"phase": "Running", "conditions": []}
-    assert report.metadata["metadata"]["annotations"] == {"cni": "10.0.0.1", "stale": None}
+    assert report.metadata["metadata"]["annotations"] == {
+        "cni": "10.0.0.1",
+        "stale": None,
+        keys.REPORTED: '{"cni":null,"stale":"x"}',
+    }
 
 
 def test_a_chaperon_that_is_up_to_date_is_not_written():

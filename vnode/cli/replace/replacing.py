@@ -25,7 +25,7 @@ from vnode.cli.replace.steps import ReplacementStep
 from vnode.insight.collecting import Connect
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
-from vnode.pods.source import proxy_state, unreserved_pods
+from vnode.pods.source import unreserved_pods
 from vnode.runtime.links import TargetKey
 from vnode.targets import cluster_identity
 
@@ -215,4 +215,4 @@ def _ended_with_it(pod: Object) -> bool:
     if objects.is_terminating(pod):
         return True
 
-    return not proxy_state.is_complete(pod) and not unreserved_pods.is_unreserved(pod)
+    return not objects.is_finished(pod) and not unreserved_pods.is_unreserved(pod)

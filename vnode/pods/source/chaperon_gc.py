@@ -155,4 +155,4 @@ class ChaperonGC:
         except NotFound:
             return True
 
-        return objects.uid(pod) != objects.labels(chaperon).get(keys.PARENT_UID)
+        return not proxy_state.is_of(chaperon, pod)

@@ -26,6 +26,7 @@ from vnode.pods import (
     event_record,
     observed_generation,
     overriding,
+    status_size,
 )
 from vnode.pods.source.proxy_state import MANIFEST_BYTES
 
@@ -38,20 +39,23 @@ _CONTAINERS: Final = {
     "ephemeralContainerStatuses": "ephemeralContainers",
 }
 _PREEMPTED: Final = "PreemptionByScheduler"  # kube-scheduler's reason
-# Bytes of JSON that a pod may have by feedback. A kubelet's status of a pod with fifty containers
-# takes some 50 KiB. Of the annotations that an API server takes, some stay for users.
-STATUS_LIMIT: Final = 128 * 1024
+# Bytes of JSON that a pod may have by feedback, of the annotations that an API server takes: some
+# stay for users.
 ANNOTATIONS_LIMIT: Final = 192 * 1024
+# Bytes of a status beside what is reported: conditions that the source's controllers have set.
+_OWN_STATUS: Final = 64 * 1024
 # Bytes of keys and values of all annotations that an API server takes.
 _TOTAL_LIMIT: Final = 256 * 1024
 
 
-def status_patch(proxy: Object, chaperon: Object) -> Object:
+def status_patch(proxy: Object, chaperon: Object, *, tight: bool = False) -> Object:
     """Build the strategic merge patch for the proxy's status; empty if nothing is new.
 
-    It also records, in an annotation, which conditions are the delegate's.
+    It also records, in an annotation, which conditions are the delegate's. A status that is too
+    large is shortened, all the more if it is `tight`: the API server has refused the pod for its
+    size.
     """
-    reported = objects.without_nulls(objects.status(chaperon))
+    reported = shown(proxy, chaperon, tight=tight)
     phase = objects.status(proxy).get("phase")
     if objects.is_finished(proxy) and phase != reported.get("phase"):
         return {}
@@ -73,6 +77,26 @@ def status_patch(proxy: Object, chaperon: Object) -> Object:
         return {}
 
     return {"metadata": metadata, "status": diff}
+
+
+def shown(proxy: Object, chaperon: Object, *, tight: bool = False) -> Object:
+    """Return what of a chaperon's status its proxy shows, as far as its size goes."""
+    return status_size.fitting(_whole(chaperon), _most(proxy, tight=tight))
+
+
+def excess(proxy: Object, chaperon: Object, *, tight: bool) -> int:
+    """Return the bytes of a chaperon's status if its proxy cannot show all of it, else 0."""
+    size = status_size.size(_whole(chaperon))
+    return size if size > _most(proxy, tight=tight) else 0
+
+
+def _whole(chaperon: Object) -> Object:
+    reported = objects.without_nulls(objects.status(chaperon))
+    return {k: v for k, v in reported.items() if k != event_record.FIELD}
+
+
+def _most(proxy: Object, *, tight: bool) -> int:
+    return status_size.TIGHT if tight else status_size.limit(proxy)
 
 
 def _fields_patch(proxy: Object, status: Object) -> Object:
@@ -131,8 +155,9 @@ def exceeds(proxy: Object, patch: Object) -> str:
     The result counts: many small patches add up to a large one. Honest clusters have no reason for
     so much, unless the pod's own annotations leave no room.
     """
-    if _outgrows(objects.status(proxy), _after(proxy, objects.status(patch)), STATUS_LIMIT):
-        return f"a status of over {STATUS_LIMIT} bytes"
+    most = status_size.limit(proxy) + _OWN_STATUS
+    if _outgrows(objects.status(proxy), _after(proxy, objects.status(patch)), most):
+        return f"a status of over {most} bytes, as only conditions or unknown fields can take"
 
     news = objects.annotations(patch)
     if not news:
@@ -216,6 +241,9 @@ def annotations_patch(proxy: Object, chaperon: Object, *, two_way: bool) -> Obje
         reported = annotation_merge.foreign(chaperon).items()
         annotations = {k: v for k, v in reported if keys.travels(k) and k not in apart}
         news = {k: v for k, v in annotations.items() if known.get(k) != v}
+        if news:
+            fed = annotation_merge.read(proxy, keys.FED_BACK) | news
+            news[keys.FED_BACK] = annotation_merge.text(fed)
 
     if not news:
         return {}

@@ -15,15 +15,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
 from typing import Final
 
 from vnode.api import keys, kinds, names, objects
 from vnode.api.clock import Clock
-from vnode.api.identity import parent_key
+from vnode.api.errors import AlreadyExists
+from vnode.api.identity import possible_parents
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Informer
+from vnode.pods import chaperons
 from vnode.pods.source import daemon_pods, proxy_state, unreserved_pods
 from vnode.pods.source.awaited_replacements import AwaitedReplacements
 from vnode.pods.source.change_sender import ChangeSender, expectation_key
@@ -38,7 +41,7 @@ from vnode.pods.source.unreserved_pods import UnreservedPods
 from vnode.runtime.controller import Controller
 from vnode.runtime.enabled_namespaces import EnabledNamespaces
 from vnode.runtime.expectations import Expectations
-from vnode.runtime.links import Link, Links
+from vnode.runtime.links import Link, Links, TargetKey
 from vnode.scheduling.placement.policy import WatchedPolicies
 
 EnsureBound = Callable[[Object, Link], Awaitable[None]]
@@ -70,6 +73,7 @@ class ProxyController:
         policies: WatchedPolicies,
     ) -> None:
         self._proxies = proxies
+        self._identity = factory.identity
         self._links = links
         self._clock = clock
         self._namespaces = enabled_namespaces
@@ -157,20 +161,25 @@ class ProxyController:
 
     def _on_chaperon(self, link: Link, old: Object | None, new: Object | None) -> None:
         chaperon = objects.latest(old, new)
-        key = parent_key(chaperon)
         if new is not None:
             self._gc.on_chaperon(link, new)
-            self._status_writer.expect(key)
-            self._controller.add_after(key, _COALESCE)
-            return
+        else:
+            self._candidates.forget(expectation_key(link, chaperon))
 
-        self._candidates.forget(expectation_key(link, chaperon))
+        for key in possible_parents(chaperon):
+            if new is not None:
+                self._status_writer.expect(key)
+                self._controller.add_after(key, _COALESCE)
+            else:
+                self._note_last(link, key, chaperon)
+                self._controller.add(key)
+
+    def _note_last(self, link: Link, key: str, chaperon: Object) -> None:
+        """Keep the last state of a chaperon that is gone, if it was that of the pod."""
         proxy = self._find(key) or {}
         ours = link.is_candidate(chaperon, key, objects.uid(proxy))
         if ours and objects.node_name(proxy) == link.node_name:
             self._termination.saw_last(key, chaperon)
-
-        self._controller.add(key)
 
     async def _reconcile_and_settle(self, key: str) -> float | None:
         try:
@@ -206,11 +215,10 @@ class ProxyController:
 
             return None
 
-        if not self._target_exists(node_name):
-            await self._lost.delete(proxy, "its Target was deleted")
-            return None
-
         link = self._links.get(node_name)
+        if not self._target_exists(node_name):
+            return await self._without_target(proxy, link)
+
         if link is None or not link.synced:
             return None
 
@@ -228,35 +236,76 @@ class ProxyController:
 
         annotations, leaving = objects.annotations(candidate), objects.is_terminating(candidate)
         may_ask = link.answers and not leaving
-        if may_ask and keys.POD_MISSING_SINCE in annotations:
-            # The pod is complete, so nothing is lost.
-            await link.client.discard(kinds.POD_CHAPERONS, candidate)
-            return None
+        if keys.POD_MISSING_SINCE in annotations:
+            return await self._keep_result(proxy, candidate, link, may_ask=may_ask)
 
-        if may_ask and keys.IS_ALLOWED not in annotations:
-            await self._ensure_bound(proxy, link)
-            await self._allow(link, candidate)
+        if may_ask:
+            await self._mark(link, proxy, candidate)
 
         refused = await self._status_writer.feed_back(proxy, candidate, link)
         takes_changes = may_ask and link.runs_vnode
         later = await self._change_sender.send(proxy, candidate, link) if takes_changes else None
         return min((wait for wait in (refused, later) if wait is not None), default=None)
 
-    async def _allow(self, link: Link, candidate: Object) -> None:
+    async def _keep_result(
+        self, proxy: Object, candidate: Object, link: Link, *, may_ask: bool
+    ) -> float | None:
+        """Show how a delegate has ended that was cleaned up since.
+
+        The chaperon has that result and goes only when the source's API server has it, too.
+        """
+        refused = await self._status_writer.feed_back(proxy, candidate, link)
+        if may_ask and objects.is_finished(proxy):
+            await link.client.discard(kinds.POD_CHAPERONS, candidate)
+
+        return refused
+
+    async def _without_target(self, proxy: Object, link: Link | None) -> float | None:
+        """Delete a pod whose Target was deleted, unless it has ended: it goes with its node."""
+        if objects.is_finished(proxy):
+            return None
+
+        if link is not None and (result := self._result_of(proxy, link)) is not None:
+            return await self._status_writer.feed_back(proxy, result, link)
+
+        await self._lost.delete(proxy, "its Target was deleted")
+        return None
+
+    def _result_of(self, proxy: Object, link: Link) -> Object | None:
+        """Return the chaperon that says how a pod has ended, though it may be gone."""
+        candidate = link.candidate(objects.key(proxy), objects.uid(proxy))
+        found = candidate or self._termination.last_of(proxy)
+        return found if found is not None and proxy_state.has_result(proxy, found) else None
+
+    async def _mark(self, link: Link, proxy: Object, candidate: Object) -> None:
+        """Allow a candidate, unless it is, and put back by what it is known."""
+        marks = chaperons.lost_marks(candidate, proxy, self._identity, str(link.target))
+        if keys.IS_ALLOWED not in objects.annotations(candidate):
+            await self._ensure_bound(proxy, link)
+            marks["annotations"] = {keys.IS_ALLOWED: "true", **marks.get("annotations", {})}
+
         key = expectation_key(link, candidate)
-        if self._candidates.pending(key, candidate):
+        if not marks or self._candidates.pending(key, candidate):
             return
 
-        body = {
-            "metadata": {"uid": objects.uid(candidate), "annotations": {keys.IS_ALLOWED: "true"}}
-        }
+        body = {"metadata": {"uid": objects.uid(candidate), **marks}}
         await self._candidates.patch(link.client, kinds.POD_CHAPERONS, candidate, body, key=key)
+
+    def _is_misnamed(self, chaperon: Object, uid: str, link: Link) -> bool:
+        """Tell whether a chaperon of the pod's own name and UID gives a source that is none.
+
+        Somebody has changed that. One by another Target of ours is the other's to delete.
+        """
+        by = TargetKey(*objects.split_key(objects.annotations(chaperon).get(keys.TARGET, "")))
+        is_anothers = by != link.target and self._target_exists(by.node_name)
+        return objects.labels(chaperon).get(keys.PARENT_UID) == uid and not is_anothers
 
     async def _without_candidate(self, proxy: Object, link: Link) -> float | None:
         """Create the chaperon of a bound pod, or delete the pod whose chaperon is lost.
 
         One that went through a reservation had one, so it is lost, and the proxy goes, for its
-        owner to replace. A pod that is complete just outlives its delegate.
+        owner to replace. A pod that has ended just outlives its delegate, also if its chaperon is
+        gone before the source has written how it ended.
         """
         namespace = objects.namespace(proxy)
         if not link.covers(namespace):
@@ -264,14 +313,21 @@ class ProxyController:
             await self._unreserved.turn_away(proxy, why)
             return None
 
-        if proxy_state.is_complete(proxy):
+        if objects.is_finished(proxy):
             return None
+
+        if (result := self._result_of(proxy, link)) is not None:
+            return await self._status_writer.feed_back(proxy, result, link)
 
         if unreserved_pods.is_unreserved(proxy):
             await self._ensure_bound(proxy, link)
-            return await self._unreserved.send(proxy, link)
+            with suppress(AlreadyExists):
+                return await self._unreserved.send(proxy, link)
 
-        if await link.fetch_candidate(objects.key(proxy), objects.uid(proxy)) is not None:
+        key, uid = objects.key(proxy), objects.uid(proxy)
+        unseen = await link.fetch_candidate(key, uid, lambda c: self._is_misnamed(c, uid, link))
+        if unseen is not None:
+            await self._mark(link, proxy, unseen)
             return LOOK_AGAIN
 
         return await self._lost.delete_of(link, proxy)

@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from vnode.api import changeable, keys, objects, placeholders
+from vnode.api.identity import is_chaperon_of
 from vnode.api.objects import Object
+from vnode.pods import chaperons
 
 NODE_INDEX: Final = "node"
 CONTROLLER_INDEX: Final = "controller"
@@ -93,16 +95,15 @@ def is_loser(chaperon: Object, proxy: Object | None, node_name: str) -> bool:
 
 def is_orphan(chaperon: Object, proxy: Object | None) -> bool:
     """Return whether the pod is not there, or is a later one of the same name."""
-    return proxy is None or objects.labels(chaperon).get(keys.PARENT_UID) != objects.uid(proxy)
+    return proxy is None or not is_of(chaperon, proxy)
 
 
-def is_complete(pod: Object) -> bool:
-    """Return whether a pod has finished and outlives its delegate, as a Job's pods do.
+def is_of(chaperon: Object, pod: Object) -> bool:
+    """Return whether a chaperon that names a pod of that key was made for this very pod."""
+    if objects.labels(chaperon).get(keys.PARENT_UID) == objects.uid(pod):
+        return True
 
-    One that is meant to run always only finishes on its way out.
-    """
-    always = objects.spec(pod).get("restartPolicy", "Always") == "Always"
-    return not always and objects.is_finished(pod)
+    return is_chaperon_of(chaperon, objects.key(pod), objects.uid(pod))
 
 
 def was_created_bound(pod: Object) -> bool:
@@ -116,9 +117,8 @@ def was_created_bound(pod: Object) -> bool:
 def has_lost_delegate(proxy: Object, chaperon: Object) -> bool:
     """Return whether the delegate of a bound pod is gone, or about to be, so that the pod must go.
 
-    A deletion cannot be undone: the pod's owner replaces it at once, as it would on a node. A
-    target that runs Admiralty only reports that the delegate is missing; then a pod that is
-    complete has lost nothing.
+    A deletion cannot be undone: the pod's owner replaces it at once, as it would on a node. A pod
+    whose delegate had ended before has lost nothing, whoever cleans up there.
     """
     annotations = objects.annotations(chaperon)
     if keys.DELEGATE_DELETED in annotations:
@@ -127,8 +127,28 @@ def has_lost_delegate(proxy: Object, chaperon: Object) -> bool:
     if keys.POD_MISSING_SINCE not in annotations and not objects.is_terminating(chaperon):
         return False
 
-    reported = {**proxy, "status": objects.status(chaperon)}
-    return not (is_complete(proxy) or is_complete(reported))
+    return not (
+        has_result(proxy, chaperon)
+        or (_keeps_result(proxy, chaperon) and objects.is_finished(proxy))
+    )
+
+
+def has_result(proxy: Object, chaperon: Object) -> bool:
+    """Return whether a chaperon says how the delegate of its pod has ended by itself.
+
+    That is the pod's result, also once the delegate is gone, and the chaperon.
+    """
+    deleted = keys.DELEGATE_DELETED in objects.annotations(chaperon)
+    return not deleted and objects.is_finished(chaperon) and _keeps_result(proxy, chaperon)
+
+
+def _keeps_result(proxy: Object, chaperon: Object) -> bool:
+    """Return whether the end of a delegate is told apart from that of one that was deleted.
+
+    Admiralty does not say which came first. What is meant to run always mostly ends on its way out.
+    """
+    always = objects.spec(proxy).get("restartPolicy", "Always") == "Always"
+    return not always or chaperons.is_held(chaperon)
 
 
 def asked_grace(proxy: Object) -> int | None:

@@ -21,11 +21,11 @@ import msgspec
 
 from vnode.api import kinds, objects
 from vnode.api.clock import TICK, Clock
-from vnode.api.errors import Denied, Invalid, ServerError
+from vnode.api.errors import ApiError, Denied, Invalid, ServerError
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.events import NORMAL, WARNING, EventRecorder, about
-from vnode.pods import chaperons
+from vnode.pods import chaperons, status_size
 from vnode.pods.source import feedback
 from vnode.pods.source.feedback_limiter import FeedbackLimiter
 from vnode.runtime.expectations import Expectations
@@ -61,6 +61,7 @@ class StatusWriter:
         self._expectations = Expectations(wake)
         self._limiter = FeedbackLimiter(clock)
         self._lags = metrics.Lags(metrics.FEEDBACK_SECONDS)
+        self._tight: set[str] = set()  # keys of pods that an API server found too large
         # By key and subresource; an entry goes when that part was taken, or has nothing to write.
         self._refusals: dict[tuple[str, str | None], _FailedWrite] = {}
         # What the API server left out of the last write of a part without a word: fields that it
@@ -84,6 +85,7 @@ class StatusWriter:
         self._expectations.forget(key)
         self._limiter.forget(key)
         self._lags.forget(key)
+        self._tight.discard(key)
         self.retry_now(key)
 
     def held(self, key: str) -> float | None:
@@ -115,8 +117,8 @@ class StatusWriter:
 
         two_way = link.runs_vnode or chaperons.is_held(candidate)  # its agent may just be down
         annotations = partial(feedback.annotations_patch, chaperon=candidate, two_way=two_way)
-        status = partial(_status_patch, candidate=candidate)
-        if wait := self._wait(proxy, annotations(proxy), status(proxy), link):
+        status = self._status_patch(proxy, candidate)
+        if wait := self._wait(proxy, annotations(proxy), status, link):
             self._lags.forget(key)
             return wait
 
@@ -127,7 +129,7 @@ class StatusWriter:
             after, failure = None, error
 
         proxy = after or proxy
-        if (written := await self._offer(proxy, status, "status", link)) is not None:
+        if (written := await self._offer_status(proxy, candidate, link)) is not None:
             self._lags.stop(key)
             if (words := feedback.preempted(written)) and not feedback.preempted(proxy):
                 message = f"in target {link.target}: {words}"
@@ -139,6 +141,42 @@ class StatusWriter:
             raise failure
 
         return self._again_in(key)
+
+    async def _offer_status(self, proxy: Object, candidate: Object, link: Link) -> Object | None:
+        """Patch the status of a proxy as `_offer` does, shortened if the API server wants that."""
+        key, build = objects.key(proxy), partial(self._status_patch, candidate=candidate)
+        try:
+            written = await self._offer(proxy, build, "status", link)
+        except ApiError as error:
+            if not status_size.is_too_large(error) or key in self._tight:
+                raise
+
+            self._tight.add(key)
+            written = await self._offer(proxy, build, "status", link)
+
+        if written is not None:
+            self._tell_shortened(proxy, candidate)
+
+        return written
+
+    def _tell_shortened(self, proxy: Object, candidate: Object) -> None:
+        """Record an Event if the pod does not show all of its delegate's status."""
+        tight = objects.key(proxy) in self._tight
+        if size := feedback.excess(proxy, candidate, tight=tight):
+            text = (
+                f"the delegate pod's status has {size} bytes, which is too much for this pod: it "
+                "lacks volume mounts and resources of containers, and messages may be cut"
+            )
+            self.warn(proxy, "FeedbackShortened", text)
+
+    def _status_patch(self, proxy: Object, candidate: Object) -> Object:
+        """Build the patch of status, without its record if there is no room for one."""
+        tight = objects.key(proxy) in self._tight
+        patch = feedback.status_patch(proxy, candidate, tight=tight)
+        if objects.annotations(patch) and feedback.exceeds(proxy, {**patch, "status": {}}):
+            return feedback.without_record(patch)
+
+        return patch
 
     def _wait(self, proxy: Object, annotations: Object, status: Object, link: Link) -> float:
         """Return the seconds until these patches may be sent; 0 if they may, or need not be."""
@@ -167,7 +205,8 @@ class StatusWriter:
     ) -> Object | None:
         """Patch a proxy with what its target reports; None if nothing was written.
 
-        `build` builds the patch that is left for a proxy.
+        `build` builds the patch that is left for a proxy. The first time that a status is too large
+        for the API server, that error is raised.
         """
         part = objects.key(proxy), subresource
         if not (body := build(proxy)):
@@ -178,18 +217,21 @@ class StatusWriter:
             return None
 
         if excess := feedback.exceeds(proxy, body):
-            self._warn(proxy, f"the delegate pod would give this pod {excess}: not taken over")
+            text = f"the delegate pod would give this pod {excess}: not taken over"
+            self.warn(proxy, "FeedbackRefused", text)
             return None
 
         try:
             after = await self.patch(proxy, body, subresource=subresource, if_unchanged=True)
         except (Denied, Invalid) as error:
+            if subresource and status_size.is_too_large(error) and part[0] not in self._tight:
+                raise
+
             self._limiter.written(part[0], str(link.target), 0)
             self._refusals[part] = _FailedWrite(body, self._clock.monotonic() + RETRY_DELAY)
             part_name = subresource or "annotations"
-            self._warn(
-                proxy, f"the delegate pod's {part_name} cannot be taken over: {error.message}"
-            )
+            text = f"the delegate pod's {part_name} cannot be taken over: {error.message}"
+            self.warn(proxy, "FeedbackRefused", text)
             return None
 
         self._limiter.written(part[0], str(link.target), len(msgspec.json.encode(after)))
@@ -209,8 +251,9 @@ class StatusWriter:
 
         return bool(body) and body != self._ignored.get(part)
 
-    def _warn(self, proxy: Object, text: str) -> None:
-        self._events.event(about(proxy), WARNING, "FeedbackRefused", text)
+    def warn(self, proxy: Object, reason: str, text: str) -> None:
+        """Record an Event on a pod."""
+        self._events.event(about(proxy), WARNING, reason, text)
 
     async def patch(
         self,
@@ -234,12 +277,3 @@ class StatusWriter:
             if_unchanged=if_unchanged,
         )
         return after or proxy
-
-
-def _status_patch(proxy: Object, candidate: Object) -> Object:
-    """Build the patch of status, without its record if there is no room for one."""
-    patch = feedback.status_patch(proxy, candidate)
-    if objects.annotations(patch) and feedback.exceeds(proxy, {**patch, "status": {}}):
-        return feedback.without_record(patch)
-
-    return patch

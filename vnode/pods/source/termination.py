@@ -16,6 +16,7 @@ from typing import Final
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import NotFound
+from vnode.api.identity import is_chaperon_of
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.pods import chaperons
@@ -26,6 +27,8 @@ from vnode.pods.source.status_writer import StatusWriter
 from vnode.runtime.links import Link, Links
 
 LOOK_AGAIN: Final = 2.0  # seconds between looks at what only a list can show
+_LATE: Final = 120.0  # seconds after the grace period of a delegate that lingers, to tell so
+_RARELY: Final = 60.0  # seconds between looks at one that is late
 
 
 class Termination:
@@ -51,15 +54,24 @@ class Termination:
         self._held: dict[str, str] = {}
         # By key, the last state of a bound pod's chaperon. Goes when the pod is released.
         self._last: dict[str, Object] = {}
+        # By key, since when a terminating pod lingers (monotonic). Goes when the pod is released.
+        self._lingers_since: dict[str, float] = {}
 
     def saw_last(self, key: str, chaperon: Object) -> None:
         """Keep the last state of a bound pod's chaperon, which is gone."""
         self._last[key] = chaperon
 
+    def last_of(self, proxy: Object) -> Object | None:
+        """Return the last state of a bound pod's chaperon, if that is gone and was seen to go."""
+        key = objects.key(proxy)
+        last = self._last.get(key)
+        return last if last and is_chaperon_of(last, key, objects.uid(proxy)) else None
+
     def forget(self, key: str) -> None:
         """Drop what is known of a pod that is gone."""
         self._held.pop(key, None)
         self._last.pop(key, None)
+        self._lingers_since.pop(key, None)
 
     def not_held(self, key: str) -> None:
         """Note that the end of that pod's chaperon says nothing about the delegate."""
@@ -103,10 +115,16 @@ class Termination:
             return True, self._status_writer.held(objects.key(proxy))
 
         if await self._lingers(proxy, link):
-            return True, LOOK_AGAIN
+            return True, _RARELY if self._is_late(proxy) else LOOK_AGAIN
 
         held = await self._take_over_last(proxy, link)
         return held is not None, held
+
+    def _is_late(self, proxy: Object) -> bool:
+        """Return whether a pod has lingered for longer than its delegate has to end."""
+        now, metadata = self._clock.monotonic(), objects.metadata(proxy)
+        since = self._lingers_since.setdefault(objects.key(proxy), now)
+        return now - since > float(metadata.get("deletionGracePeriodSeconds") or 0) + _LATE
 
     async def leave_to_kubelet(self, proxy: Object) -> None:
         """Release a pod that others bound to a real node, whose kubelet runs and ends it."""
@@ -128,10 +146,21 @@ class Termination:
         return True, min((s for s in (seconds, refused) if s is not None), default=None)
 
     async def _ask_to_end(self, proxy: Object, link: Link) -> bool:
-        """Delete the chaperon of a pod, and take over what it reports; False if it has none."""
+        """Delete the chaperon of a pod, and take over what it reports; False if it has none.
+
+        What has ended goes with its chaperon, and so does its result: that is taken over first.
+        """
         candidate = link.candidate(objects.key(proxy), objects.uid(proxy))
         if candidate is None:
             return False
+
+        if objects.is_finished(candidate):
+            await self._status_writer.feed_back(proxy, candidate, link)
+            if self._status_writer.held(objects.key(proxy)) is not None:
+                return True
+
+            if self._status_writer.pending(objects.key(proxy), proxy):  # its event comes
+                return True
 
         ended: Object | None = candidate
         await self._pass_grace_on(proxy, candidate, link)
@@ -178,8 +207,32 @@ class Termination:
         delegates = await link.client.list(kinds.PODS, namespace, label_selector=selector)
         if delegates:
             await self._status_writer.feed_back(proxy, delegates[0], link)
+            await self._end_unknown(proxy, delegates[0], link)
 
         return bool(delegates)
+
+    async def _end_unknown(self, proxy: Object, pod: Object, link: Link) -> None:
+        """Delete the chaperon of a delegate that is known by nothing any more but by that.
+
+        Somebody has changed or taken off what it says of its pod. A delegate without a chaperon is
+        for people to delete, if Kubernetes does not within a while: the source may not.
+        """
+        try:
+            found = await link.client.get(
+                kinds.POD_CHAPERONS, objects.name(pod), objects.namespace(pod)
+            )
+        except NotFound:
+            found = {}
+
+        if objects.uid(found) and objects.uid(found) == objects.controller_uid(pod):
+            await link.client.discard(kinds.POD_CHAPERONS, found)
+        elif self._is_late(proxy):
+            text = (
+                f"the delegate pod in target {link.target} runs on, and no PodChaperon owns it; "
+                f"delete it there: kubectl delete pod {objects.name(pod)} "
+                f"--namespace {objects.namespace(pod)}"
+            )
+            self._status_writer.warn(proxy, "DelegateLingers", text)
 
     async def _take_over_last(self, proxy: Object, link: Link) -> float | None:
         """Take over the last report of the chaperon, if no reconciliation has done so.
@@ -187,8 +240,8 @@ class Termination:
         It is offered though it was refused a moment ago: there will be no other time. Returns the
         seconds for which that has to wait, if it does.
         """
-        last = self._last.get(objects.key(proxy))
-        if last is None or objects.labels(last).get(keys.PARENT_UID) != objects.uid(proxy):
+        last = self.last_of(proxy)
+        if last is None:
             return None
 
         self._status_writer.retry_now(objects.key(proxy))
@@ -231,3 +284,4 @@ class Termination:
             await self._client.discard(kinds.PODS, proxy, grace=0)
 
         self._last.pop(objects.key(proxy), None)
+        self._lingers_since.pop(objects.key(proxy), None)

@@ -10,7 +10,7 @@ from typing import Final
 
 from vnode.api import kinds, objects, route
 from vnode.api.clock import Clock
-from vnode.api.errors import AlreadyExists, ConfigError, Denied, Invalid, NotFound
+from vnode.api.errors import ConfigError, Denied, Invalid, NotFound
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.events import WARNING, EventRecorder, about
@@ -59,7 +59,10 @@ class UnreservedPods:
         self._events.event(about(proxy), WARNING, "DelegateRefused", why)
 
     async def send(self, proxy: Object, link: Link) -> float | None:
-        """Create the chaperon of a pod; return when to try again, if the target refused it."""
+        """Create the chaperon of a pod; return when to try again, if the target refused it.
+
+        AlreadyExists if our informer does not show the one that there is.
+        """
         if refusal := self._namespaces.refusal(objects.namespace(proxy)):
             await self.turn_away(proxy, refusal)
             return None
@@ -71,8 +74,6 @@ class UnreservedPods:
         try:
             chaperon, _note = await self._factory.build(live, link, allowed=True)
             await link.client.create(kinds.POD_CHAPERONS, chaperon)
-        except AlreadyExists:
-            return None
         except (Denied, Invalid, NotFound, ConfigError) as error:
             if isinstance(error, ConfigError):
                 message = f"the pod is not sent to target {link.target}: {error}"

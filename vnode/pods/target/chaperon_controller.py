@@ -15,13 +15,14 @@ from typing import Final
 
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
+from vnode.api.errors import Invalid, ServerError
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
-from vnode.pods import delegate
+from vnode.pods import delegate, status_size
 from vnode.pods.delegate import Absence
 from vnode.pods.event_record import DelegateEventsMode
-from vnode.pods.target.delegate_creator import DelegateCreator, fetch
+from vnode.pods.target.delegate_creator import DelegateCreator, fetch, is_of, mended
 from vnode.pods.target.delegate_events import DelegateEventCollector
 from vnode.pods.target.delegate_updater import RETRY_DELAY, DelegateUpdater
 from vnode.runtime.controller import Controller
@@ -80,6 +81,10 @@ class ChaperonController:
         # By key, the last state of a delegate that is gone. Goes with its chaperon, and with the
         # next delegate of that key.
         self._last: dict[str, Object] = {}
+        # By key, the UID of a delegate and whether it had ended before it was deleted, once either
+        # was seen. Goes with its chaperon.
+        self._ended_first: dict[str, tuple[str, bool]] = {}
+        self._tight: set[str] = set()  # keys of chaperons that the API server found too large
         self._controller: Controller[str] = Controller("chaperons", self._reconcile, workers=32)
         self._expectations = Expectations(self._controller.add)
         self._creator = DelegateCreator(client, self._expectations, goes_on=goes_on, clock=clock)
@@ -108,11 +113,19 @@ class ChaperonController:
             self._last[key] = old or {}
         else:
             self._last.pop(key, None)
+            self._note_order(key, new)
 
         if new is None or objects.is_terminating(new):
             self._controller.add(key)
         else:
             self._controller.add_after(key, _COALESCE)
+
+    def _note_order(self, key: str, pod: Object) -> None:
+        """Note which came first, the end of a delegate or its deletion: events come in order."""
+        ended, uid = objects.is_finished(pod), objects.uid(pod)
+        is_known = self._ended_first.get(key, ("", False))[0] == uid
+        if ended != objects.is_terminating(pod) and not is_known:
+            self._ended_first[key] = uid, ended
 
     async def _reconcile(self, key: str) -> float | None:
         chaperon = self._chaperons.store.get(key)
@@ -120,6 +133,8 @@ class ChaperonController:
             self._expectations.forget(key)
             self._updater.forget(key)
             self._last.pop(key, None)
+            self._ended_first.pop(key, None)
+            self._tight.discard(key)
             self._creator.forget(key)
             self._events.forget(key)
             return None
@@ -134,10 +149,10 @@ class ChaperonController:
         if pod is None:
             return await self._replace(chaperon)
 
-        if objects.controller_uid(pod) != objects.uid(chaperon):
+        if not is_of(chaperon, pod):
             return await self._delete_predecessor(chaperon, pod)
 
-        return await self._keep(chaperon, pod)
+        return await self._keep(chaperon, await mended(self._client, chaperon, pod))
 
     async def _keep(self, chaperon: Object, pod: Object) -> float | None:
         """Bring the delegate up to date with its chaperon, and then the chaperon with it."""
@@ -186,23 +201,64 @@ class ChaperonController:
 
     async def _report(self, chaperon: Object, pod: Object) -> Object:
         """Bring the chaperon up to date with its delegate; return it as it is then."""
-        report = delegate.report(chaperon, pod, self._events.field(chaperon, pod))
+        report = self._report_of(chaperon, pod)
         held = report.has_only_events and not self._events.may_write(chaperon, pod)
         if report.metadata:
-            chaperon = await self._patch(chaperon, report.metadata, if_unchanged=True)
+            chaperon = await self._patch_annotations(chaperon, report.metadata)
 
         if report.status and not held:
-            chaperon = await self._patch(chaperon, report.status, subresource="status")
+            chaperon = await self._patch_status(chaperon, pod, report)
 
         if not held:
             self._events.settled(objects.key(chaperon), written=report.has_events)
 
         return chaperon
 
+    def _report_of(self, chaperon: Object, pod: Object) -> delegate.DelegateReport:
+        key = objects.key(chaperon)
+        uid, ended_first = self._ended_first.get(key, ("", False))
+        return delegate.report(
+            chaperon,
+            pod,
+            self._events.field(chaperon, pod),
+            ended_first=ended_first if uid == objects.uid(pod) else None,
+            tight=key in self._tight,
+        )
+
+    async def _patch_annotations(self, chaperon: Object, body: Object) -> Object:
+        """Patch annotations; only those of vnode if all together are more than may be."""
+        try:
+            return await self._patch(chaperon, body, if_unchanged=True)
+        except Invalid as error:
+            own = {k: v for k, v in objects.annotations(body).items() if not keys.is_foreign(k)}
+            own.pop(keys.REPORTED, None)
+            if own == objects.annotations(body):
+                raise
+
+            log.warning("annotations of pod %s stay here: %s", objects.key(chaperon), error)
+            less = {"metadata": _named(chaperon, annotations=own)}
+            return await self._patch(chaperon, less, if_unchanged=True) if own else chaperon
+
+    async def _patch_status(
+        self, chaperon: Object, pod: Object, report: delegate.DelegateReport
+    ) -> Object:
+        """Patch the status; shortened, from now on, if the API server finds it too large."""
+        key = objects.key(chaperon)
+        try:
+            return await self._patch(chaperon, report.status, subresource="status")
+        except (Invalid, ServerError) as error:
+            if not status_size.is_too_large(error) or key in self._tight:
+                raise
+
+            log.warning("the status of pod %s is shortened: %s", key, error)
+            self._tight.add(key)
+            body = self._report_of(chaperon, pod).status
+            return await self._patch(chaperon, body, subresource="status") if body else chaperon
+
     async def _report_last(self, chaperon: Object) -> Object:
         """Report how a delegate that is gone has ended."""
         pod = self._last.get(objects.key(chaperon))
-        if pod is None or objects.controller_uid(pod) != objects.uid(chaperon):
+        if pod is None or not is_of(chaperon, pod):
             return chaperon
 
         return await self._report(chaperon, pod)
@@ -220,7 +276,7 @@ class ChaperonController:
 
     async def _end(self, chaperon: Object, pod: Object | None) -> float | None:
         """Delete the delegate, report until it is gone, and then let the chaperon go."""
-        if pod is not None and objects.controller_uid(pod) == objects.uid(chaperon):
+        if pod is not None and is_of(chaperon, pod):
             await self._delete(chaperon, pod)
             await self._report(chaperon, pod)
             return None

@@ -166,17 +166,24 @@ async def fetch(client: Client, chaperon: Object) -> Object | None:
     It may have been made a moment ago. Or somebody removed the label by which delegates are listed:
     then that is put back.
     """
-    name, namespace = objects.name(chaperon), objects.namespace(chaperon)
     try:
-        pod = await client.get(kinds.PODS, name, namespace)
-        if objects.controller_uid(pod) != objects.uid(chaperon):
-            return None
-
-        if keys.PARENT_UID not in objects.labels(pod):
-            labels = {keys.PARENT_UID: objects.labels(chaperon).get(keys.PARENT_UID, "")}
-            body = {"metadata": {"uid": objects.uid(pod), "labels": labels}}
-            return await client.patch(kinds.PODS, name, body, namespace)
+        pod = await client.get(kinds.PODS, objects.name(chaperon), objects.namespace(chaperon))
+        return await mended(client, chaperon, pod) if is_of(chaperon, pod) else None
     except NotFound:
         return None
 
-    return pod
+
+def is_of(chaperon: Object, pod: Object) -> bool:
+    """Tell whether a pod is the delegate of a chaperon, though it may have lost its owner."""
+    own = objects.controller_uid(pod) == objects.uid(chaperon)
+    return own or delegate.is_adoptable(chaperon, pod)
+
+
+async def mended(client: Client, chaperon: Object, pod: Object) -> Object:
+    """Put back on a delegate what somebody has removed, and return it as it is then."""
+    lost = delegate.lost_marks(chaperon, pod)
+    if not lost:
+        return pod
+
+    body = objects.if_unchanged({"metadata": lost}, pod)
+    return await client.patch(kinds.PODS, objects.name(pod), body, objects.namespace(pod))

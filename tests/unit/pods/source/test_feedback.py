@@ -9,7 +9,10 @@ from hypothesis import strategies as st
 from tests.unit.pods import strategic
 from vnode.api import keys, objects, shapes
 from vnode.api.objects import Object
+from vnode.pods import status_size
 from vnode.pods.source import feedback, proxy_state
+
+OVER = status_size.limit({"spec": {"containers": [{}]}}) + 65 * 1024
 
 
 def proxy(status=None, annotations=None, finalizers=(), **spec):
@@ -109,7 +112,7 @@ def test_others_annotations_come_back_and_ours_or_those_of_a_queue_there_do_not(
         chaperon({}, {"cni": "x", "kueue.x-k8s.io/workload": "w", **ours}),
         two_way=False,
     )
-    assert patch["metadata"]["annotations"] == {"cni": "x"}
+    assert patch["metadata"]["annotations"] == {"cni": "x", keys.FED_BACK: '{"cni":"x"}'}
 
 
 def test_a_waiting_container_has_not_started():
@@ -200,7 +203,7 @@ def test_addresses_that_no_pod_has_stay_behind():
 
 
 def test_a_status_without_bounds_is_oversized():
-    long = chaperon({"phase": "Running", "message": "x" * feedback.STATUS_LIMIT})
+    long = chaperon({"phase": "Running", "reason": "x" * OVER})
     assert "status" in feedback.exceeds(proxy(), feedback.status_patch(proxy(), long))
     failed = feedback.status_patch(proxy(), chaperon({"phase": "Failed"}))
     assert not feedback.exceeds(proxy(), failed)
@@ -210,7 +213,7 @@ def test_a_status_that_grows_in_steps_is_oversized_too():
     """Each of them is small; the API server takes more than a megabyte."""
     pod, observed, taken = proxy(), {"phase": "Running"}, 0
     for step in range(8):
-        observed[f"field{step}"] = "x" * (feedback.STATUS_LIMIT // 4)
+        observed[f"field{step}"] = "x" * (OVER // 4)
         patch = feedback.status_patch(pod, chaperon(observed))
         if not feedback.exceeds(pod, patch):
             strategic.apply(pod, patch)

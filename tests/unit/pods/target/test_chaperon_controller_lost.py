@@ -8,6 +8,7 @@ import pytest
 
 from tests.unit.pods.target_side import NAMESPACE, SETTLED, TargetCluster
 from vnode.api import keys, kinds, objects
+from vnode.api.errors import Invalid, ServerError
 from vnode.pods import delegate
 
 pytestmark = pytest.mark.looptime
@@ -68,6 +69,7 @@ async def test_a_lost_delegate_is_made_anew_if_the_source_says_nothing(cluster):
     async with cluster.running():
         await cluster.send_running(annotations={keys.IS_ALLOWED: "true"})
         first = objects.uid(cluster.pod())
+        await cluster.evict()
         cluster.report(phase="Failed")
         cluster.stop()
         await asyncio.sleep(RECREATED - 5)
@@ -117,3 +119,123 @@ async def test_a_delegate_that_is_about_to_end_takes_no_change(cluster):
         cluster.annotate(sent='{"labels": {"app": "web"}}')
         await asyncio.sleep(SETTLED)
         assert "app" not in objects.labels(cluster.pod())
+
+
+PARENT = {keys.PARENT_NAMESPACE: "shop", keys.PARENT_NAME: "of-web", keys.PARENT_CLUSTER_UID: "us"}
+
+
+async def test_a_delegate_gets_back_its_owner_and_its_label_and_ends_with_its_chaperon(cluster):
+    async with cluster.running():
+        await cluster.send_running(annotations={keys.IS_ALLOWED: "true", **PARENT})
+        owners = objects.metadata(cluster.pod())["ownerReferences"]
+
+        def spoil(pod):
+            pod["metadata"].update(ownerReferences=[], labels={keys.PARENT_UID: "other"})
+
+        cluster.server.change(kinds.PODS, "web", NAMESPACE, spoil)
+        await asyncio.sleep(SETTLED)
+        # One that has lost both is anybody's.
+        assert objects.labels(cluster.pod()) == {keys.PARENT_UID: "other"}
+        assert cluster.rejection
+        for lost in ({"ownerReferences": []}, {"labels": {keys.PARENT_UID: "other"}}):
+            restored = {"ownerReferences": owners, "labels": {keys.PARENT_UID: "parent-of-web"}}
+            change = {**restored, **lost}
+            cluster.server.change(
+                kinds.PODS, "web", NAMESPACE, lambda pod, new=change: pod["metadata"].update(new)
+            )
+            await asyncio.sleep(SETTLED)
+            assert objects.metadata(cluster.pod())["ownerReferences"] == owners
+            assert objects.labels(cluster.pod()) == {keys.PARENT_UID: "parent-of-web"}
+
+        await cluster.end()
+        await asyncio.sleep(SETTLED)
+        assert objects.is_terminating(cluster.pod())
+        assert not cluster.ends
+
+
+async def test_what_the_target_wrote_on_a_lost_delegate_is_not_on_the_next(cluster):
+    async with cluster.running():
+        await cluster.send_running(annotations={keys.IS_ALLOWED: "true", "example.com/own": "1"})
+        cluster.annotate(kind=kinds.PODS, team="injected")
+        await asyncio.sleep(SETTLED)
+        assert cluster.noted("example.com/team") == "injected"
+        cluster.stop()
+        await asyncio.sleep(RECREATED + 5)
+        annotations = objects.annotations(cluster.pod())
+        assert "example.com/team" not in annotations
+        assert annotations["example.com/own"] == "1"
+        await cluster.run()
+        assert cluster.noted("example.com/team") is None
+
+
+async def test_a_delegate_that_had_ended_is_not_made_anew_though_it_is_meant_to_run_always(cluster):
+    async with cluster.running():
+        await cluster.send_running(annotations={keys.IS_ALLOWED: "true"})
+        cluster.report(phase="Failed", reason="Evicted")
+        cluster.stop()
+        await asyncio.sleep(10 * RECREATED)
+        assert not cluster.pod()
+        assert objects.status(cluster.chaperon())["reason"] == "Evicted"
+        assert cluster.noted(keys.DELEGATE_DELETED) is None
+
+
+@pytest.mark.parametrize(
+    ("grace", "finished_at", "seen", "ended"),
+    [
+        (0, "2026-01-01T00:00:05Z", None, True),
+        (0, "2026-01-01T00:00:15Z", None, False),
+        (30, "2026-01-01T00:00:05Z", None, False),
+        (0, "2026-01-01T00:00:15Z", True, True),
+        (0, "2026-01-01T00:00:05Z", False, False),
+        (0, None, None, True),
+    ],
+)
+def test_an_end_is_told_from_a_deletion_by_what_was_seen_else_by_times(
+    grace, finished_at, seen, ended
+):
+    times = {"deletionTimestamp": "2026-01-01T00:00:10Z", "deletionGracePeriodSeconds": grace}
+    entry = {"name": "main", "state": {"terminated": {"exitCode": 0, "finishedAt": finished_at}}}
+    status = {"phase": "Failed", "containerStatuses": [entry] if finished_at else []}
+    pod = {"metadata": {"name": "web", **times}, "status": status}
+    assert delegate.had_ended(pod, seen) is ended
+    gone = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByPodGC"}
+    assert not delegate.had_ended({**pod, "status": {**status, "conditions": [gone]}}, seen)
+
+
+async def test_a_status_that_the_api_server_finds_too_large_is_shortened(cluster):
+    error = ServerError(500, "", "etcdserver: request is too large")
+    cluster.server.fail(
+        error,
+        verb="patch",
+        kind=kinds.POD_CHAPERONS,
+        subresource="status",
+        when=lambda request: len(str(request.body)) > 100_000,
+        times=None,
+    )
+    async with cluster.running():
+        await cluster.send_running()
+        mounts = [{"name": "v", "mountPath": "/data/" + "x" * 200}] * 1000
+        code = {"terminated": {"exitCode": 3}}
+        entry = {"name": "main", "state": code, "volumeMounts": mounts}
+        cluster.report(phase="Failed", containerStatuses=[entry])
+        await asyncio.sleep(5)
+        status = objects.status(cluster.chaperon())
+        assert status["phase"] == "Failed"
+        assert status["containerStatuses"] == [{"name": "main", "state": code}]
+
+
+async def test_annotations_that_are_too_long_for_the_chaperon_do_not_keep_the_status(cluster):
+    error = Invalid(422, "Invalid", "metadata.annotations: Too long")
+    cluster.server.fail(
+        error,
+        verb="patch",
+        kind=kinds.POD_CHAPERONS,
+        when=lambda request: "example.com/team" in str(request.body),
+        times=None,
+    )
+    async with cluster.running():
+        await cluster.send_running()
+        cluster.annotate(kind=kinds.PODS, team="long")
+        cluster.report(phase="Succeeded")
+        await asyncio.sleep(5)
+        assert objects.status(cluster.chaperon())["phase"] == "Succeeded"
