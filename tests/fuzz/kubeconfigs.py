@@ -21,6 +21,11 @@ _ANNOTATIONS: Final = {
     keys.TOKENS: "source=10.0.0.1:443",
     keys.STORAGE_CLASSES: "a=b,c=",
     keys.PRIORITY_CLASSES: "a=b,=c",
+    keys.LOAD_BALANCER_CLASSES: "a=b,c=",
+    keys.INGRESS_CLASSES: "=b",
+    keys.FOLLOW_ANYWAY: "metallb.io/*, spec.externalIPs",
+    keys.LOAD_BALANCERS: "true",
+    keys.NETWORK_POLICIES: "ignore",
     keys.CONFIRM_CLUSTER: "unknown",
     keys.CREATE_NAMESPACES: "true",
 }

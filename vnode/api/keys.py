@@ -25,6 +25,11 @@ GLOBAL: Final = PREFIX + "global"
 FORWARD: Final = OWN_PREFIX + "forward"  # pod: its delegates may be sent on; presence
 NO_FOLLOW: Final = OWN_PREFIX + "no-follow"  # Service or Ingress: is not copied; presence
 STORAGE_CLASSES: Final = OWN_PREFIX + "storage-classes"  # Target: claims follow; "from=to,..."
+LOAD_BALANCER_CLASSES: Final = OWN_PREFIX + "load-balancer-classes"  # Target; "from=to,..."
+INGRESS_CLASSES: Final = OWN_PREFIX + "ingress-classes"  # Target; "from=to,..."
+FOLLOW_ANYWAY: Final = OWN_PREFIX + "follow-anyway"  # Target: annotations and fields that travel
+LOAD_BALANCERS: Final = OWN_PREFIX + "load-balancers"  # Target: "true" or "false"
+NETWORK_POLICIES: Final = OWN_PREFIX + "network-policies"  # Target: "follow" or "ignore"
 PRIORITY_CLASSES: Final = OWN_PREFIX + "priority-classes"  # Target: class in it; "from=to,..."
 TOKENS: Final = OWN_PREFIX + "service-account-tokens"  # Target: "target", "source=HOST:PORT"
 RENEW_TOKEN: Final = OWN_PREFIX + "renew-token"  # Secret of a Target: life to ask for, "24h"

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from vnode.api import keys, kinds, objects
+from vnode.api import keys, kinds, objects, storage
 from vnode.api.errors import NotFound
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
@@ -81,13 +81,13 @@ class Claims(Family):
     def involved_objects(self, key: Key) -> Iterator[Object]:
         return self._references.involved_objects(key)
 
-    async def original(self, ref: Ref, *, sure: bool) -> Original | None:
+    async def original(self, ref: Ref, _link: Link, copy: Object | None) -> Original | None:
         """Return the original with its body where a copy has to be created.
 
-        With `sure`, a copy exists, and the informer's metadata are enough: it sees every change.
-        Before it has listed, nothing is known.
+        Where one exists, the informer's metadata are enough: it sees every change. Before it has
+        listed, nothing is known.
         """
-        if sure:
+        if copy is not None:
             known = self._informer.store.get(objects.join_key(ref.namespace, ref.name))
             if known is None:
                 return Original("", "", "")
@@ -149,8 +149,7 @@ def claim(original: Object, identity: Identity, classes: Mapping[str, str]) -> O
     """Return the copy of a claim: pure. A storage class that is not mapped keeps its name."""
     spec = objects.spec(original)
     wanted: Object = {field: spec[field] for field in _COPIED if field in spec}
-    own = str(spec.get("storageClassName") or "")
-    if name := classes.get(own, own):
+    if name := storage.mapped_class(spec, classes):
         wanted["storageClassName"] = name
 
     return {"metadata": copies.metadata(original, identity), "spec": wanted}

@@ -73,8 +73,12 @@ class ConfigObjects(Family):
         for demand in self._demands:
             yield from demand.involved_objects(key)
 
-    async def original(self, ref: Ref, *, sure: bool) -> Original | None:
+    async def original(self, ref: Ref, _link: Link, copy: Object | None) -> Original | None:
         """Read the original only if it has changed since it was last read."""
+        return await self._original(ref, sure=copy is not None)
+
+    async def _original(self, ref: Ref, *, sure: bool) -> Original | None:
+        """Return the original; with `sure` it is None only if it does not exist."""
         informer = self._informer(ref.kind, ref.namespace)
         if informer.synced.is_set():
             listed = informer.store.get(objects.join_key(ref.namespace, ref.name))
@@ -92,11 +96,11 @@ class ConfigObjects(Family):
         return await self._read(ref)
 
     async def is_token(self, ref: Ref, sure: bool) -> bool:
-        """Tell whether a Secret is the token of a service account; `sure` is as in `original`."""
+        """Tell whether a Secret is the token of a service account; `sure` is as in `_original`."""
         if self._tasks is None:
             await self._read(ref)
         else:
-            await self.original(ref, sure=sure)
+            await self._original(ref, sure=sure)
 
         return ref in self._tokens
 

@@ -19,35 +19,13 @@ from typing import Any, Final
 
 import msgspec
 
-from vnode.api import documents, keys, objects
+from vnode.api import cluster_bound, documents, keys, objects
+from vnode.api.cluster_bound import Anyway
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
 
-LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
-"""kubectl's notes about the original, a second copy of all its data."""
-
 TOKEN_TYPE: Final = "kubernetes.io/service-account-token"  # noqa: S105 - a type, not a secret
 """Secrets that the source's API server fills in, and of no use elsewhere."""
-
-_LEFT_BEHIND: Final = (
-    LAST_APPLIED,
-    "control-plane.alpha.kubernetes.io/leader",  # changes every two seconds
-    # The owner of the original, for tools that delete objects which they do not know.
-    "argocd.argoproj.io/tracking-id",
-    "meta.helm.sh/",
-    "objectset.rio.cattle.io/",
-    # Orders for programs whose output is copied anyway, or which would fight with us over it.
-    "cert-manager.io/",
-    "acme.cert-manager.io/",
-    "kubernetes.io/tls-acme",
-    # Written by controllers of the source about its load balancers and volumes.
-    "cloud.google.com/neg-status",
-    "field.cattle.io/publicEndpoints",
-    "volume.beta.kubernetes.io/",
-    "volume.kubernetes.io/",
-    "pv.kubernetes.io/",
-)
-"""Annotations about the original itself: whole keys, and prefixes that end in a slash."""
 
 _NAMES: Final = ("name", "namespace", "uid", "resourceVersion")
 _CONTENT: Final = ("immutable", "type", "data", "binaryData")
@@ -68,14 +46,18 @@ def metadata(
     more: Mapping[str, str] | None = None,
     *,
     spec: Object | None = None,
+    anyway: Anyway = cluster_bound.never,
 ) -> Object:
     """Build the metadata of a copy.
 
-    The annotations `more` are set in any case; `spec` is recorded as sent.
+    The annotations `more` are set in any case; `spec` is recorded as sent. `anyway` tells what
+    travels though it stays by the table of `vnode.api.cluster_bound`.
     """
-    annotations = {k: v for k, v in objects.annotations(original).items() if _travels(k)} | dict(
-        more or {}
-    )
+    annotations = {
+        k: v
+        for k, v in objects.annotations(original).items()
+        if keys.is_foreign(k) and cluster_bound.travels(k, anyway)
+    } | dict(more or {})
     labels = {k: v for k, v in objects.labels(original).items() if keys.is_foreign(k)}
     followed = _Followed(sorted(labels), sorted(filter(keys.is_foreign, annotations)))
     if spec is not None:
@@ -97,13 +79,6 @@ def metadata(
     }
 
 
-def _travels(annotation: str) -> bool:
-    return keys.is_foreign(annotation) and not any(
-        annotation == stays or (stays.endswith("/") and annotation.startswith(stays))
-        for stays in _LEFT_BEHIND
-    )
-
-
 def marks(copy: Object) -> str:
     """Return a digest of the labels and annotations that come from the original."""
     followed = _followed(copy)
@@ -114,6 +89,11 @@ def marks(copy: Object) -> str:
             {key: annotations.get(key) for key in followed.annotations},
         ]
     )
+
+
+def followed_annotations(copy: Object) -> list[str]:
+    """Return the annotations of a copy that have come from the original."""
+    return _followed(copy).annotations
 
 
 def sent(copy: Object) -> str:

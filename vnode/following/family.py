@@ -28,7 +28,9 @@ from vnode.runtime.supervisor import Supervisor
 class Original:
     """What is known of an object of the source; `body` is the whole object, where it is at hand.
 
-    `marks` are `copies.marks` of the copy that it should have; None if unknown.
+    `marks` are `copies.marks` of the copy that it should have in the target; None if unknown.
+    `wanted` is that copy, where the family can say it beforehand. `remark` is to be told when the
+    copy is written. Where there is no copy yet, a `refusal` says why none is made.
     """
 
     uid: str
@@ -36,6 +38,9 @@ class Original:
     digest: str
     marks: str | None = None
     body: Object | None = None
+    wanted: Object | None = None
+    remark: str = ""
+    refusal: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +96,10 @@ class Family(ABC):
         """Yield references to the objects that get Events about this one."""
 
     @abstractmethod
-    async def original(self, ref: Ref, *, sure: bool) -> Original | None:
+    async def original(self, ref: Ref, link: Link, copy: Object | None) -> Original | None:
         """Return what is to follow; None if there is nothing.
 
-        `sure` is for a caller that deletes a copy because of None: then ask the API server itself,
+        A present `copy`, trimmed, is deleted because of None: then ask the API server itself,
         unless a complete list says so.
         """
 

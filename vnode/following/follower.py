@@ -258,11 +258,16 @@ class Follower:
 
     async def _follow(self, key: Key, remote: TargetCopies, copy: Object | None) -> Outcome:
         family, client = self._families[key.ref.kind], remote.link.client
-        original = await family.original(key.ref, sure=copy is not None)
+        original = await family.original(key.ref, remote.link, copy)
         if original is None:
             if copy is not None:
                 await client.discard(key.ref.kind, copy)
 
+            return "", None
+
+        if original.refusal and copy is None:
+            name = remote.link.target.name
+            self._warn(key, f"{key.ref} does not follow to target {name}: {original.refusal}")
             return "", None
 
         return await self._writer.put(key, remote, family, original, copy)

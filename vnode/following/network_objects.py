@@ -17,7 +17,7 @@ from typing import Final
 from vnode.api import keys, kinds, objects
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
-from vnode.following import copies, global_objects, services
+from vnode.following import copies, exposure, global_objects, services
 from vnode.following.family import Family, FamilyContext, Original
 from vnode.following.first_pods import NodeNamespace
 from vnode.following.global_objects import GlobalObjects
@@ -56,6 +56,7 @@ class NetworkObjects(Family):
         self._links = context.links
         self._identity = context.identity
         self._wake = context.wake
+        self._copies_of = context.copies_of
         self._relabel = relabel
         self._pod_index = PodIndex()
         self._write_back = WriteBackController(
@@ -134,6 +135,14 @@ class NetworkObjects(Family):
         here = everywhere or key.node in self._pod_index.nodes(namespace)
         return Need.WANTED if here and self._follows(key.ref) else Need.NONE
 
+    def need_of_certificates(self, key: Key, link: Link) -> Need:
+        """Return the need for the Secrets of an Ingress: none are made for one that is refused."""
+        need, obj = self.need(key, link), self._object(key.ref)
+        if need is not Need.WANTED or obj is None or not self._refusal(obj, link):
+            return need
+
+        return need if self._copies_of(key.ref).get(key.node) else Need.TOLERATED
+
     @property
     def known(self) -> bool:
         """Whether all originals are known."""
@@ -205,17 +214,34 @@ class NetworkObjects(Family):
         if obj := self._object(key.ref):
             yield objects.reference(obj, key.ref.kind.kind, key.ref.kind.api_version)
 
-    async def original(self, ref: Ref, *, sure: bool) -> Original | None:
+    async def original(self, ref: Ref, link: Link, copy: Object | None) -> Original | None:
         """Return what the informer has; its list is complete."""
         obj = self._object(ref)
         if obj is None:
             return None
 
-        uid, version = objects.uid(obj), objects.resource_version(obj)
-        return Original(uid, version, version, copies.marks(self._copy(ref.kind, obj)), obj)
+        uid, version, options = objects.uid(obj), objects.resource_version(obj), link.options
+        remark = refusal = ""
+        if ref.kind is kinds.SERVICES:
+            wanted = services.service(obj, self._identity, self._relabel, options, copy)
+            remark = exposure.service_remark(obj, options, copy)
+        else:
+            wanted = services.ingress(obj, self._identity, options, copy)
+            refusal = self._refusal(obj, link)
 
-    async def build(self, ref: Ref, original: Original, _link: Link) -> Object | None:
-        return self._copy(ref.kind, _body(original))
+        marks = copies.marks(wanted)
+        return Original(uid, version, version, marks, obj, wanted, remark, refusal)
+
+    def _refusal(self, ingress: Object, link: Link) -> str:
+        namespace = objects.namespace(ingress)
+        found = (
+            self._object(Ref(kinds.SERVICES, namespace, name))
+            for name in services.backends(ingress)
+        )
+        return exposure.ingress_refusal(ingress, filter(None, found), link.options)
+
+    async def build(self, _ref: Ref, original: Original, _link: Link) -> Object | None:
+        return original.wanted
 
     def update(self, body: Object, copy: Object) -> Object | None:
         """Keep what the target has chosen: an API server fills in much only when an object is
@@ -235,20 +261,14 @@ class NetworkObjects(Family):
         """Keep specification and addresses."""
         return services.trim(copy)
 
-    def is_up_to_date(self, ref: Ref, copy: Object, original: Original) -> bool:
+    def is_up_to_date(self, _ref: Ref, copy: Object, original: Original) -> bool:
         """Tell whether specification and parent are right."""
         ours = objects.labels(copy).get(keys.PARENT_UID) == original.uid
-        return ours and services.is_up_to_date(copy, self._copy(ref.kind, _body(original)))
+        return ours and services.is_up_to_date(copy, original.wanted or {})
 
     def on_reconciled(self, key: Key) -> None:
         """Write back addresses, which may have changed."""
         self._write_back.wake(key.ref)
-
-    def _copy(self, kind: Kind, original: Object) -> Object:
-        if kind is kinds.SERVICES:
-            return services.service(original, self._identity, self._relabel)
-
-        return services.ingress(original, self._identity)
 
     def _object(self, ref: Ref) -> Object | None:
         key = objects.join_key(ref.namespace, ref.name)
@@ -276,11 +296,6 @@ class NetworkObjects(Family):
             for obj in informer.store.values():
                 if keys.ADDRESSES in objects.annotations(obj):
                     self._write_back.wake(Ref(kind, objects.namespace(obj), objects.name(obj)))
-
-
-def _body(original: Original) -> Object:
-    assert original.body is not None, "originals of this family have bodies"
-    return original.body
 
 
 def _namespace(obj: Object) -> Iterable[str]:

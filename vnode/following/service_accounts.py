@@ -55,7 +55,7 @@ class ServiceAccounts(Family):
     def involved_objects(self, key: Key) -> Iterator[Object]:
         return self._references.involved_objects(key)
 
-    async def original(self, _ref: Ref, *, sure: bool) -> Original:
+    async def original(self, _ref: Ref, _link: Link, _copy: Object | None) -> Original:
         """Return what stands for an original: a pod that names an account needs one."""
         return Original("", "", "")
 

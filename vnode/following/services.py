@@ -10,16 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from vnode.api import keys, kinds, objects
+from vnode.api import cluster_bound, keys, kinds, objects
+from vnode.api.cluster_bound import LAST_APPLIED
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
-from vnode.following import copies
+from vnode.following import copies, exposure
 from vnode.following.references import Ref
+from vnode.runtime.links import NO_OPTIONS, TargetOptions
 
 Relabel = Callable[[dict[str, str], str], dict[str, str]]
 """Labels as a delegate has them, given the regular expression of those that are kept."""
 
-_CHOSEN_BY_TARGET: Final = ("clusterIP", "clusterIPs", "ipFamilies", "healthCheckNodePort")
 _HEADLESS: Final = "None"
 
 
@@ -64,15 +65,23 @@ def _stays(ingress: Object) -> bool:
     return keys.IS_DELEGATE in annotations or keys.NO_FOLLOW in annotations
 
 
-def service(original: Object, identity: Identity, relabel: Relabel) -> Object:
-    """Build the copy of a Service."""
-    spec = {k: v for k, v in objects.spec(original).items() if k not in _CHOSEN_BY_TARGET}
+def service(
+    original: Object,
+    identity: Identity,
+    relabel: Relabel,
+    options: TargetOptions = NO_OPTIONS,
+    present: Object | None = None,
+) -> Object:
+    """Build the copy of a Service, of which there may be one already."""
+    spec = exposure.service_spec(original, options, present)
     if is_headless(original):
         spec["clusterIP"] = _HEADLESS
 
     kept = objects.annotations(original).get(keys.NO_PREFIX_LABEL_REGEXP, "")
     spec["selector"] = relabel(spec.get("selector") or {}, kept)
-    return _copy(original, identity, spec, dict.fromkeys(keys.CILIUM_GLOBAL, "true"))
+    own = dict.fromkeys(keys.CILIUM_GLOBAL, "true")
+    is_balancer = exposure.has_balancer({"spec": spec}) and exposure.has_balancer(present)
+    return _copy(original, identity, spec, own, options, present if is_balancer else None)
 
 
 def is_headless(service: Object) -> bool:
@@ -80,14 +89,39 @@ def is_headless(service: Object) -> bool:
     return objects.spec(service).get("clusterIP") == _HEADLESS
 
 
-def ingress(original: Object, identity: Identity) -> Object:
-    """Build the copy of an Ingress."""
-    return _copy(original, identity, objects.spec(original), {})
+def ingress(
+    original: Object,
+    identity: Identity,
+    options: TargetOptions = NO_OPTIONS,
+    present: Object | None = None,
+) -> Object:
+    """Build the copy of an Ingress, of which there may be one already."""
+    spec = exposure.ingress_spec(original, options)
+    own = exposure.class_annotation(original, options.ingress_classes)
+    return _copy(original, identity, spec, own, options, present)
 
 
-def _copy(original: Object, identity: Identity, spec: Object, more: dict[str, str]) -> Object:
+def _copy(
+    original: Object,
+    identity: Identity,
+    spec: Object,
+    more: dict[str, str],
+    options: TargetOptions,
+    present: Object | None,
+) -> Object:
+    """Build a copy; what is left to one with a load balancer is that of `present`."""
     own = {keys.IS_DELEGATE: "", keys.GLOBAL: "true", **more}
-    meta = copies.metadata(original, identity, own, spec=_without_node_ports(spec))
+    if not options.follows_anyway(cluster_bound.EXTERNAL_DNS):
+        own[cluster_bound.DNS_CONTROLLER] = "vnode.dev"
+
+    kept = exposure.kept_annotations(original, present)
+    meta = copies.metadata(
+        original,
+        identity,
+        own,
+        spec=_without_node_ports(spec),
+        anyway=lambda name: name in kept or options.follows_anyway(name),
+    )
     return {"metadata": meta, "spec": spec}
 
 
@@ -136,7 +170,7 @@ def holds(present: Any, wanted: Any) -> bool:
 def trim(obj: Object) -> Object:
     """Return what is kept of a Service or Ingress, original or copy."""
     meta = objects.metadata(obj)
-    annotations = {k: v for k, v in objects.annotations(obj).items() if k != copies.LAST_APPLIED}
+    annotations = {k: v for k, v in objects.annotations(obj).items() if k != LAST_APPLIED}
     status = {k: v for k, v in objects.status(obj).items() if k == "loadBalancer"}
     return {
         "metadata": {**meta, "annotations": annotations},

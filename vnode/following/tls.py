@@ -23,7 +23,7 @@ class TlsSecrets:
     def __init__(self, network: NetworkObjects) -> None:
         self._network = network
 
-    def need(self, key: Key, _link: Link) -> Need:
+    def need(self, key: Key, link: Link) -> Need:
         """Return the strongest need of the Ingresses that name it.
 
         Before Ingresses are known, no Secret is copied or removed.
@@ -32,7 +32,7 @@ class TlsSecrets:
             return Need.TOLERATED
 
         return strongest(
-            self._network.need(Key(key.node, _ref(found)))
+            self._network.need_of_certificates(Key(key.node, _ref(found)), link)
             for found in self._network.ingresses_with(key.ref)
         )
 

@@ -140,6 +140,7 @@ class Writer:
         else:
             self.forget(key)
             self._remember_marks(key, body, made)
+            self._tell(key, remote, original)
             return "", None
 
         if objects.uid(present) == original.uid:
@@ -186,6 +187,12 @@ class Writer:
                 made = await self._renew(key, remote, family, body, copy, error.message)
 
         self._remember_marks(key, body, made)
+        self._tell(key, remote, original)
+
+    def _tell(self, key: Key, remote: TargetCopies, original: Original) -> None:
+        if original.remark:
+            text = f"{key.ref} follows to target {remote.link.target.name} {original.remark}"
+            self._warn(key, text)
 
     async def _renew(
         self, key: Key, remote: TargetCopies, family: Family, body: Object, copy: Object, why: str

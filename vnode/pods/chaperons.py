@@ -7,7 +7,7 @@ saved (`vnode.api.saved_manifest`). A pod that the webhook never saw is sent as 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from vnode.api import (
@@ -19,6 +19,7 @@ from vnode.api import (
     renaming,
     route,
     service_tokens,
+    storage,
     virtual_constraints,
 )
 from vnode.api.errors import ConfigError
@@ -56,6 +57,7 @@ def build(
     tokens: Collection[str] = (),
     override: Override | None = None,
     priorities: PriorityMapping = BY_NAME,
+    storage_classes: Mapping[str, str] | None = None,
     preemption: str = "",
 ) -> Object:
     """Build the chaperon of a proxy pod.
@@ -72,6 +74,7 @@ def build(
     pod = manifests.source_pod(proxy)
     plain = _travelling(pod, proxy, identity, target)
     priorities.translate(plain["spec"])
+    storage.translate(plain["spec"], storage_classes or {})
     travelling = override.apply(plain) if override else plain
     renamed, annotations = objects.labels(travelling), dict(objects.annotations(travelling))
     spec = dict(objects.spec(travelling))
@@ -228,6 +231,7 @@ def for_link(
         tokens=tokens,
         override=override,
         priorities=link.priorities,
+        storage_classes=link.options.storage_classes,
         preemption=preemption,
     )
 
@@ -238,6 +242,7 @@ def overridden(
     """Return a proxy with the spec that its delegate is to have, for what it refers to."""
     plain = _travelling(manifests.source_pod(proxy), proxy, identity, str(link.target))
     link.priorities.translate(plain["spec"])
+    storage.translate(plain["spec"], link.options.storage_classes or {})
     kept = {f: v for f, v in objects.spec(proxy).items() if f in ("nodeName", "schedulerName")}
     return {**proxy, "spec": {**objects.spec(override.apply(plain)), **kept}}
 

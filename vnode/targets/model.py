@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from vnode.api import keys, names, node_labels, objects, patterns
+from vnode.api import cluster_bound, keys, names, node_labels, objects, patterns
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.runtime.links import NO_OPTIONS, TargetKey, TargetOptions
@@ -137,10 +137,45 @@ def _options(obj: Object) -> TargetOptions:
         storage_classes=None if classes is None else _pairs(keys.STORAGE_CLASSES, classes),
         create_namespaces=_flag(annotations, keys.CREATE_NAMESPACES),
         create_service_accounts=_flag(annotations, keys.CREATE_SERVICE_ACCOUNTS),
-        priority_classes=_pairs(keys.PRIORITY_CLASSES, annotations.get(keys.PRIORITY_CLASSES, "")),
+        priority_classes=_optional_pairs(annotations, keys.PRIORITY_CLASSES),
         source_api=_source_api(annotations.get(keys.TOKENS, "target")),
         shown_labels=_label_keys(annotations.get(keys.SHOWN_LABELS, "")),
+        load_balancer_classes=_optional_pairs(annotations, keys.LOAD_BALANCER_CLASSES),
+        ingress_classes=_optional_pairs(annotations, keys.INGRESS_CLASSES),
+        follow_anyway=_follow_anyway(annotations.get(keys.FOLLOW_ANYWAY, "")),
+        load_balancers=_flag(annotations, keys.LOAD_BALANCERS)
+        if keys.LOAD_BALANCERS in annotations
+        else None,
+        network_policies=_network_policies(annotations.get(keys.NETWORK_POLICIES, "follow")),
     )
+
+
+def _optional_pairs(annotations: Mapping[str, str], key: str) -> dict[str, str]:
+    return _pairs(key, annotations.get(key, ""))
+
+
+def _network_policies(text: str) -> bool:
+    if text not in ("follow", "ignore"):
+        raise ConfigError(
+            f'annotation {keys.NETWORK_POLICIES} must be "follow", or "ignore" for pods to run '
+            "there without the NetworkPolicies of this cluster"
+        )
+
+    return text == "follow"
+
+
+def _follow_anyway(text: str) -> tuple[str, ...]:
+    """Parse annotations and fields; a `*` after a prefix may be there or not."""
+    patterns_ = tuple(part.strip().removesuffix("*") for part in text.split(",") if part.strip())
+    for pattern in patterns_:
+        if not cluster_bound.may_travel(pattern):
+            raise ConfigError(
+                f"annotation {keys.FOLLOW_ANYWAY}: {pattern!r} is nothing that stays and may "
+                "travel: write annotations, prefixes that end in '/', '-' or '.', "
+                "spec.loadBalancerIP or spec.externalIPs, with commas between them"
+            )
+
+    return patterns_
 
 
 def _flag(annotations: Mapping[str, str], key: str) -> bool:

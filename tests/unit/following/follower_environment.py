@@ -53,7 +53,7 @@ class FakeFamily(ConfigObjects):
     async def open(self, group):
         pass
 
-    async def original(self, _ref, *, sure):
+    async def original(self, ref, _link, copy):
         if self.body is None:
             return None
 

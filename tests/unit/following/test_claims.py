@@ -100,7 +100,7 @@ async def test_only_labels_of_a_claim_change(family):
     family._informer._put(LABELLED)
     present = family.trim(claims.claim(claim("fast"), US, {}))
     present["spec"] |= {"volumeName": "theirs", "storageClassName": "premium"}
-    known = await family.original(Ref(kinds.CLAIMS, "ns", "data"), sure=True)
+    known = await family.original(Ref(kinds.CLAIMS, "ns", "data"), SimpleNamespace(), {})
     assert known.marks != copies.marks(present)
     link = SimpleNamespace(node_name="n1", is_self=False, options=TargetOptions(storage_classes={}))
     built = await family.build(Ref(kinds.CLAIMS, "ns", "data"), known, link)
@@ -111,19 +111,21 @@ async def test_only_labels_of_a_claim_change(family):
 
 
 async def test_a_claim_of_which_nothing_is_known_is_not_judged(family):
-    known = await family.original(Ref(kinds.CLAIMS, "ns", "data"), sure=True)
+    known = await family.original(Ref(kinds.CLAIMS, "ns", "data"), SimpleNamespace(), {})
     assert known.marks is None
 
 
 async def test_a_claim_that_was_made_again_does_not_take_the_volume_of_the_earlier_one(family):
     copy = family.trim(claims.claim(claim("fast"), US, {}))
     ref = Ref(kinds.CLAIMS, "ns", "data")
-    assert family.replaces(copy, await family.original(ref, sure=True))  # nothing is known yet
+    assert family.replaces(
+        copy, await family.original(ref, SimpleNamespace(), {})
+    )  # nothing is known yet
     family._informer._put(LABELLED)
-    assert family.replaces(copy, await family.original(ref, sure=True))
+    assert family.replaces(copy, await family.original(ref, SimpleNamespace(), {}))
     again = {**LABELLED["metadata"], "uid": "again", "resourceVersion": "2"}
     family._informer._put({**LABELLED, "metadata": again})
-    assert not family.replaces(copy, await family.original(ref, sure=True))
+    assert not family.replaces(copy, await family.original(ref, SimpleNamespace(), {}))
 
 
 ASKING = TargetOptions(create_namespaces=True)

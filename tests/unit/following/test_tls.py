@@ -13,12 +13,12 @@ from vnode.following.network_objects import NetworkObjects
 from vnode.following.reference_index import Key, Need, ReferenceIndex
 from vnode.following.references import Ref
 from vnode.following.tls import TlsSecrets
-from vnode.runtime.links import Links
+from vnode.runtime.links import NO_OPTIONS, Links
 
 US = Identity("c1", "uid-1")
 CERTIFICATE = Ref(kinds.SECRETS, "ns", "cert")
 HERE = Key("n1", CERTIFICATE)
-LINK = SimpleNamespace(node_name="n1", candidate=lambda _uid: None)
+LINK = SimpleNamespace(node_name="n1", candidate=lambda _uid: None, options=NO_OPTIONS)
 
 
 def named(name, **spec):

@@ -77,4 +77,5 @@ class ChaperonFactory:
             tokens=chaperons.tokens_of(chaperon),
             override=self._overrides.recorded(pod, chaperon, link),
             priorities=link.priorities,
+            storage_classes=link.options.storage_classes,
         )
