@@ -146,7 +146,8 @@ STARTING_STATES = {
         _CONNECTED
         + _without("clusterrolebinding/source-namespaces", "target")
         + _without("rolebinding/vnode-token-minter"),
-        after="kubectl annotate target gpu vnode.dev/service-account-tokens-",
+        after="kubectl annotate target gpu vnode.dev/service-account-tokens-"
+        " vnode.dev/network-policies-",
     ),
     "docs/inventory-cluster-api.md": StartingState(
         _WITHOUT_MUNICH

@@ -175,6 +175,60 @@ async def test_a_service_account_is_made_where_that_is_allowed(
     )
 
 
+async def test_a_pod_that_a_network_policy_selects_waits_until_that_may_follow(
+    fleet: Fleet, source: Client, c2: Client, shared: str
+) -> None:
+    done = own.connect(fleet, shared, "c2")
+    assert not done.code, done.err
+    await own.assert_connects(source, shared)
+    deny = {"podSelector": {"matchLabels": {"app": "shut"}}, "policyTypes": ["Ingress", "Egress"]}
+    body = {"metadata": {"name": "deny"}, "spec": deny}
+    await source.create(kinds.NETWORK_POLICIES, body, shared)
+    shut = kit.pod("shut")
+    shut["metadata"].setdefault("labels", {})["app"] = "shut"
+    await source.create(kinds.PODS, shut, shared)
+    about = "involvedObject.name=shut,reason=NotFollowed"
+    await kit.until_event(source, shared, about, "bind ClusterRole vnode-source-network-policies")
+    assert not await c2.list(kinds.PODS, shared)
+    (granted,) = await c2.list(kinds.SOURCES, shared)
+    fleet.kubectl(
+        *("c2", "--namespace", shared, "create", "rolebinding", "source-network-policies"),
+        "--clusterrole=vnode-source-network-policies",
+        f"--serviceaccount={shared}:{objects.spec(granted)['serviceAccountName']}",
+    )
+    await kit.until_one(
+        source, kinds.PODS, "shut", shared, lambda p: kit.phase(p) == "Running", seconds=100
+    )
+    (delegate,) = await c2.list(kinds.PODS, shared)
+    copy = await c2.get(kinds.NETWORK_POLICIES, "deny", shared)
+    selected = objects.spec(copy)["podSelector"]["matchLabels"]
+    assert selected.items() <= objects.labels(delegate).items()
+    assert keys.PARENT_CLUSTER_NAME in selected
+    await source.delete(kinds.PODS, "shut", shared)
+    await kit.until_gone(c2, kinds.NETWORK_POLICIES, shared, seconds=60)
+    await source.delete(kinds.NETWORK_POLICIES, "deny", shared)
+
+
+async def test_an_ephemeral_volume_has_a_class_of_the_target(
+    fleet: Fleet, source: Client, c2: Client, shared: str, volume: str
+) -> None:
+    done = own.connect(fleet, shared, "c2")
+    assert not done.code, done.err
+    annotations = {"annotations": {keys.STORAGE_CLASSES: f"fast={volume}"}}
+    await source.patch(kinds.TARGETS, "bad", {"metadata": annotations}, shared)
+    await own.assert_connects(source, shared)
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": objects.spec(data_claim())}
+    scratch = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": template}}
+    await source.create(kinds.PODS, kit.pod("scratch", volumes=[scratch]), shared)
+    await kit.until_one(
+        source, kinds.PODS, "scratch", shared, lambda p: kit.phase(p) == "Running", seconds=60
+    )
+    (claim,) = await c2.list(kinds.CLAIMS, shared)
+    assert objects.spec(claim)["storageClassName"] == volume
+    await source.delete(kinds.PODS, "scratch", shared)
+    await kit.until_gone(c2, kinds.CLAIMS, shared)
+
+
 @pytest.fixture
 async def everywhere(fleet: Fleet, source: Client, c3: Client) -> AsyncIterator[None]:
     """Connect c3 by a ClusterTarget that creates namespaces there; delete it after the test."""

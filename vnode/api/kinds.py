@@ -83,6 +83,7 @@ SERVICE_ACCOUNTS: Final = Kind("", "v1", "serviceaccounts", "ServiceAccount")
 EVENTS: Final = Kind("", "v1", "events", "Event")
 ENDPOINT_SLICES: Final = Kind("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice")
 INGRESSES: Final = Kind("networking.k8s.io", "v1", "ingresses", "Ingress")
+NETWORK_POLICIES: Final = Kind("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy")
 CLAIMS: Final = Kind("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
 RESOURCE_QUOTAS: Final = Kind("", "v1", "resourcequotas", "ResourceQuota")
 LIMIT_RANGES: Final = Kind("", "v1", "limitranges", "LimitRange")
@@ -173,11 +174,18 @@ CLUSTER_OVERRIDE_POLICIES: Final = Kind(
     VNODE, "v1alpha1", "clusteroverridepolicies", "ClusterOverridePolicy", namespaced=False
 )
 
-FOLLOWING: Final = (CONFIG_MAPS, SECRETS, SERVICES, INGRESSES, SERVICE_ACCOUNTS)
+FOLLOWING: Final = (
+    CONFIG_MAPS,
+    SECRETS,
+    SERVICES,
+    INGRESSES,
+    SERVICE_ACCOUNTS,
+    NETWORK_POLICIES,  # last: they hold for pods that have not ended yet
+)
 """Kinds that follow pods, and whose copies go with their Target and with vnode.
 
 The families of `vnode.following.following` carry them; a unit test compares."""
 
-FOLLOWING_BY_EXTRA_ROLE: Final = frozenset({SERVICE_ACCOUNTS})
+FOLLOWING_BY_EXTRA_ROLE: Final = frozenset({SERVICE_ACCOUNTS, NETWORK_POLICIES})
 """Those of FOLLOWING for which a source needs a role that it does not have by default: where it may
 not list them, it has made none."""

@@ -11,3 +11,5 @@ class FollowingConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, r
     config_maps_and_secrets: bool = True
     services: bool = True
     """Services and Ingresses."""
+    network_policies: bool = True
+    """Without them, those of the source hold for no pod in a target."""

@@ -19,6 +19,7 @@ from vnode.following.follower import REASON, Follower
 from vnode.following.introduced import Introduced, IntroducedReferences, refuse_tokens
 from vnode.following.namespaces import Namespaces
 from vnode.following.network_objects import NetworkObjects
+from vnode.following.network_policies import NetworkPolicies
 from vnode.following.reference_index import ReferenceIndex
 from vnode.following.service_accounts import ServiceAccounts
 from vnode.following.services import Relabel
@@ -47,12 +48,14 @@ def families(
     network = NetworkObjects(
         context, relabel=relabel, target_exists=target_exists, active=config.services
     )
+    policies = [NetworkPolicies(context, relabel=relabel)] if config.network_policies else []
     if not config.config_maps_and_secrets:
-        return [network]
+        return [network, *policies]
 
     certificates = [TlsSecrets(network)] if config.services else []
     return [
         network,
+        *policies,
         ConfigObjects(context, references, certificates),
         Claims(context, references),
         ServiceAccounts(context, references),
@@ -72,6 +75,15 @@ def _network(families: list[Family]) -> NetworkObjects | None:
     """Return the family of Services; None if they do not follow."""
     for family in families:
         if isinstance(family, NetworkObjects) and family.active:
+            return family
+
+    return None
+
+
+def _policies(families: list[Family]) -> NetworkPolicies | None:
+    """Return the family of NetworkPolicies; None if they do not follow."""
+    for family in families:
+        if isinstance(family, NetworkPolicies):
             return family
 
     return None
@@ -135,6 +147,7 @@ class Following:
                 follower.carry(family)
 
         self._network = _network(self._families)
+        self._policies = _policies(self._families)
         self._first_pods = FirstPods(self._bring_services)
 
     async def _bring_services(self, there: NodeNamespace) -> None:
@@ -185,7 +198,9 @@ class Following:
         introduced = self._introduced.announce(pod, link, (key.ref for key in needed))
         try:
             await self._namespaces.ensure(objects.namespace(pod), link)
+            unprotected = await self._ensure_policies(pod, link)
             message = await self._follower.ensure(needed) if needed else ""
+            message = "; ".join(filter(None, (unprotected, message)))
             holders: Holders = {}
             if needed and self._token_secrets:
                 holders, note = await self._token_secrets.admit(pod, link)
@@ -202,6 +217,24 @@ class Following:
 
         self._report_missing(pod)
         return message, tuple(holders)
+
+    async def _ensure_policies(self, pod: Object, link: Link) -> str:
+        """Have a target hold the NetworkPolicies that select a pod; return which of them do not
+        hold there, as its Target wants it. Raises VnodeError if one that should does not."""
+        if self._policies is None or not (found := self._policies.selecting(pod)):
+            return ""
+
+        if not link.options.network_policies:
+            selecting = ", ".join(f"networkpolicy/{objects.name(policy)}" for policy in found[:5])
+            return (
+                f"{selecting} of this cluster selects this pod and is not enforced in target "
+                f"{link.target.name}, as its annotation {keys.NETWORK_POLICIES} says"
+            )
+
+        if problem := await self._follower.ensure(self._policies.announce(pod, found, link)):
+            raise ConfigError(problem)  # another one of that name: what it allows is not known
+
+        return ""
 
     async def ensure_bound(self, pod: Object, link: Link) -> None:
         """Have a target hold what a pod needs that is bound there and is about to run.

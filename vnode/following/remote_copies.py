@@ -12,7 +12,7 @@ from functools import partial
 from typing import NamedTuple
 
 from vnode.api import keys, objects, shapes
-from vnode.api.errors import VnodeError
+from vnode.api.errors import Denied, VnodeError
 from vnode.api.identity import Identity
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
@@ -114,6 +114,9 @@ class RemoteCopies:
     async def _has_none(self, link: Link, kind: Kind) -> bool:
         try:
             return await has_none(link, kind, self._selector)
+        except Denied:
+            # Where a role of its own is missing, none was made; the first that is wanted says so.
+            return self._families[kind].role != Family.role
         except VnodeError:
             return False  # its informer gets the same error, and retries
 
@@ -127,6 +130,15 @@ class RemoteCopies:
         informer, name = remote.informers[kind], f"{kind.plural}-{remote.link.node_name}"
         listed = partial(self._wake_kind_in, remote, kind)
         self._start(remote.link, partial(renewal.follow, informer, listed), name)
+        refused = partial(self._wake_if_refused, remote, kind)
+        self._start(remote.link, refused, f"answer-{name}")
+
+    async def _wake_if_refused(self, remote: TargetCopies, kind: Kind) -> None:
+        """Wake who waits for a kind that may not be listed, to be told."""
+        informer = remote.informers[kind]
+        await informer.answered.wait()
+        if not informer.synced.is_set():
+            self._wake_kind_in(remote, kind)
 
     def _informer(self, link: Link, kind: Kind) -> Informer:
         informer = Informer(

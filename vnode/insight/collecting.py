@@ -19,6 +19,7 @@ from vnode.api.errors import ConfigError, Denied, NotFound, VnodeError
 from vnode.api.identity import is_chaperon_of
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
+from vnode.following import policy_copies
 from vnode.insight import failing, status_text
 from vnode.insight.facts import Facts, TargetFacts
 from vnode.kube import endpoint
@@ -139,6 +140,9 @@ async def _ask(
     try:
         async with asyncio.timeout(TIMEOUT), connect(local, facts.target) as client:
             facts = await _inspect(client, facts, pod, now)
+            if facts.delegate is not None and client is not local:
+                facts = replace(facts, unenforced=await _unenforced(local, client, pod))
+
             in_source = await _missing(local, pod) if facts.missing else ()
             return replace(facts, missing_in_source=frozenset(facts.missing) & frozenset(in_source))
     except TimeoutError:
@@ -165,6 +169,26 @@ async def _inspect(client: Client, facts: TargetFacts, pod: Object, now: datetim
 
     events = await _events(client, namespace, f"involvedObject.uid={objects.uid(delegate)}")
     return replace(facts, events=events, missing=await _missing(client, delegate))
+
+
+async def _unenforced(local: Client, client: Client, pod: Object) -> tuple[str, ...]:
+    """Return the NetworkPolicies that select a pod and have no copy in its target; none where they
+    may not be read here."""
+    namespace, labels = objects.namespace(pod), objects.labels(pod)
+    try:
+        found = await local.list(kinds.NETWORK_POLICIES, namespace)
+    except (NotFound, Denied):
+        return ()
+
+    lacking = []
+    for policy in found:
+        if policy_copies.selects(policy, labels) and not objects.is_terminating(policy):
+            copy = await _maybe(client, kinds.NETWORK_POLICIES, objects.name(policy), namespace)
+            made_of = objects.labels(copy or {}).get(keys.PARENT_UID)
+            if made_of != objects.uid(policy):
+                lacking.append(objects.name(policy))
+
+    return tuple(lacking)
 
 
 async def _missing(client: Client, pod: Object) -> tuple[str, ...]:

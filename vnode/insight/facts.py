@@ -19,8 +19,9 @@ class TargetFacts:
     `error` says why the target could not be read, "" if it was; then `chaperon`, `delegate` and
     what belongs to them is as the target has it. `missing` are the objects that the delegate uses
     and its namespace lacks, as `ConfigMap "x"`, and `missing_in_source` those of them that the
-    source, from where they would follow, lacks as well. `label` is the target's name in messages,
-    if it differs from its name.
+    source, from where they would follow, lacks as well. `unenforced` are the names of the source's
+    NetworkPolicies that select the pod, and of which the target of its delegate has no copy.
+    `label` is the target's name in messages, if it differs from its name.
     """
 
     key: TargetKey
@@ -32,6 +33,7 @@ class TargetFacts:
     events: Objects = field(default_factory=list)
     missing: tuple[str, ...] = ()
     missing_in_source: frozenset[str] = frozenset()
+    unenforced: tuple[str, ...] = ()
     label: str = ""
 
     @property

@@ -255,6 +255,12 @@ def _delegate(facts: Facts) -> Iterable[Line]:
     for what in target.missing:
         yield Line(f"{what} is missing in namespace {objects.namespace(facts.pod)} there")
 
+    for name in target.unenforced:
+        yield Line(
+            f"networkpolicy/{name} of this cluster selects this pod and is not enforced in "
+            f"{target.name}"
+        )
+
     for container in status_text.containers(target.delegate or facts.pod):
         yield _container(container)
 

@@ -159,6 +159,9 @@ def test_what_is_wrong_with_a_cluster_is_found(
     assert found.cure or level in (Level.OK, Level.SKIP)
 
 
+IGNORING = {"metadata": {"name": "gpu", "annotations": {keys.NETWORK_POLICIES: "ignore"}}}
+
+
 @pytest.mark.parametrize(
     ("facts", "check", "level"),
     [
@@ -190,6 +193,7 @@ def test_what_is_wrong_with_a_cluster_is_found(
         (connection(node=None), "virtual node", Level.FAIL),
         (connection(node={"spec": {"unschedulable": True}}), "virtual node", Level.WARN),
         (connection(namespace_labels={}), "namespace", Level.WARN),
+        (connection(target=IGNORING), "network policies", Level.WARN),
     ],
 )
 def test_what_is_wrong_with_a_connection_is_found(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from tests.apiserver.server import APIServer
 from tests.unit.cli.explained_pods import (
     ALLOWED,
     NODE,
@@ -16,6 +19,7 @@ from tests.unit.cli.explained_pods import (
     target,
 )
 from vnode.api import keys, kinds
+from vnode.api.clock import Clock
 from vnode.cli.explain import rendering
 from vnode.insight import collecting, story
 from vnode.insight.facts import TargetFacts
@@ -123,3 +127,28 @@ def test_a_placeholder_says_whether_there_is_room() -> None:
         )
         rendered = rendering.as_text(story.build(known), NOW, 200)
         assert f"a placeholder waits there: {expected}" in rendered
+
+
+def test_network_policies_that_do_not_hold_are_told() -> None:
+    there = target(chaperon=chaperon(*ALLOWED), delegate=delegate(), unenforced=("deny",))
+    known = facts(proxy(phase="Running", spec={"nodeName": NODE}), there)
+    rendered = rendering.as_text(story.build(known), NOW, 200)
+    assert "networkpolicy/deny of this cluster selects this pod and is not enforced" in rendered
+
+
+@pytest.mark.looptime
+async def test_a_network_policy_without_a_copy_is_found(clock: Clock) -> None:
+    source, there = APIServer("c1", clock), APIServer("c2", clock)
+    spec = {"podSelector": {"matchLabels": {"app": "web"}}}
+    for name in ("copied", "missing", "other"):
+        labels = {"app": "x"} if name == "other" else {"app": "web"}
+        metadata = {"name": name, "namespace": "ns", "uid": f"uid-{name}"}
+        policy = {"metadata": metadata, "spec": {"podSelector": {"matchLabels": labels}}}
+        source.add(kinds.NETWORK_POLICIES, policy)
+
+    labels = {keys.PARENT_UID: "uid-copied"}
+    copy = {"metadata": {"name": "copied", "namespace": "ns", "labels": labels}, "spec": spec}
+    there.add(kinds.NETWORK_POLICIES, copy)
+    pod = {"metadata": {"name": "web", "namespace": "ns", "labels": {"app": "web"}}}
+    found = await collecting._unenforced(source.client(), there.client(), pod)
+    assert found == ("missing",)

@@ -93,6 +93,6 @@ def test_messages_name_a_field_of_the_configuration(setting: str) -> None:
 
 def test_a_family_that_is_turned_off_is_not_carried() -> None:
     anything: Any = Anything()
-    off = FollowingConfig(config_maps_and_secrets=False, services=False)
+    off = FollowingConfig(config_maps_and_secrets=False, services=False, network_policies=False)
     found = families(anything, off, anything, relabel=anything, target_exists=anything)
     assert [family.active for family in found] == [False]

@@ -21,6 +21,10 @@ _SILENT: Final = (
     "start it; if Admiralty has replaced it, all is well, and this goes with "
     "kubectl annotate clustersummary singleton vnode.dev/agent-version- there"
 )
+_POLICIES: Final = (
+    "bind ClusterRole vnode-source-network-policies there, and take annotation "
+    f"{keys.NETWORK_POLICIES} off the Target"
+)
 _NOT_ADMIRALTYS: Final = frozenset({"get pods"})
 """What vnode's role admiralty-source allows, and Admiralty's of that name does not."""
 
@@ -163,6 +167,11 @@ def _in_the_source(facts: ConnectionFacts) -> Iterator[tuple[str, tuple[Level, s
         yield "virtual node", (Level.FAIL, "not found", "start the agent of the source")
     elif objects.spec(facts.node).get("unschedulable"):
         yield "virtual node", (Level.WARN, "it is cordoned", "vnode uncordon")
+
+    if objects.annotations(facts.target).get(keys.NETWORK_POLICIES) == "ignore":
+        text = "those of this cluster are not enforced for pods in the target"
+        cure = f"have them follow: {_POLICIES}"
+        yield "network policies", (Level.WARN, text, cure)
 
     taints = objects.condition(facts.node or {}, keys.MEMBER_TAINTS_SYNCED) or {}
     if taints.get("status") == "False":

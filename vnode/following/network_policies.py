@@ -1,0 +1,211 @@
+"""NetworkPolicies, which follow the pods of their namespace before these are there.
+
+A policy that silently does not hold is worse than a pod that waits: a pod that one selects goes to
+a target only once its copy is there, unless the Target says that they are not to follow. A copy is
+in a target for as long as there are pods or candidates of its namespace.
+
+To write NetworkPolicies is a strong right: with it, a source may also take away those of the
+target itself. So an administrator of the target has to give it, by a role of its own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+from vnode.api import cures, keys, kinds, objects
+from vnode.api.clock import Clock
+from vnode.api.errors import ConfigError, Denied, Unreachable
+from vnode.api.objects import Object
+from vnode.following import copies, policy_copies, services
+from vnode.following.family import Family, FamilyContext, Original
+from vnode.following.first_pods import NodeNamespace
+from vnode.following.pod_index import PodIndex
+from vnode.following.reference_index import Key, Need
+from vnode.following.references import Ref
+from vnode.following.services import Relabel
+from vnode.kube.informer import Informer
+from vnode.runtime.certs import renewal
+from vnode.runtime.links import Link
+from vnode.runtime.supervisor import Supervisor
+
+_ANNOUNCED: Final = 60.0  # seconds for an announced candidate to appear
+_NAMESPACE: Final = "namespace"
+
+
+class NetworkPolicies(Family):
+    """The family of NetworkPolicies."""
+
+    carried = (kinds.NETWORK_POLICIES,)
+    setting = "following.networkPolicies"
+    role = "vnode-source-network-policies"
+
+    def __init__(self, context: FamilyContext, *, relabel: Relabel) -> None:
+        self._links = context.links
+        self._identity = context.identity
+        self._wake = context.wake
+        self._wake_kind = context.wake_kind
+        self._clock: Clock = context.clock
+        self._relabel = relabel
+        self._pod_index = PodIndex()
+        self._chaperons: Counter[NodeNamespace] = Counter()  # ours, in each target; no zeros
+        self._announced: dict[NodeNamespace, float] = {}  # until when (monotonic)
+        self._originals = Informer(
+            context.local,
+            kinds.NETWORK_POLICIES,
+            trim=self.trim,
+            indexes={_NAMESPACE: lambda policy: (objects.namespace(policy),)},
+        )
+
+    @property
+    def denial_cure(self) -> str:
+        return (
+            f"bind ClusterRole {self.role} to this source there, or annotate the Target with "
+            f"{keys.NETWORK_POLICIES}=ignore for pods to run there without the NetworkPolicies of "
+            "this cluster"
+        )
+
+    async def open(self, tasks: Supervisor) -> None:
+        """Begin to watch. Pods that a policy may select wait for the list, and nothing else."""
+        self._originals.subscribe(self._on_policy)
+        self._links.subscribe(self._on_link, self._on_link_gone)
+        tasks.start(renewal.follow(self._originals, self._on_list), "following networkpolicies")
+
+    def _on_list(self) -> None:
+        self._wake_kind(kinds.NETWORK_POLICIES)
+
+    def selecting(self, pod: Object) -> list[Object]:
+        """Return the policies that select a pod; VnodeError while they are not known."""
+        if not self._originals.synced.is_set():
+            failure, text = (
+                self._originals.failure,
+                "the NetworkPolicies of this cluster are not known",
+            )
+            if isinstance(failure, Denied):
+                raise ConfigError(
+                    f"{text}: {failure.message}; {cures.REPAIR}; or set {self.setting} to false"
+                )
+
+            raise Unreachable(f"{text}: {failure or 'they are being read'}")
+
+        labels = objects.labels(pod)
+        return [
+            policy
+            for policy in self._in_namespace(objects.namespace(pod))
+            if policy_copies.follows(policy) and policy_copies.selects(policy, labels)
+        ]
+
+    def announce(self, pod: Object, policies: list[Object], link: Link) -> list[Key]:
+        """Record that a candidate is about to be created; return the policies that must be there.
+
+        ConfigError if a copy would not select the delegate of the pod.
+        """
+        kept = objects.annotations(pod).get(keys.NO_PREFIX_LABEL_REGEXP, "")
+        own = self._relabel(objects.labels(pod), kept)
+        labels = {**own, keys.PARENT_CLUSTER_NAME: self._identity.name}
+        for policy in policies:
+            if not policy_copies.selects(policy_copies.policy(policy, self._identity), labels):
+                raise ConfigError(
+                    f"networkpolicy/{objects.name(policy)} selects this pod, and would not select "
+                    f"it in target {link.target.name}, where annotation "
+                    f"{keys.NO_PREFIX_LABEL_REGEXP} has it keep labels: give the NetworkPolicy the "
+                    "same annotation"
+                )
+
+        there = NodeNamespace(objects.namespace(pod), link.node_name)
+        self._announced[there] = self._clock.monotonic() + _ANNOUNCED
+        return [Key(link.node_name, _ref(policy)) for policy in policies]
+
+    def _in_namespace(self, namespace: str) -> list[Object]:
+        return self._originals.store.by_index(_NAMESPACE, namespace)
+
+    def need(self, key: Key, link: Link) -> Need:
+        """Return WANTED where there are pods or candidates of the namespace."""
+        if not self._originals.synced.is_set():
+            return Need.TOLERATED
+
+        policy = self._object(key.ref)
+        if policy is None or not (policy_copies.follows(policy) and link.options.network_policies):
+            return Need.NONE
+
+        there = NodeNamespace(key.ref.namespace, key.node)
+        if self._chaperons[there] or key.node in self._pod_index.nodes(key.ref.namespace):
+            return Need.WANTED
+
+        announced = self._announced.get(there, 0.0) > self._clock.monotonic()
+        return Need.ANNOUNCED if announced else Need.NONE
+
+    def keys_on(self, node: str) -> list[Key]:
+        known = (*self._chaperons, *self._announced)
+        found = {there.namespace for there in known if there.node == node}
+        found |= {ns for ns in self._pod_index.namespaces() if node in self._pod_index.nodes(ns)}
+        return [Key(node, _ref(policy)) for ns in found for policy in self._in_namespace(ns)]
+
+    def involved_objects(self, key: Key) -> Iterator[Object]:
+        """Yield the policy itself."""
+        if policy := self._object(key.ref):
+            yield objects.reference(policy, key.ref.kind.kind, key.ref.kind.api_version)
+
+    async def original(self, ref: Ref, _link: Link, _copy: Object | None) -> Original | None:
+        """Return what the informer has; its list is complete."""
+        policy = self._object(ref)
+        if policy is None:
+            return None
+
+        wanted = policy_copies.policy(policy, self._identity)
+        version = objects.resource_version(policy)
+        return Original(objects.uid(policy), version, version, copies.marks(wanted), policy, wanted)
+
+    async def build(self, _ref: Ref, original: Original, _link: Link) -> Object | None:
+        return original.wanted
+
+    def is_up_to_date(self, _ref: Ref, copy: Object, original: Original) -> bool:
+        """Tell whether specification and parent are right."""
+        ours = objects.labels(copy).get(keys.PARENT_UID) == original.uid
+        return ours and services.is_up_to_date(copy, original.wanted or {})
+
+    def on_pod(self, old: Object | None, new: Object | None) -> None:
+        """Wake the policies of a namespace whose first pod comes to a target, or last one goes."""
+        namespace = objects.namespace(objects.latest(old, new))
+        for pod in self._pod_index.on_pod(old, new):
+            if pod.node and self._pod_index.nodes(namespace)[pod.node] <= 1:
+                self._wake_all(NodeNamespace(namespace, pod.node))
+
+    def _on_policy(self, old: Object | None, new: Object | None) -> None:
+        for link in self._links:
+            self._wake(Key(link.node_name, _ref(objects.latest(old, new))))
+
+    def _on_link(self, link: Link) -> None:
+        def on_chaperon(old: Object | None, new: Object | None) -> None:
+            there = NodeNamespace(objects.namespace(objects.latest(old, new)), link.node_name)
+            self._chaperons[there] += (new is not None) - (old is not None)
+            if old is None or new is None:
+                self._announced.pop(there, None)
+                if self._chaperons[there] <= (new is not None):
+                    self._wake_all(there)
+
+            if not self._chaperons[there]:
+                del self._chaperons[there]
+
+        self._forget(link.node_name)
+        link.chaperons.subscribe(on_chaperon)
+
+    def _on_link_gone(self, link: Link) -> None:
+        self._forget(link.node_name)
+
+    def _forget(self, node: str) -> None:
+        for known in (self._chaperons, self._announced):
+            for there in [there for there in known if there.node == node]:
+                del known[there]
+
+    def _wake_all(self, there: NodeNamespace) -> None:
+        for policy in self._in_namespace(there.namespace):
+            self._wake(Key(there.node, _ref(policy)))
+
+    def _object(self, ref: Ref) -> Object | None:
+        return self._originals.store.get(objects.join_key(ref.namespace, ref.name))
+
+
+def _ref(policy: Object) -> Ref:
+    return Ref(kinds.NETWORK_POLICIES, objects.namespace(policy), objects.name(policy))

@@ -1,0 +1,76 @@
+"""Builds the copy of a NetworkPolicy: pure.
+
+It selects delegates of its own source and nobody else's pods: by their labels, renamed as theirs
+are, and by the label that names their source. So do peers in the policy's own namespace. A peer in
+other namespaces may be a delegate of the source, or a pod of the target itself such as its DNS or
+its ingress controller: both are meant, each by its labels. What a policy does not allow in the
+source it does not allow in a target; the other way round, pods that stay in the source are no
+peers there, but by their addresses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from vnode.api import keys, objects, renaming, selectors
+from vnode.api.errors import ConfigError
+from vnode.api.identity import Identity
+from vnode.api.objects import Object
+from vnode.api.patterns import LabelPattern
+from vnode.following import copies
+
+
+def policy(original: Object, identity: Identity) -> Object:
+    """Build the copy of a NetworkPolicy; ConfigError for a bad expression."""
+    keep = renaming.kept_labels_of(original)
+    spec = dict(objects.spec(original))
+    spec["podSelector"] = _of_delegates(spec.get("podSelector"), identity, keep)
+    for rules, peers in (("ingress", "from"), ("egress", "to")):
+        if spec.get(rules):
+            spec[rules] = [_rule(rule, peers, identity, keep) for rule in spec[rules]]
+
+    return {"metadata": copies.metadata(original, identity, spec=spec), "spec": spec}
+
+
+def _rule(rule: Object, field: str, identity: Identity, keep: LabelPattern | None) -> Object:
+    if not rule.get(field):
+        return rule  # all peers
+
+    peers = [made for peer in rule[field] for made in _peers(peer, identity, keep)]
+    return {**rule, field: peers}
+
+
+def _peers(peer: Object, identity: Identity, keep: LabelPattern | None) -> Iterator[Object]:
+    if "podSelector" not in peer:
+        yield peer  # addresses, or all pods of some namespaces
+        return
+
+    if "namespaceSelector" in peer:
+        yield peer
+
+    yield {**peer, "podSelector": _of_delegates(peer["podSelector"], identity, keep)}
+
+
+def _of_delegates(selector: Object | None, identity: Identity, keep: LabelPattern | None) -> Object:
+    renamed = renaming.renamed_selectors({"labelSelector": selector or {}}, keep)["labelSelector"]
+    labels = renamed.get("matchLabels") or {}
+    return {**renamed, "matchLabels": {**labels, keys.PARENT_CLUSTER_NAME: identity.name}}
+
+
+def selects(policy: Object, labels: dict[str, str]) -> bool:
+    """Tell whether a NetworkPolicy selects pods with these labels.
+
+    One that cannot be read selects all: nothing may run because of that.
+    """
+    try:
+        selector = selectors.from_label_selector(objects.spec(policy).get("podSelector") or {})
+    except ConfigError:
+        return True
+
+    return selector is None or selector.matches(labels)
+
+
+def follows(policy: Object) -> bool:
+    """Tell whether a NetworkPolicy may follow."""
+    stays = keys.NO_FOLLOW in objects.annotations(policy)
+    return not (stays or objects.is_terminating(policy))
