@@ -138,7 +138,8 @@ class SimulatedAgent:
         self._targets = targets
         config = AgentConfig(
             candidates=CandidateSettings(parallel=parallel),
-            following=FollowingConfig(services=False),  # pods would wait for what is left out
+            # Pods would wait for what is left out.
+            following=FollowingConfig(services=False, network_policies=False),
         )
         self._options = AgentOptions("vnode", "192.0.2.1", config, None, cluster.name)
         self._process: asyncio.Task[None] | None = None

@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 
-class Fate(enum.Enum):
+class TravelFate(enum.Enum):
     """What becomes of a thing on the way to a target."""
 
     TRAVELS = "travels"
@@ -33,7 +33,7 @@ class ClusterThing(NamedTuple):
 
     of: str
     what: str
-    fate: Fate
+    fate: TravelFate
     why: str
     annotations: tuple[str, ...] = ()
     fields: tuple[str, ...] = ()
@@ -54,28 +54,28 @@ _ANNOTATIONS: Final = (
     ClusterThing(
         "all",
         "notes about the original: kubectl's, leader election's",
-        Fate.STAYS,
+        TravelFate.STAYS,
         "they are about the object in the source",
         (LAST_APPLIED, "control-plane.alpha.kubernetes.io/leader"),
     ),
     ClusterThing(
         "all",
         "marks by which Argo CD, Helm and Rancher know their own",
-        Fate.STAYS,
+        TravelFate.STAYS,
         "they delete objects of theirs that they do not know",
         ("argocd.argoproj.io/tracking-id", "meta.helm.sh/", "objectset.rio.cattle.io/"),
     ),
     ClusterThing(
         "all",
         "orders to cert-manager: issuers, challenges",
-        Fate.STAYS,
+        TravelFate.STAYS,
         "the Secret that it makes in the source follows; another one would write to the same copy",
         ("cert-manager.io/", "acme.cert-manager.io/", "kubernetes.io/tls-acme"),
     ),
     ClusterThing(
         "all",
         "what controllers of the source note about volumes and load balancers",
-        Fate.STAYS,
+        TravelFate.STAYS,
         "it is about the source's",
         (
             "volume.beta.kubernetes.io/",
@@ -100,7 +100,7 @@ _ANNOTATIONS: Final = (
         "Service, Ingress",
         "orders to external-dns: host names, targets. Copies say that external-dns is to leave "
         "them alone, as it also reads the hosts of Ingresses",
-        Fate.STAYS,
+        TravelFate.STAYS,
         "two clusters would fight for one DNS name",
         (EXTERNAL_DNS, "external-dns.kubernetes.io/", "dns.alpha.kubernetes.io/"),
         is_address=True,
@@ -110,7 +110,7 @@ _ANNOTATIONS: Final = (
         "Service, Ingress",
         "addresses of load balancers, and their names: MetalLB, Cilium, kube-vip, Calico, "
         "Tailscale, AWS, Azure, Google, OpenStack, Hetzner",
-        Fate.STAYS,
+        TravelFate.STAYS,
         "two clusters would fight for one address",
         (
             "metallb.io/loadBalancerIPs",
@@ -145,7 +145,7 @@ _ANNOTATIONS: Final = (
         "WAF, IAP, resource groups; all of the prefixes of MetalLB, Cilium LB IPAM, kube-vip, "
         "PureLB, OpenELB, K3s, Tailscale, AWS, Azure, Google, Alibaba, DigitalOcean, Hetzner, "
         "Huawei, IBM, Linode, OCI, OpenStack, OVH, Scaleway, Tencent, Vultr, Avi, F5, Citrix",
-        Fate.STAYS,
+        TravelFate.STAYS,
         "they name things of the source's cloud or network",
         (
             "metallb.io/",
@@ -192,7 +192,7 @@ _ANNOTATIONS: Final = (
     ClusterThing(
         "Service, Ingress",
         "network endpoint groups of Google (`cloud.google.com/neg`), which GKE sets by itself",
-        Fate.STAYS,
+        TravelFate.STAYS,
         "they are the source's",
         ("cloud.google.com/neg", "cloud.google.com/app-protocols"),
         may_travel=True,
@@ -201,7 +201,7 @@ _ANNOTATIONS: Final = (
         "Service",
         "what keeps a load balancer from being public: source ranges, and `internal` of AWS, "
         "Azure, Google, OpenStack, OCI, Alibaba, IBM",
-        Fate.TRAVELS,
+        TravelFate.TRAVELS,
         "it names nothing of the source's, and without it more could reach the pods",
         (
             "service.beta.kubernetes.io/load-balancer-source-ranges",
@@ -222,13 +222,13 @@ _ANNOTATIONS: Final = (
     ClusterThing(
         "Ingress",
         "settings of controllers within the cluster: nginx, Traefik, HAProxy, Contour, k8gb",
-        Fate.TRAVELS,
+        TravelFate.TRAVELS,
         "they say how requests are routed. Secrets that only they name do not follow",
     ),
     ClusterThing(
         "Service, Ingress",
         "marks of Cilium's cluster mesh",
-        Fate.TRAVELS,
+        TravelFate.TRAVELS,
         "it merges Services of one name",
     ),
 )
@@ -237,7 +237,7 @@ _FIELDS: Final = (
     ClusterThing(
         "Service",
         "`loadBalancerIP`",
-        Fate.STAYS,
+        TravelFate.STAYS,
         "two clusters would fight for one address",
         fields=("loadBalancerIP",),
         is_reach=True,
@@ -247,7 +247,7 @@ _FIELDS: Final = (
     ClusterThing(
         "Service",
         "`externalIPs`",
-        Fate.STAYS,
+        TravelFate.STAYS,
         "nodes of both clusters would take the address over",
         fields=("externalIPs",),
         is_address=True,
@@ -256,20 +256,20 @@ _FIELDS: Final = (
     ClusterThing(
         "Service",
         "`clusterIP`, `clusterIPs`, `ipFamilies`, `healthCheckNodePort`",
-        Fate.STAYS,
+        TravelFate.STAYS,
         "the target chooses them; a headless Service stays headless",
         fields=("clusterIP", "clusterIPs", "ipFamilies", "healthCheckNodePort"),
     ),
     ClusterThing(
         "Service",
         "`type: LoadBalancer`",
-        Fate.TRAVELS,
+        TravelFate.TRAVELS,
         "unless something stays that says how the load balancer is reached: see below",
     ),
     ClusterThing(
         "Service",
         "`loadBalancerClass`",
-        Fate.MAPPED,
+        TravelFate.MAPPED,
         "by `vnode.dev/load-balancer-classes` of the Target; keeps its name otherwise",
         fields=("loadBalancerClass",),
     ),
@@ -277,108 +277,108 @@ _FIELDS: Final = (
         "Service",
         "`loadBalancerSourceRanges`, `externalTrafficPolicy`, `internalTrafficPolicy`, "
         "`sessionAffinity`, `ipFamilyPolicy`, `trafficDistribution`, ports",
-        Fate.TRAVELS,
+        TravelFate.TRAVELS,
         "they name nothing of the source's; node ports where they are free",
     ),
     ClusterThing(
         "Service",
         "`type: ExternalName`",
-        Fate.STAYS,
+        TravelFate.STAYS,
         "the Service has no pods, and does not follow",
     ),
     ClusterThing(
         "Ingress",
         "`ingressClassName`, annotation `kubernetes.io/ingress.class`",
-        Fate.MAPPED,
+        TravelFate.MAPPED,
         "by `vnode.dev/ingress-classes` of the Target; keeps its name otherwise",
         fields=("ingressClassName",),
     ),
     ClusterThing(
         "Ingress",
         "hosts, paths, `tls.secretName`",
-        Fate.TRAVELS,
+        TravelFate.TRAVELS,
         "requests are routed by them; the Secret follows",
     ),
     ClusterThing(
         "claim, ephemeral volume of a pod",
         "`storageClassName`",
-        Fate.MAPPED,
+        TravelFate.MAPPED,
         "by `vnode.dev/storage-classes` of the Target; keeps its name otherwise",
         fields=("storageClassName",),
     ),
     ClusterThing(
         "claim, ephemeral volume of a pod",
         "`volumeName`, `selector`, `volumeAttributesClassName`",
-        Fate.STAYS,
+        TravelFate.STAYS,
         "they name volumes of the source, and classes of its storage",
         fields=("volumeName", "selector", "volumeAttributesClassName"),
     ),
     ClusterThing(
         "claim",
         "`dataSource`, `dataSourceRef`",
-        Fate.STAYS,
+        TravelFate.STAYS,
         "only the claim follows, not the data",
     ),
     ClusterThing(
         "ephemeral volume of a pod",
         "`dataSource`, `dataSourceRef`",
-        Fate.TRAVELS,
+        TravelFate.TRAVELS,
         "without them the pod would start with an empty volume; the target must have the snapshot",
     ),
     ClusterThing(
         "pod",
         "`priorityClassName`",
-        Fate.MAPPED,
+        TravelFate.MAPPED,
         "by `vnode.dev/priority-classes` of the Target, else to the nearest class of the target",
     ),
     ClusterThing(
         "pod",
         "`nodeName`, `schedulerName`, scheduling gates",
-        Fate.STAYS,
+        TravelFate.STAYS,
         "they were for the virtual node",
     ),
     ClusterThing(
         "pod",
         "`serviceAccountName`, `imagePullSecrets`, ConfigMaps, Secrets, claims",
-        Fate.TRAVELS,
+        TravelFate.TRAVELS,
         "what they name follows, or is that of the target: see the sections below",
     ),
     ClusterThing(
         "pod",
         "`runtimeClassName`, names of CSI drivers and SecretProviderClasses, resource claims and "
         "their templates, node selectors and affinity for the target's nodes",
-        Fate.TRAVELS,
+        TravelFate.TRAVELS,
         "the target must have them; an override policy changes them for one target",
     ),
     ClusterThing(
         "pod",
         "`hostname`, `subdomain`, `hostAliases`, `dnsConfig`",
-        Fate.TRAVELS,
+        TravelFate.TRAVELS,
         "containers rely on them",
     ),
     ClusterThing(
         "NetworkPolicy",
         "`ipBlock`s",
-        Fate.TRAVELS,
+        TravelFate.TRAVELS,
         "they are as wide or as narrow in the target",
     ),
     ClusterThing(
         "NetworkPolicy",
         "`podSelector`, `namespaceSelector`",
-        Fate.MAPPED,
+        TravelFate.MAPPED,
         "to the labels of delegates: see below",
     ),
     ClusterThing(
         "Gateway API routes, EndpointSlices, everything else",
         "the object",
-        Fate.STAYS,
+        TravelFate.STAYS,
         "it does not follow",
     ),
 )
 
 TABLE: Final = (*_FIELDS, *_ANNOTATIONS)
 
-_UNLISTED: Final = ClusterThing("all", "other annotations", Fate.TRAVELS, "")
+_UNLISTED: Final = ClusterThing("all", "other annotations", TravelFate.TRAVELS, "")
 
 Anyway = Callable[[str], bool]
 """Tells of an annotation, or of `spec.FIELD`, whether it travels though it stays by the table."""
@@ -409,7 +409,7 @@ def matches(pattern: str, name: str) -> bool:
 def travels(annotation: str, anyway: Anyway = never) -> bool:
     """Tell whether an annotation of an object travels with it."""
     found = thing(annotation)
-    return found.fate is not Fate.STAYS or (found.may_travel and anyway(annotation))
+    return found.fate is not TravelFate.STAYS or (found.may_travel and anyway(annotation))
 
 
 def staying_fields(of: str, anyway: Anyway = never) -> set[str]:
@@ -417,7 +417,7 @@ def staying_fields(of: str, anyway: Anyway = never) -> set[str]:
     return {
         field
         for each in _FIELDS
-        if of in each.of.split(", ") and each.fate is Fate.STAYS
+        if of in each.of.split(", ") and each.fate is TravelFate.STAYS
         for field in each.fields
         if not (each.may_travel and anyway(f"spec.{field}"))
     }

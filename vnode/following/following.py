@@ -221,7 +221,8 @@ class Following:
     async def _ensure_policies(self, pod: Object, link: Link) -> str:
         """Have a target hold the NetworkPolicies that select a pod; return which of them do not
         hold there, as its Target wants it. Raises VnodeError if one that should does not."""
-        if self._policies is None or not (found := self._policies.selecting(pod)):
+        found = await self._policies.selecting(pod) if self._policies is not None else []
+        if self._policies is None or not found:
             return ""
 
         if not link.options.network_policies:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from vnode.api import cures, keys, kinds, objects
-from vnode.api.clock import Clock
+from vnode.api.clock import Clock, happens_within
 from vnode.api.errors import ConfigError, Denied, Unreachable
 from vnode.api.objects import Object
 from vnode.following import copies, policy_copies, services
@@ -31,6 +31,7 @@ from vnode.runtime.links import Link
 from vnode.runtime.supervisor import Supervisor
 
 _ANNOUNCED: Final = 60.0  # seconds for an announced candidate to appear
+_FIRST_LIST: Final = 5.0  # seconds that a pod waits for policies to be known, once an agent starts
 _NAMESPACE: Final = "namespace"
 
 
@@ -75,8 +76,11 @@ class NetworkPolicies(Family):
     def _on_list(self) -> None:
         self._wake_kind(kinds.NETWORK_POLICIES)
 
-    def selecting(self, pod: Object) -> list[Object]:
+    async def selecting(self, pod: Object) -> list[Object]:
         """Return the policies that select a pod; VnodeError while they are not known."""
+        if not self._originals.synced.is_set():
+            await happens_within(self._originals.answered, _FIRST_LIST)
+
         if not self._originals.synced.is_set():
             failure, text = (
                 self._originals.failure,

@@ -6,7 +6,7 @@ import pytest
 
 from hack.fleetlib import followdocs
 from vnode.api import cluster_bound, storage
-from vnode.api.cluster_bound import Fate
+from vnode.api.cluster_bound import TravelFate
 from vnode.api.objects import Object
 
 
@@ -69,7 +69,7 @@ def test_what_stays_has_a_reason_and_no_pattern_is_in_two_rows() -> None:
     patterns = [each for row in cluster_bound.TABLE for each in row.annotations]
     assert len(patterns) == len(set(patterns))
     assert all(row.why for row in cluster_bound.TABLE)
-    assert all(row.fate is Fate.STAYS for row in cluster_bound.TABLE if row.may_travel)
+    assert all(row.fate is TravelFate.STAYS for row in cluster_bound.TABLE if row.may_travel)
 
 
 def test_ephemeral_volumes_have_classes_of_the_target() -> None:
