@@ -15,7 +15,8 @@ from vnode.api.clock import Clock
 from vnode.api.identity import Identity
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
-from vnode.runtime.links import NO_OPTIONS, Link, LinkHealth, Links, TargetKey, TargetOptions
+from vnode.runtime.links import Link, LinkHealth, Links, TargetKey
+from vnode.runtime.target_options import NO_OPTIONS, TargetOptions
 from vnode.targets.cluster_identity import Expected
 from vnode.targets.connection import Connection
 from vnode.targets.model import SecretReference, TargetSpec

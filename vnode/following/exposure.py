@@ -18,7 +18,7 @@ from vnode.api import cluster_bound, keys, objects
 from vnode.api.cluster_bound import INGRESS_CLASS
 from vnode.api.objects import Object
 from vnode.following import copies
-from vnode.runtime.links import TargetOptions
+from vnode.runtime.target_options import TargetOptions
 
 _BALANCER: Final = "LoadBalancer"
 _OF_BALANCERS: Final = (

@@ -16,7 +16,7 @@ from vnode.api.identity import Identity
 from vnode.api.objects import Object
 from vnode.following import copies, exposure
 from vnode.following.references import Ref
-from vnode.runtime.links import NO_OPTIONS, TargetOptions
+from vnode.runtime.target_options import NO_OPTIONS, TargetOptions
 
 Relabel = Callable[[dict[str, str], str], dict[str, str]]
 """Labels as a delegate has them, given the regular expression of those that are kept."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
-from vnode.api import class_names, cluster_bound, keys, kinds, names, objects
+from vnode.api import class_names, keys, kinds, names, objects
 from vnode.api.errors import NotFound
 from vnode.api.identity import is_chaperon_of
 from vnode.api.listeners import Listeners
@@ -24,6 +24,7 @@ from vnode.api.priorities import PriorityMapping
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.runtime.keyed_tasks import explain
+from vnode.runtime.target_options import NO_OPTIONS, TargetOptions
 
 PARENT_UID_INDEX: Final = "parent-uid"
 PARENT_KEY_INDEX: Final = "parent-key"
@@ -59,42 +60,6 @@ class TargetKey:
 
     def __str__(self) -> str:
         return objects.join_key(self.namespace, self.name)
-
-
-@dataclass(frozen=True, slots=True)
-class TargetOptions:
-    """Holds the options of a Target.
-
-    `storage_classes` maps classes of the source to those of the target for claims that follow, ""
-    standing for a cluster's default; None means that claims do not follow. `source_api` is the host
-    and port by which pods there reach the source's API server with a token of the source; None
-    means that they get tokens of the target's own service accounts. `priority_classes` maps
-    PriorityClasses of the source to those of the target, "" standing for none;
-    `load_balancer_classes` and `ingress_classes` likewise. `follow_anyway` has what travels though
-    it stays by `vnode.api.cluster_bound`. With `load_balancers`, Services and Ingresses have them
-    there whatever stays, or never; None means by that table. `network_policies` says whether those
-    of the source follow its pods. `shown_labels` are keys of labels that the Node itself has in any
-    case, "*" for all.
-    """
-
-    storage_classes: Mapping[str, str] | None = None
-    create_namespaces: bool = False
-    create_service_accounts: bool = False
-    source_api: tuple[str, str] | None = None
-    priority_classes: Mapping[str, str] = field(default_factory=dict)
-    shown_labels: frozenset[str] = frozenset()
-    load_balancer_classes: Mapping[str, str] = field(default_factory=dict)
-    ingress_classes: Mapping[str, str] = field(default_factory=dict)
-    follow_anyway: tuple[str, ...] = ()
-    load_balancers: bool | None = None
-    network_policies: bool = True
-
-    def follows_anyway(self, name: str) -> bool:
-        """Tell whether an annotation, or `spec.FIELD`, travels that stays by the table."""
-        return any(cluster_bound.matches(pattern, name) for pattern in self.follow_anyway)
-
-
-NO_OPTIONS: Final = TargetOptions()
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,8 @@ from vnode.following import config
 from vnode.following.following import Following
 from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Informer
-from vnode.runtime.links import Links, TargetKey, TargetOptions
+from vnode.runtime.links import Links, TargetKey
+from vnode.runtime.target_options import TargetOptions
 
 US: Final = Identity("c1", "us")
 GPU, CPU = TargetKey("", "gpu"), TargetKey("ns", "cpu")

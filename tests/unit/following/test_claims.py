@@ -15,8 +15,9 @@ from vnode.following.family import FamilyContext
 from vnode.following.namespaces import Namespaces
 from vnode.following.reference_index import Key, Need, ReferenceIndex
 from vnode.following.references import Ref
-from vnode.runtime.links import Links, TargetKey, TargetOptions
+from vnode.runtime.links import Links, TargetKey
 from vnode.runtime.supervisor import supervise
+from vnode.runtime.target_options import TargetOptions
 
 US = Identity("c1", "uid-1")
 

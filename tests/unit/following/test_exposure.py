@@ -15,7 +15,7 @@ from vnode.api.errors import ConfigError
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
 from vnode.following import services
-from vnode.runtime.links import NO_OPTIONS, TargetOptions
+from vnode.runtime.target_options import NO_OPTIONS, TargetOptions
 from vnode.targets import model
 
 US = Identity("c1", "uid-1")

@@ -10,7 +10,7 @@ from tests.unit.following.fleet import COPIED, GPU, SOON, US, FollowingFleet
 from vnode.api import keys, kinds
 from vnode.api.errors import ConfigError, Denied
 from vnode.following.follower import GRACE
-from vnode.runtime.links import TargetOptions
+from vnode.runtime.target_options import TargetOptions
 
 pytestmark = pytest.mark.looptime
 

@@ -15,7 +15,7 @@ from vnode.api.identity import Identity
 from vnode.api.objects import Object
 from vnode.following import policy_copies
 from vnode.following.config import FollowingConfig
-from vnode.runtime.links import TargetOptions
+from vnode.runtime.target_options import TargetOptions
 
 US = Identity("c1", "us")
 MINE = {keys.PARENT_CLUSTER_NAME: "c1"}

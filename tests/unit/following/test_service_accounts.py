@@ -11,7 +11,7 @@ from vnode.api import keys, kinds, objects
 from vnode.api.errors import ConfigError, Denied
 from vnode.following import references
 from vnode.following.follower import GRACE
-from vnode.runtime.links import TargetOptions
+from vnode.runtime.target_options import TargetOptions
 
 pytestmark = pytest.mark.looptime
 

@@ -13,7 +13,8 @@ from vnode.following.network_objects import NetworkObjects
 from vnode.following.reference_index import Key, Need, ReferenceIndex
 from vnode.following.references import Ref
 from vnode.following.tls import TlsSecrets
-from vnode.runtime.links import NO_OPTIONS, Links
+from vnode.runtime.links import Links
+from vnode.runtime.target_options import NO_OPTIONS
 
 US = Identity("c1", "uid-1")
 CERTIFICATE = Ref(kinds.SECRETS, "ns", "cert")

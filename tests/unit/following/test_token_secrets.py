@@ -13,7 +13,7 @@ from vnode.api import keys, kinds, names, objects, service_tokens
 from vnode.api.errors import ConfigError, Denied
 from vnode.api.service_tokens import LIFE
 from vnode.following.copies import TOKEN_TYPE
-from vnode.runtime.links import TargetOptions
+from vnode.runtime.target_options import TargetOptions
 
 pytestmark = pytest.mark.looptime
 

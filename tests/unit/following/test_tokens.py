@@ -18,7 +18,8 @@ from vnode.api.identity import Identity
 from vnode.api.service_tokens import LIFE, WantedToken
 from vnode.following import token_requests
 from vnode.following.tokens import Tokens
-from vnode.runtime.links import Links, TargetKey, TargetOptions
+from vnode.runtime.links import Links, TargetKey
+from vnode.runtime.target_options import TargetOptions
 
 pytestmark = pytest.mark.looptime
 

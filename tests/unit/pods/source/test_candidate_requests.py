@@ -15,7 +15,7 @@ from vnode.pods import chaperons
 from vnode.pods.overriding import NoOverrides
 from vnode.pods.source.candidate_requests import CandidateRequests
 from vnode.pods.source.chaperon_factory import ChaperonFactory
-from vnode.runtime.links import TargetOptions
+from vnode.runtime.target_options import TargetOptions
 
 pytestmark = pytest.mark.looptime
 

@@ -16,7 +16,7 @@ from vnode.api.objects import Object
 from vnode.pods import chaperons
 from vnode.pods.source.change_sender import ChangeSender
 from vnode.runtime.expectations import Expectations
-from vnode.runtime.links import TargetOptions
+from vnode.runtime.target_options import TargetOptions
 
 pytestmark = pytest.mark.looptime
 

@@ -12,7 +12,7 @@ from vnode.api.clock import Clock
 from vnode.api.errors import AlreadyExists, Denied, Invalid, NotFound
 from vnode.api.objects import Object
 from vnode.pods import chaperons
-from vnode.runtime.links import TargetOptions
+from vnode.runtime.target_options import TargetOptions
 
 pytestmark = pytest.mark.looptime
 
