@@ -24,6 +24,7 @@ from vnode.kube.answer_limits import AnswerLimit
 from vnode.kube.credentials import Renewable
 from vnode.kube.endpoint import Endpoint
 from vnode.kube.read_limit import ReadLimiter
+from vnode.kube.server_clock import ClockSkew
 from vnode.kube.sessions import Sessions
 from vnode.telemetry import metrics
 
@@ -42,6 +43,7 @@ class Transport:
         self.endpoint = endpoint
         self.name = name
         self.read_limiter = ReadLimiter()  # of informers that read from it
+        self.skew = ClockSkew()  # of its clock, as its answers show
         self._requests = metrics.Requests(name)
         self._sessions: Sessions | None = None  # to `endpoint`, once entered
         self._former: list[Sessions] = []  # to other addresses, with what was under way there
@@ -137,7 +139,7 @@ class Transport:
         limit: int,
     ) -> bytes:
         async def send() -> tuple[aiohttp.ClientResponse, bytes]:
-            sessions = self._current
+            sessions, sent = self._current, time.time()
             with answers.translate_errors(self.name), sessions.requesting():
                 async with sessions.short(path).request(
                     method,
@@ -149,6 +151,7 @@ class Transport:
                     allow_redirects=False,
                     server_hostname=self.endpoint.server_name,
                 ) as response:
+                    self.skew.observe(response.headers.get("Date"), sent, time.time())
                     if response.status >= 300:
                         return response, await answers.read_error(response)
 
