@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+
 
 class TokenBucket:
     """Holds `burst` tokens at most, and gets `rate` new ones a second; begins full.
@@ -14,6 +19,12 @@ class TokenBucket:
         self._burst = burst
         self._tokens = float(burst)  # as of `_filled`; less than 0: taken before they are there
         self._filled: float | None = None  # None before the first use
+
+    def set_rate(self, rate: float, now: float) -> None:
+        """Get so many tokens a second from now on; those that are there stay."""
+        if rate != self._rate:
+            self.wait(now)
+            self._rate = rate
 
     def take(self, now: float) -> bool:
         """Take a token; False if there is none at `now`."""
@@ -37,3 +48,32 @@ class TokenBucket:
         self.wait(now)
         self._tokens -= tokens
         return max(0.0, -self._tokens / self._rate)
+
+
+class MinuteLimits(Generic[K]):
+    """Limits how often a minute something is done, for each key, by a number that may change.
+
+    Whatever changes beside it, or the number itself, gives nobody a token: a limit goes on for as
+    long as it has anything to remember.
+    """
+
+    def __init__(self) -> None:
+        self._buckets: dict[K, TokenBucket] = {}  # of one token; no full ones for long
+
+    def take(self, key: K, per_minute: int, now: float) -> bool:
+        """Take a token; False if there is none at `now`."""
+        return self._bucket(key, per_minute, now).take(now)
+
+    def wait(self, key: K, per_minute: int, now: float) -> float:
+        """Return the seconds until a token can be taken; it is left there."""
+        return self._bucket(key, per_minute, now).wait(now)
+
+    def _bucket(self, key: K, per_minute: int, now: float) -> TokenBucket:
+        if key not in self._buckets:
+            full = [other for other, bucket in self._buckets.items() if bucket.wait(now) <= 0]
+            for other in full:
+                del self._buckets[other]
+
+        bucket = self._buckets.setdefault(key, TokenBucket(per_minute / 60, 1))
+        bucket.set_rate(per_minute / 60, now)
+        return bucket

@@ -159,8 +159,7 @@ class TargetSets:
         self._written.forget(key)
         self._metrics.forget(key)
         self._forget_drains(key)
-        if state := self._states.pop(key, None):
-            self._drains.forget(state.uid)
+        self._states.pop(key, None)
 
     def _forget_drains(self, key: str) -> None:
         self._draining = {node: of for node, of in self._draining.items() if of != key}

@@ -15,7 +15,7 @@ from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import Conflict, NotFound, TooManyRequests
 from vnode.api.objects import Object
-from vnode.api.token_bucket import TokenBucket
+from vnode.api.token_bucket import MinuteLimits
 from vnode.kube import eviction
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
@@ -39,7 +39,7 @@ class NodeDrains:
         self._nodes = nodes
         self._pods_on = pods_on
         self._clock = clock
-        self._buckets: dict[tuple[str, int], TokenBucket] = {}  # by UID of a set and its rate
+        self._limits: MinuteLimits[str] = MinuteLimits()  # by UID of a set
         self._evicted: set[str] = set()  # UIDs, until the store shows that they terminate
         self._refused: dict[str, float] = {}  # by UID of a pod: when (monotonic) it is tried again
 
@@ -48,10 +48,6 @@ class NodeDrains:
         if old is not None and (new is None or objects.is_terminating(new)):
             self._evicted.discard(objects.uid(old))
             self._refused.pop(objects.uid(old), None)
-
-    def forget(self, set_uid: str) -> None:
-        """Forget a set that is gone."""
-        self._buckets = {key: one for key, one in self._buckets.items() if key[0] != set_uid}
 
     async def cordon(self, name: str) -> None:
         """Cordon a node, unless it is; there may be no such node."""
@@ -112,12 +108,10 @@ class NodeDrains:
         if retry[objects.uid(pod)] > now:
             return retry[objects.uid(pod)] - now
 
-        bucket = self._buckets.setdefault((set_uid, per_minute), TokenBucket(per_minute / 60, 1))
-        if not bucket.take(now):
-            return bucket.wait(now)
+        if self._limits.take(set_uid, per_minute, now):
+            await self._evict(pod, node)
 
-        await self._evict(pod, node)
-        return bucket.wait(now)
+        return self._limits.wait(set_uid, per_minute, now)
 
     async def _evict(self, pod: Object, node: str) -> None:
         uid = objects.uid(pod)
