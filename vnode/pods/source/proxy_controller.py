@@ -182,10 +182,22 @@ class ProxyController:
             self._termination.saw_last(key, chaperon)
 
     async def _reconcile_and_settle(self, key: str) -> float | None:
+        tells = self._can_tell(key)
         try:
             return await self._reconcile(key)
         finally:
-            self.returned.reconciled(key)
+            if tells:
+                self.returned.reconciled(key)
+
+    def _can_tell(self, key: str) -> bool:
+        """Tell whether a reconciliation now tells the target of a pod what to do, if anything."""
+        proxy = self._find(key)
+        if proxy is None:
+            return True
+
+        link = self._links.get(objects.node_name(proxy))
+        is_there = link is None or (link.synced and link.answers)
+        return is_there and not self._status_writer.pending(key, proxy)
 
     async def _reconcile(self, key: str) -> float | None:
         proxy = self._find(key)

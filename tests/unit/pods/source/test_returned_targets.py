@@ -74,6 +74,27 @@ async def test_a_request_that_fails_keeps_others_away_once_only(env: BoundPodsEn
         assert env.target.server.count("delete", kinds.POD_CHAPERONS) == len(PODS) + 2
 
 
+async def test_a_reconciliation_that_can_tell_nothing_does_not_count(
+    env: BoundPodsEnvironment,
+) -> None:
+    """As while the target's chaperons are listed again."""
+    for name in PODS:
+        env.target.add(env.add(name), **RUNNING)
+
+    async with env.running():
+        ends = await lose(env)
+        listed = env.target.link.chaperons.synced
+        listed.clear()
+        env.target.set_answering(True)
+        await asyncio.sleep(5)
+        assert env.target.node in env.controller.returned
+        assert ends == []
+        listed.set()
+        env.controller._add_pods_on(env.target.node)
+        await asyncio.sleep(1)
+        assert ends == [len(PODS)]
+
+
 async def test_a_target_whose_pods_all_stay_is_not_waited_for(env: BoundPodsEnvironment) -> None:
     env.target.add(env.add(), **RUNNING)
     async with env.running():
