@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.permitted import MANIFESTS
-from vnode.api import documents, keys
+from vnode.api import documents, keys, taints
 from vnode.api.errors import ConfigError
 from vnode.api.saved_manifest import SavedManifests
 from vnode.scheduling.placement.failover import Failover, PreservedValue
@@ -22,6 +22,7 @@ FINALIZER = keys.PREFIX + "default-c2"
 BASE = [
     {"key": "virtual-kubelet.io/provider", "value": "admiralty"},
     {"key": "node.kubernetes.io/network-unavailable", "operator": "Exists"},
+    {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute"},
 ]
 
 
@@ -123,7 +124,7 @@ def test_constraints_that_only_virtual_nodes_meet_choose_one_unasked() -> None:
     assert "affinity" not in result
 
 
-def test_how_long_a_proxy_outlives_its_node_is_kept() -> None:
+def test_how_long_a_proxy_outlives_its_target_is_kept() -> None:
     lasting = {
         "key": "node.kubernetes.io/unreachable",
         "operator": "Exists",
@@ -131,7 +132,11 @@ def test_how_long_a_proxy_outlives_its_node_is_kept() -> None:
         "tolerationSeconds": 30,
     }
     original = pod({keys.ELECT: ""}, tolerations=[{"key": "gpu"}, lasting])
-    assert proxied(original)["spec"]["tolerations"] == [*BASE, lasting]
+    expected = {
+        **lasting,
+        "key": "node.kubernetes.io/not-ready",
+    }  # as its agent shows a lost target
+    assert proxied(original)["spec"]["tolerations"] == [*BASE, expected]
 
 
 def test_finalizers_of_others_stay_and_stale_ones_go() -> None:
@@ -323,24 +328,44 @@ def test_a_pod_that_fails_over_by_its_policy_is_not_evicted_by_kubernetes(
 ) -> None:
     original = pod(tolerations=[] if seconds is None else _lasting(seconds, *BOTH))
     result = proxied(original, failover=Failover())
-    assert result["spec"]["tolerations"] == [*BASE, *_lasting(None, *BOTH)]
+    assert result["spec"]["tolerations"] == [*BASE, *_lasting(None, "not-ready")]
     assert keys.FAILOVER in result["metadata"]["annotations"]
     assert proxied(result, failover=Failover()) == result
     assert proxied(result) == result  # another replica does not know the policy yet
 
 
 @pytest.mark.parametrize(
-    "own",
+    ("own", "seconds"),
     [
-        _lasting(30, *BOTH),
-        _lasting(None, *BOTH),
-        [*_lasting(300, "not-ready"), *_lasting(5, "unreachable")],
+        (_lasting(30, *BOTH), 30),
+        (_lasting(None, *BOTH), None),
+        ([*_lasting(300, "not-ready"), *_lasting(5, "unreachable")], 5),
+        ([*_lasting(20, "not-ready"), *_lasting(300, "unreachable")], 20),
+        ([*_lasting(20, "not-ready"), *_lasting(5, "unreachable")], 20),
+        ([*_lasting(None, "not-ready"), *_lasting(5, "unreachable")], None),
+        (_lasting(5, "unreachable"), 5),
     ],
 )
-def test_what_a_user_says_of_failed_nodes_counts(own: list[dict[str, Any]]) -> None:
+def test_what_a_user_says_of_failed_nodes_counts_for_lost_targets(
+    own: list[dict[str, Any]], seconds: int | None
+) -> None:
     result = proxied(pod(tolerations=own), failover=Failover())
-    assert result["spec"]["tolerations"] == [*BASE, *own]
+    assert result["spec"]["tolerations"] == [*BASE, *_lasting(seconds, "not-ready")]
     assert keys.FAILOVER not in result["metadata"]["annotations"]
+    assert proxied(result, failover=Failover()) == result
+    saved = json.loads(result["metadata"]["annotations"][keys.SOURCE_POD_MANIFEST])
+    assert saved["spec"]["tolerations"] == own
+
+
+@pytest.mark.parametrize("own", [_lasting(300, *BOTH), _lasting(5, *BOTH), []])
+def test_an_outage_of_the_agents_evicts_no_proxy(own: list[dict[str, Any]]) -> None:
+    """Whatever matches the taint first counts, as in Kubernetes."""
+    text = "tolerations: [{operator: Exists, effect: NoExecute, tolerationSeconds: 5}]"
+    for constraints in ({}, {keys.PROXY_CONSTRAINTS: text}):
+        result = proxied(pod(constraints, tolerations=own))
+        unreachable = {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}
+        matching = [t for t in result["spec"]["tolerations"] if taints.tolerates(t, unreachable)]
+        assert "tolerationSeconds" not in matching[0]
 
 
 def test_a_proxy_that_tolerates_everything_is_left_alone() -> None:
@@ -348,13 +373,13 @@ def test_a_proxy_that_tolerates_everything_is_left_alone() -> None:
     original = pod({keys.PROXY_CONSTRAINTS: text}, tolerations=_lasting(300, *BOTH))
     result = proxied(original, failover=Failover())
     assert keys.FAILOVER not in result["metadata"]["annotations"]
-    assert result["spec"]["tolerations"][-2:] == _lasting(300, *BOTH)
+    assert result["spec"]["tolerations"][-1:] == _lasting(300, "not-ready")
 
 
 def test_the_annotation_alone_has_nobody_fail_over_sooner_or_later_than_the_default() -> None:
     result = proxied(pod({keys.FAILOVER: ""}, tolerations=_lasting(30, *BOTH)))
     assert keys.FAILOVER not in result["metadata"]["annotations"]
-    assert result["spec"]["tolerations"] == [*BASE, *_lasting(30, *BOTH)]
+    assert result["spec"]["tolerations"] == [*BASE, *_lasting(30, "not-ready")]
 
 
 def test_a_pod_of_a_replica_set_waits_for_the_state_of_the_one_that_it_replaces() -> None:
