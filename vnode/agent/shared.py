@@ -23,7 +23,9 @@ from vnode.api.saved_manifest import SavedManifests
 from vnode.following import references
 from vnode.kube.client import Client
 from vnode.kube.informer import Handler, Informer
+from vnode.kube.server_clock import ServerClock
 from vnode.nodes import controller as nodes
+from vnode.nodes.former_nodes import FormerNodes
 from vnode.overrides.overrides import PolicyOverrides
 from vnode.placement.collection import PlacementPolicies
 from vnode.pods.reservations import Reservations
@@ -72,7 +74,8 @@ class Shared:
         self.client = client
         self.identity = identity
         self.options = options
-        self.clock = SystemClock()
+        # Times on objects are those of the API server: they are compared with its own.
+        self.clock = ServerClock(SystemClock(), client.skew)
         self.health = health
         self.links = Links()
         self.manifest_key = ManifestKey(client, options.namespace)
@@ -95,6 +98,7 @@ class Shared:
         self.chaperons, self.delegates = chaperon_controller.informers(client)
         self.nodes = nodes.informer(client)
         self.targets = TargetLister(client, limit=options.config.targets_per_namespace)
+        self.former_nodes = FormerNodes(self.nodes, self.targets.has_node)
         self.policies = PlacementPolicies(client, self.targets, self.clock)
         self.connections = TargetController(
             client,

@@ -223,6 +223,7 @@ class Term:
             certificate_health=lambda: kubelet.certificate.health,
             managed_clusters=ManagedClusters(shared.client) if tainting else None,
             coexistence=self._coexistence,
+            former=shared.former_nodes,
             clock=shared.clock,
         )
         kubelet.subscribe(nodes.refresh)

@@ -29,6 +29,7 @@ from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.nodes import labelling, managed_clusters, member_taints, virtual, written
 from vnode.nodes.coexistence import Coexistence
+from vnode.nodes.former_nodes import FormerNodes
 from vnode.nodes.known_targets import KnownTargets
 from vnode.nodes.lease_renewal import LeaseRenewal
 from vnode.nodes.managed_clusters import ManagedClusters
@@ -59,7 +60,7 @@ class NodeController:
     `certificate_health` returns the health of that API's certificate from a signer or files, None
     without one. Nodes have the taints of their `managed_clusters`, if these are given, and the
     labels that `coexistence` allows. `nodes` is an `informer` that the caller runs, in every
-    replica.
+    replica; `former` remembers those that are deleted.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class NodeController:
         certificate_health: Callable[[], LinkHealth | None] = lambda: None,
         managed_clusters: ManagedClusters | None = None,
         coexistence: Coexistence | None = None,
+        former: FormerNodes | None = None,
         clock: Clock,
     ) -> None:
         self._client = client
@@ -85,6 +87,7 @@ class NodeController:
         self._certificate_health = certificate_health
         self._members = managed_clusters
         self._coexistence = coexistence or Coexistence(client)
+        self._former = former or FormerNodes(nodes, lambda name: name in self._wanted)
         self._clock = clock
         self._controller: Controller[str] = Controller(
             "virtual-nodes", self._reconcile, workers=4, lane=self._namespace_of, total=16
@@ -193,6 +196,7 @@ class NodeController:
         self._limiter.forget(name)
         self._missing_links.forget(name)
         self._expectations.forget(name)
+        self._former.forget(name)
         if node is None or objects.is_terminating(node) or virtual.target_of(node) is None:
             return
 
@@ -203,10 +207,13 @@ class NodeController:
             log.debug("node %s is gone already", name)
 
     async def _register(self, target: TargetKey) -> Object:
+        """Create a Node, and let it be described at once, however often it is deleted."""
         log.info("creating node %s for target %s", target.node_name, target)
         role = await self._coexistence.role_label()
-        node = await self._client.create(kinds.NODES, virtual.registration(target, role))
+        wanted = self._former.complete(virtual.registration(target, role))
+        node = await self._client.create(kinds.NODES, wanted)
         self._written[target.node_name] = Written(objects.uid(node))
+        self._limiter.forget(target.node_name)
         return node
 
     async def _recall(self, name: str) -> None:

@@ -50,10 +50,15 @@ def recall(node: Object, now: datetime, monotonic: float) -> Written:
     offer = frozenset(_applied(node, "status", "f:status", _OFFER))
     return Written(
         objects.uid(node),
-        frozenset(_applied(node, "", "f:metadata", _DESCRIPTION)),
+        applied_description(node),
         offer,
         monotonic - max(now - at, timedelta()).total_seconds() if at and offer else float("-inf"),
     )
+
+
+def applied_description(node: Object) -> Fields:
+    """Return the labels and annotations that we have applied to a Node, by its `managedFields`."""
+    return frozenset(_applied(node, "", "f:metadata", _DESCRIPTION))
 
 
 def includes(node: Object, wanted: Object) -> bool:

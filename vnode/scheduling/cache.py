@@ -72,11 +72,20 @@ class Cache:
         self._changed(node_info)
 
     def remove_node(self, name: str) -> None:
-        """Remove the node of a target that is gone; proxies still bound to it stay counted."""
+        """Remove a node that was deleted; proxies still bound to it stay counted.
+
+        What its target has reported stays known, too: the node may be made anew.
+        """
         if node_info := self._node_infos.get(name):
-            node_info.virtual = node_info.free = node_info.largest = None
+            node_info.virtual = None
             self._changed(node_info)
             self._drop_if_empty(name)
+
+    def remove_target(self, name: str) -> None:
+        """Remove the node of a target that is gone, and what the target has reported."""
+        if node_info := self._node_infos.get(name):
+            node_info.free = node_info.largest = None
+            self.remove_node(name)
 
     def update_free(self, name: str, free: Resources | None, largest: Resources | None) -> bool:
         """Set what the target reports as free now; None if it reports no such thing.
@@ -216,7 +225,8 @@ class Cache:
 
     def _drop_if_empty(self, name: str) -> None:
         node_info = self._node_infos[name]
-        if node_info.virtual is None and not node_info.requested.get(resources.PODS):
+        is_known = node_info.virtual is not None or node_info.free is not None
+        if not is_known and not node_info.requested.get(resources.PODS):
             del self._node_infos[name]
 
     def _changed(self, node_info: _NodeInfo) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from vnode.api import class_names, node_labels, objects, resources
 from vnode.api.class_names import ClassNames
+from vnode.api.keys import NODE_FAILURES
 from vnode.api.objects import Object
 from vnode.api.resources import Resources
 from vnode.scheduling.pod_counts import PodCounts
@@ -62,6 +63,8 @@ class VirtualNodeInfo:
     name: str = field(init=False)
     labels: Mapping[str, str] = field(init=False)
     taints: tuple[Object, ...] = field(init=False)
+    """Those of the Node, but for what Kubernetes says of its health: `healthy` says that, and at
+    once."""
     unschedulable: bool = field(init=False)
     """Cordoned."""
 
@@ -69,7 +72,9 @@ class VirtualNodeInfo:
         spec = objects.spec(self.virtual.node)
         object.__setattr__(self, "name", self.virtual.name)
         object.__setattr__(self, "labels", node_labels.of_node(self.virtual.node))
-        object.__setattr__(self, "taints", tuple(spec.get("taints") or ()))
+        taints = spec.get("taints") or ()
+        others = tuple(taint for taint in taints if taint.get("key") not in NODE_FAILURES)
+        object.__setattr__(self, "taints", others)
         object.__setattr__(self, "unschedulable", bool(spec.get("unschedulable")))
 
     def known_free(self) -> Resources | None:

@@ -128,14 +128,28 @@ def test_a_snapshot_is_shared_until_something_changes() -> None:
     assert cache.snapshot().nodes is after
 
 
-def test_a_removed_node_is_not_offered_and_its_pods_are_still_counted() -> None:
+def test_a_removed_target_is_not_offered_and_its_pods_are_still_counted() -> None:
     cache = cache_with_free()
     cache.set_pod(pod("p", node="a"))
-    cache.remove_node("a")
+    cache.remove_target("a")
     cache.remove_node("never there")
     assert len(cache.snapshot()) == 0
     cache.update_node(virtual_node("a"))
     assert info(cache).requested == {"pods": 1}
+    assert info(cache).free is None
+
+
+def test_a_node_that_is_made_anew_has_free_what_its_target_has_reported() -> None:
+    """Long before the next report: the Node was deleted, and not its Target."""
+    cache = cache_with_free()
+    before = info(cache).free
+    cache.remove_node("a")
+    assert len(cache.snapshot()) == 0
+    cache.update_node(virtual_node("a"))
+    assert info(cache).free == before is not None
+    cache.remove_node("a")
+    cache.remove_target("a")
+    cache.update_node(virtual_node("a"))
     assert info(cache).free is None
 
 

@@ -55,7 +55,7 @@ class EventHandlers:
         """Subscribe to nodes and links; those that exist are added at once."""
         self._nodes.subscribe(self._on_node)
         self._namespaces.subscribe(self._on_namespace)
-        self._links.subscribe(self._on_link, lambda link: self._remove(link.node_name))
+        self._links.subscribe(self._on_link, self._on_link_gone)
         self._quota_events.open()
 
     def follow(self, policies: WatchedPolicies) -> None:
@@ -103,16 +103,17 @@ class EventHandlers:
     def _on_node(self, old: Object | None, new: Object | None) -> None:
         name = objects.name(objects.latest(old, new))
         if new is None:
-            self._remove(name)
+            self._cache.remove_node(name)
+            self._queue.move(ClusterEvent(EventKind.TARGET_LOST, name))
             return
 
         self._update(name)
         for kind in _changes(old, new):
             self._queue.move(ClusterEvent(kind, name))
 
-    def _remove(self, name: str) -> None:
-        self._cache.remove_node(name)
-        self._queue.move(ClusterEvent(EventKind.TARGET_LOST, name))
+    def _on_link_gone(self, link: Link) -> None:
+        self._cache.remove_target(link.node_name)
+        self._queue.move(ClusterEvent(EventKind.TARGET_LOST, link.node_name))
 
     def _on_namespace(self, _name: str) -> None:
         self._queue.move(ClusterEvent(EventKind.NAMESPACE_LABEL))
