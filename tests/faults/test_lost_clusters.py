@@ -215,6 +215,91 @@ async def test_a_policy_replaces_the_pods_of_a_lost_target_at_its_own_rate(
     await remove(source, "web")
 
 
+async def test_whether_a_target_is_lost_is_not_up_to_other_controllers(
+    fleet: Fleet, source: Client, c2: Client, only_c2: None
+) -> None:
+    """Kubernetes sets no taints, and a cloud controller deletes the Node again and again."""
+    await placement_policies.create(source, "moved", failover={"tolerationSeconds": 5})
+    await deployed(source, "moved", kit.pod("moved"), 2)
+    await deployed(source, "impatient", impatient("impatient"), 2)
+    patient = await deployed(source, "patient", kit.pod("patient"), 2)
+    await asyncio.to_thread(fleet.kubectl, "c1", "cordon", C2)
+    await asyncio.to_thread(fleet.run, "stop", "c1", "kube-controller-manager")
+    await asyncio.to_thread(fleet.run, "partition", "c2")
+    uids = set[str]()
+    deleting = asyncio.create_task(_delete_unready(source, uids))
+    try:
+        for name in ("moved", "impatient"):
+            await kit.until_pods(
+                source,
+                name,
+                lambda all_: sum(objects.is_terminating(pod) for pod in all_.values()) == 2,
+                seconds=60,
+            )
+    finally:
+        await asyncio.to_thread(fleet.run, "heal", "c2")
+
+    node = await kit.until_one(source, kinds.NODES, C2, "", kit.is_ready, seconds=60)
+    deleting.cancel()
+    await asyncio.to_thread(fleet.run, "start", "c1", "kube-controller-manager")
+    assert uids
+    assert objects.uid(node) not in uids
+    assert objects.spec(node).get("unschedulable") is True
+    now = await kit.until_pods(source, "patient", lambda all_: kit.running(all_, 2), seconds=60)
+    assert {objects.uid(p) for p in now.values()} == {objects.uid(p) for p in patient.values()}
+    await asyncio.to_thread(fleet.kubectl, "c1", "uncordon", C2)
+    for name in ("moved", "impatient"):
+        await kit.until_pods(source, name, lambda all_: kit.running(all_, 2), seconds=60)
+
+    await placement_policies.delete(source, "moved")
+    await remove(source, "moved", "impatient", "patient")
+
+
+async def _delete_unready(source: Client, uids: set[str]) -> None:
+    """Do what a cloud controller does with Nodes that its cloud does not know."""
+    while True:
+        node = await source.get(kinds.NODES, C2)
+        if not kit.is_ready(node):
+            await source.discard(kinds.NODES, node)
+            uids.add(objects.uid(node))
+
+        await asyncio.sleep(2)
+
+
+async def test_an_outage_of_the_agent_evicts_nobody(
+    fleet: Fleet, source: Client, only_c2: None
+) -> None:
+    """Neither while it lasts, nor when the agent is back and finds taints that are old."""
+    await placement_policies.create(source, "moved", failover={"tolerationSeconds": 5})
+    moved = await deployed(source, "moved", kit.pod("moved"), 2)
+    hasty = await deployed(source, "impatient", impatient("impatient"), 2)
+    await asyncio.to_thread(fleet.run, "stop", "c1", "agent")
+    try:
+        # As Kubernetes itself does after 50 s.
+        ready = {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}
+        body = {"status": {"conditions": [ready]}}
+        await source.patch(kinds.NODES, C2, body, subresource="status", strategic=True)
+        await kit.until_one(source, kinds.NODES, C2, "", _is_unreachable, seconds=60)
+        await asyncio.sleep(PATIENCE + 3)  # nothing is to happen
+    finally:
+        await asyncio.to_thread(fleet.run, "start", "c1", "agent")
+
+    await kit.until_one(source, kinds.NODES, C2, "", kit.is_ready, seconds=60)
+    await asyncio.sleep(PATIENCE)  # the same
+    for name, before in (("moved", moved), ("impatient", hasty)):
+        now = await source.list(kinds.PODS, "default", label_selector=f"app={name}")
+        assert {objects.uid(p) for p in now} == {objects.uid(p) for p in before.values()}
+        assert not any(map(objects.is_terminating, now))
+
+    await placement_policies.delete(source, "moved")
+    await remove(source, "moved", "impatient")
+
+
+def _is_unreachable(node: Object) -> bool:
+    taints = objects.spec(node).get("taints") or ()
+    return any((t["key"], t["effect"]) == (keys.NODE_FAILURES[1], "NoExecute") for t in taints)
+
+
 def _runs_in(pod: Object, node: str) -> bool:
     runs = kit.phase(pod) == "Running" and not objects.is_terminating(pod)
     return runs and objects.node_name(pod) == node

@@ -1,15 +1,18 @@
 """Administrators of the source: they write placement policies, and cordon virtual nodes.
 
-Kubernetes' node lifecycle controller is played here, too."""
+Kubernetes' node lifecycle controller is played here, too, and the network between clusters."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from tests.simulation.clusters import NAMESPACE, SimulatedCluster, target_key
 from tests.simulation.policies import Cordon, Loss, PolicyChange, PolicySchedule
+from tests.simulation.schedule import SPAN
 from vnode.api import keys, kinds, objects
+from vnode.api.errors import Unreachable
 from vnode.api.objects import Object
 from vnode.api.taints import NO_EXECUTE, NO_SCHEDULE
 
@@ -19,6 +22,7 @@ class Administrators:
     """Plays all of them."""
 
     source: SimulatedCluster
+    targets: Mapping[str, SimulatedCluster]
     note: Callable[[str], None]
 
     def follow(self, policies: PolicySchedule) -> None:
@@ -34,6 +38,9 @@ class Administrators:
         for loss in policies.losses:
             self.source.later(loss.at, lambda x=loss: self._taint(x, on=True))
             self.source.later(loss.at + loss.seconds, lambda x=loss: self._taint(x, on=False))
+            if loss.is_real:
+                loop = asyncio.get_running_loop()
+                loop.call_later(loss.at, self._cut, loss)
 
     def _change(self, change: PolicyChange) -> None:
         self.note(f"---- {change}")
@@ -53,6 +60,15 @@ class Administrators:
         self.source.writer.update(
             kinds.NODES, node, lambda old: {**old, "spec": {**old["spec"], "unschedulable": on}}
         )
+
+    def _cut(self, loss: Loss) -> None:
+        """Have the source reach a target no more, for a while."""
+        server, us = self.targets[loss.target].server, self.source.identity.name
+        gone = Unreachable("no route to host")
+        fault = server.fail(gone, when=lambda request: request.client == us, times=None)
+        server.cut_watches()
+        end = min(loss.seconds, SPAN - loss.at)
+        asyncio.get_running_loop().call_later(end, fault.clear)
 
     def _taint(self, loss: Loss, *, on: bool) -> None:
         """Do what the node lifecycle controller does, though the target may well answer."""

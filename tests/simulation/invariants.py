@@ -48,6 +48,8 @@ class Everything:
     results: Results
     refuses: bool = False
     """Whether the source's API server refuses requests at times; Events are then lost."""
+    all_is_well: bool = False
+    """Whether all answered all the time, whatever the taints of virtual nodes say."""
 
     def env(self) -> FleetSnapshot:
         """See all clusters as the rules of the runs on fleets do."""
@@ -76,8 +78,12 @@ class Everything:
         """
         evictions = self.source.server.received("create", kinds.PODS, "eviction")
         moved = {each.body["deleteOptions"]["preconditions"]["uid"] for each in evictions}
+        return moved | self.failed_over()
+
+    def failed_over(self) -> set[str]:
+        """List the UIDs of the pods whose cluster vnode has taken for lost."""
         statuses = self.source.server.received("patch", kinds.PODS, "status")
-        return moved | {objects.uid(each.body) for each in statuses if _is_failover(each.body)}
+        return {objects.uid(each.body) for each in statuses if _is_failover(each.body)}
 
 
 def _is_failover(status: Object) -> bool:
@@ -96,6 +102,10 @@ def violations(everything: Everything) -> list[Violation]:
     found += [("both sides agree", what) for what in _disagreeing(env)]
     found += [("results are shown", w) for w in everything.results.not_shown(env.proxies.values())]
     found += [("Events are told on proxies", what) for what in _untold(everything, env)]
+    if everything.all_is_well:
+        gone = sorted(everything.failed_over())
+        found += [("targets that are there keep their pods", what) for what in gone]
+
     found += everything.placement.at_rest()
     return [Violation(name.replace("_", " "), what) for name, what in found]
 

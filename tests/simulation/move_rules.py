@@ -126,7 +126,7 @@ class MoveRules:
         """Tell whether an evicted pod is to run on, as far as nothing comes in between."""
         wanted, policies = self.owners.wanted.get(name), self.schedule.policies
         is_replaced = wanted is not None and wanted.owner is WorkloadOwner.REPLICA_SET
-        may_end = self.schedule.faults or policies.losses or policies.failover
+        may_end = not self.schedule.all_is_well or policies.losses or policies.failover
         return is_replaced and _is_ready(pod) and not may_end
 
     def _is_move(self, uid: str) -> bool:
@@ -153,7 +153,7 @@ class MoveRules:
             for uid, at in workload.unready.items()
             if uid not in waiting
         )
-        if not self.schedule.faults and starting and starting + 1 > most:
+        if self.schedule.all_is_well and starting and starting + 1 > most:
             what = f"{objects.key(pod)} is moved, and {starting} others are not ready"
             self._wrong("moves wait for pods that start", what)
 
@@ -165,7 +165,7 @@ class MoveRules:
 
     def _look_at_kept(self, name: str, workload: WorkloadUnderMove, now: float) -> None:
         """Look at evicted pods that run on until their replacements are ready."""
-        if not workload.kept or self.schedule.faults:
+        if not workload.kept or not self.schedule.all_is_well:
             return
 
         since = workload.surplus_since

@@ -17,6 +17,7 @@ from tests.simulation.schedule import SimulatedWorkload, WorkloadOwner
 from vnode.api import keys, kinds, objects
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
+from vnode.api.taints import NO_EXECUTE
 from vnode.scheduling.placement.failover import Failover
 from vnode.webhook import election, mutate
 
@@ -28,6 +29,10 @@ _KINDS: Final = {
     WorkloadOwner.STATEFUL_SET: ("apps/v1", "StatefulSet"),
     WorkloadOwner.JOB: ("batch/v1", "Job"),
 }
+_TOLERATIONS: Final = tuple(  # an API server gives them to pods that have none
+    {"key": key, "operator": "Exists", "effect": NO_EXECUTE, "tolerationSeconds": 300}
+    for key in keys.NODE_FAILURES
+)
 _MOST: Final = 12  # pods that one workload makes of a template: one whose pods always end goes on
 
 
@@ -284,7 +289,8 @@ def pod(workload: SimulatedWorkload, name: str, template: str = "t0") -> Object:
 
 
 def admitted(manifest: Object, targets: Sequence[str], failover: Failover | None) -> Object:
-    """Do to a manifest what the webhook does with a pod that is created."""
+    """Do to a manifest what an API server and the webhook do with a pod that is created."""
+    manifest["spec"].setdefault("tolerations", [dict(each) for each in _TOLERATIONS])
     if election.is_exempt(manifest):
         return manifest
 

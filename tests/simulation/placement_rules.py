@@ -151,7 +151,7 @@ class PlacementRules:
         if replaced := objects.annotations(pod).get(keys.PRESERVED_FROM):
             self._on_handed(replaced, objects.uid(pod))
 
-        if self.schedule.faults:
+        if not self.schedule.all_is_well:
             return
 
         if "overflow" in objects.annotations(pod).get(keys.PLACED, ""):
@@ -197,7 +197,11 @@ class PlacementRules:
     def _unplanned(self, group: Group) -> Iterator[str]:
         """Compare what is bound with the plan, where nothing ever made them differ."""
         schedule = self.schedule
-        if schedule.faults or not schedule.policies.are_stable or self._has_strangers(group):
+        if (
+            not schedule.all_is_well
+            or not schedule.policies.are_stable
+            or self._has_strangers(group)
+        ):
             return
 
         policy, bound = group.policy, group.bound

@@ -68,14 +68,19 @@ class Cordon:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """A virtual node has the taints of one that is not ready, for so many seconds."""
+    """A virtual node has the taints of one that is not ready, for so many seconds.
+
+    If it `is_real`, the source cannot reach the target meanwhile; else Kubernetes is wrong.
+    """
 
     at: float
     target: str
     seconds: float
+    is_real: bool
 
     def __str__(self) -> str:
-        return f"+{self.at:.1f}s lose {self.target} for {self.seconds:.1f}s"
+        what = "lose" if self.is_real else "taint"
+        return f"+{self.at:.1f}s {what} {self.target} for {self.seconds:.1f}s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +214,12 @@ def _failing_over(
         return replace(change, spec={**change.spec, "failover": failover})
 
     losses = (
-        Loss(dice.uniform(*_LOST_AT), dice.choice(targets), dice.choice((4.0, 10.0, 30.0)))
+        Loss(
+            dice.uniform(*_LOST_AT),
+            dice.choice(targets),
+            dice.choice((4.0, 10.0, 30.0)),
+            dice.random() < 0.6,
+        )
         for _ in range(dice.choice((1, 2, 3)))
     )
     changes = tuple(amended(change) for change in policies.changes)

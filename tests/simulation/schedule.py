@@ -138,6 +138,11 @@ class Schedule:
         """The source, and the targets."""
         return (SOURCE, *self.nodes)
 
+    @property
+    def all_is_well(self) -> bool:
+        """Whether all answer all the time, whatever the taints of virtual nodes say."""
+        return not self.faults and not any(loss.is_real for loss in self.policies.losses)
+
     def lines(self) -> list[str]:
         """Describe it, in the order of its times."""
         parts: list[

@@ -92,10 +92,10 @@ class Simulation:
         }
         self.owners = Controllers(self.source, tuple(self.targets), schedule.policies.failover)
         self.monitor = Monitor(
-            self.source, self.targets, self.kubelets, not schedule.faults, [] if traced else None
+            self.source, self.targets, self.kubelets, schedule.all_is_well, [] if traced else None
         )
         self.users = Users(self.source, self.targets, self.owners, self.monitor.note)
-        self.administrators = Administrators(self.source, self.monitor.note)
+        self.administrators = Administrators(self.source, self.targets, self.monitor.note)
         self.injector = FaultInjector(self.clusters, self.agents, random.Random(dice.random()))
         self.placement = PlacementRules(self.source, self.targets, schedule)
         self.moves = MoveRules(self.source, self.targets, self.owners, schedule)
@@ -107,6 +107,7 @@ class Simulation:
             self.placement,
             self.monitor.results,
             refuses=any((f.cluster, f.status) == (SOURCE, 403) for f in schedule.faults),
+            all_is_well=schedule.all_is_well,
         )
 
     async def run(self) -> list[Violation]:

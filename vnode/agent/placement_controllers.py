@@ -11,6 +11,7 @@ from vnode.agent.shared import Shared
 from vnode.kube.events import EventRecorder
 from vnode.placement.decisions.publisher import DecisionPublisher
 from vnode.placement.failover.controller import Failovers
+from vnode.placement.failover.lost_targets import LostTargets
 from vnode.placement.failover.preserved_state import PreservedStates
 from vnode.placement.moves.controller import Moves
 from vnode.placement.moves.mover import Mover
@@ -40,12 +41,14 @@ class PlacementControllers:
         self._cache = cache
         self._scheduling = scheduling
         self._events = events
+        self._lost = LostTargets(shared.links, shared.connections.findings, shared.clock)
         self.placeholders = self._make_placeholders()
         self._moves = self._make_moves()
         self.placeholders.openings.subscribe(self._moves.look_at)
 
     async def keep(self, tasks: Supervisor) -> None:
         """Start what keeps pods to placement policies; return once all of these are known."""
+        self._lost.watch()
         publisher = DecisionPublisher(
             self._shared.client, self._shared.targets.profiles_of_nodes, self._shared.clock
         )
@@ -78,6 +81,7 @@ class PlacementControllers:
             events=self._events,
             clock=shared.clock,
             publisher=publisher,
+            lost=self._lost,
             weights=lambda policy, key: self._cache.workloads.weights(key, policy.group_by),
         )
 
@@ -134,8 +138,9 @@ class PlacementControllers:
         return Failovers(
             shared.client,
             shared.proxies,
-            shared.nodes,
             lambda node: store.by_index(proxy_state.NODE_INDEX, node),
+            self._proxies.bound,
+            self._lost,
             shared.policies,
             self._proxies.replacements,
             events=self._events,

@@ -2,11 +2,12 @@
 
 Accepted says whether it is in force, Decided whether the decision that it follows can be used as it
 is, Published whether its own is published. A policy has the last two only where it asks for that.
+ClustersReady is there while clusters are lost, of a policy that says what becomes of their pods.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -18,9 +19,13 @@ from vnode.placement.decisions.followed import AWAITED
 from vnode.placement.decisions.published import PublishingState
 from vnode.placement.judging import ACCEPTED, PolicyVerdict
 from vnode.scheduling.placement.decided import ClusterDecision, DecidedNode
+from vnode.scheduling.placement.failover import Purge
+from vnode.scheduling.placement.policy import PlacementNode, Policy
 
 DECIDED: Final = "Decided"
 PUBLISHED: Final = published.CONDITION
+CLUSTERS_READY: Final = "ClustersReady"
+CLUSTERS_LOST: Final = "ClustersLost"
 NO_CLUSTERS: Final = "NoClusters"
 UNKNOWN_CLUSTERS: Final = "UnknownClusters"
 INCOMPLETE: Final = "Incomplete"
@@ -58,11 +63,42 @@ def build(
     return built
 
 
+def of_lost(
+    obj: Object,
+    policy: Policy,
+    nodes: Iterable[PlacementNode],
+    moments: Mapping[str, datetime],
+    now: datetime,
+) -> Objects:
+    """Build the condition of a policy about its clusters that are lost, with since when each is.
+
+    Empty if none is, or if the policy does not say what becomes of their pods.
+    """
+    lost = sorted(
+        node.name
+        for node in nodes
+        if node.name in moments and policy.clusters.include(node) and not policy.rejects(node)
+    )
+    failover = policy.failover
+    if failover is None or not lost:
+        return []
+
+    listed = _listed([f"{name} since {objects.timestamp(moments[name])}" for name in lost])
+    what = f"pods are replaced {failover.toleration:.0f} s after that"
+    if failover.purge is Purge.NEVER:
+        what = "their pods stay, as failover.purge is Never"
+    elif failover.per_minute is not None:
+        what += f", {failover.per_minute} in a minute at most"
+
+    text = f"lost: {listed}; {what}"[:MESSAGE_LIMIT]
+    return [status_conditions.build(obj, CLUSTERS_READY, False, CLUSTERS_LOST, text, now)]
+
+
 def merged(obj: Object, wanted: Objects) -> Objects | None:
     """Return all conditions of a policy with these for ours; None if that changes nothing."""
     types = {condition["type"] for condition in wanted}
     known: Objects = objects.status(obj).get("conditions") or []
-    ended = {DECIDED, PUBLISHED} - types
+    ended = {DECIDED, PUBLISHED, CLUSTERS_READY} - types
     if not any(entry.get("type") in ended for entry in known):
         return status_conditions.merged(obj, *wanted)
 

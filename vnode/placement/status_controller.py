@@ -27,6 +27,7 @@ from vnode.placement.collection import PlacementPolicies
 from vnode.placement.counting import WorkloadCounts
 from vnode.placement.decisions.published import PublishingState
 from vnode.placement.decisions.publisher import DecisionPublisher
+from vnode.placement.failover.lost_targets import LostTargets
 from vnode.runtime import write_limits
 from vnode.runtime.controller import Controller
 from vnode.runtime.expectations import Expectations
@@ -71,6 +72,7 @@ class PolicyStatusController:
         links: Links,
         *,
         publisher: DecisionPublisher | None = None,
+        lost: LostTargets | None = None,
         weights: Callable[[Policy, str], Mapping[str, int] | None] = lambda _policy, _key: None,
         events: EventRecorder,
         clock: Clock,
@@ -83,6 +85,7 @@ class PolicyStatusController:
         self._links = links
         self._accounting = Accounting(links, weights)
         self._publisher = publisher
+        self._lost = lost
         self._events = events
         self._clock = clock
         self._is_open = False  # pods are counted one by one; before that, all at once
@@ -105,6 +108,9 @@ class PolicyStatusController:
         await self._proxies.synced.wait()
         if self._publisher is not None:
             self._publisher.subscribe(self._wake)
+
+        if self._lost is not None:
+            self._lost.subscribe(lambda _node: self._settle(self._policies.keys()))
 
         self._policies.subscribe(self._recount)
         for informer in self._policies.informers:
@@ -171,6 +177,12 @@ class PolicyStatusController:
         nodes = [accounts.planned_node(node) for node in self._nodes.store.values()]
         publishing = self._publish(key, obj, verdict.policy)
         wanted = conditions.build(obj, verdict, nodes, publishing, self._clock.now())
+        if self._lost is not None and verdict.policy is not None:
+            moments = self._lost.moments()
+            space = objects.namespace(obj)
+            there = accounts.covering(nodes, space) if space else nodes
+            wanted += conditions.of_lost(obj, verdict.policy, there, moments, self._clock.now())
+
         tallies = self._counts.of(key) if verdict.policy is not None else {}
         account = await self._accounting.status(verdict.policy, tallies, nodes)
         present = objects.status(obj)

@@ -123,6 +123,7 @@ class Link:
         self.summaries = summaries
         self.quotas = quotas
         self.health = health
+        self.probed_at: float | None = None  # monotonic, when the target was last asked
         self.labels_excluded = labels_excluded  # for "key=value": not to be put on the node
         self.is_self = is_self  # the target is this cluster itself
         self.options = options

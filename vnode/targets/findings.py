@@ -5,7 +5,7 @@ That is the conditions which a Target should have, and which cluster answers for
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from vnode.api import objects
 from vnode.api.clock import Clock
@@ -63,6 +63,23 @@ class TargetFindings:
     def was_connected(self, key: TargetKey) -> bool:
         """Tell whether a cluster has answered for a Target, and is not cleaned up."""
         return key in self._clusters
+
+    def of_node(self, node: str) -> TargetKey | None:
+        """Return which Target a virtual node stands for; None if there is no such Target."""
+        return self._targets.of_node(node)
+
+    def found(self, key: TargetKey) -> Object | None:
+        """Return the condition Ready that a Target should have, None if that is not known yet."""
+        found = self._conditions.get(key) or ()
+        return next((each for each in found if each["type"] == conditions.READY), None)
+
+    def recorded(self, key: TargetKey) -> Object | None:
+        """Return the condition Ready that a Target has."""
+        return objects.condition(self._targets.get(key) or {}, conditions.READY)
+
+    def subscribe(self, changed: Callable[[TargetKey], None]) -> None:
+        """Call `changed` with the key of each Target of which something else is found."""
+        self.changed.add(changed)
 
     def forget_conditions(self, key: TargetKey) -> None:
         """Drop the conditions of a Target that is gone."""

@@ -111,7 +111,7 @@ class Prober:
         if self._withheld:
             healthy, reason, message = False, CONNECTING, self._withheld
 
-        before = self._link.health
+        before, self._link.probed_at = self._link.health, self._clock.monotonic()
         since = before.since if before.healthy == healthy else self._clock.now()
         self._link.set_health(LinkHealth(healthy, reason, message, since))
         if healthy and not before.healthy:

@@ -93,6 +93,10 @@ class TargetLister:
         """Tell whether a Node of that name stands for a Target that exists, or may exist."""
         return not self.synced or name in self._present.by_node
 
+    def of_node(self, name: str) -> TargetKey | None:
+        """Return the key of the Target that a Node of that name stands for, if there is one."""
+        return self._present.by_node.get(name)
+
     def cluster_names(self, namespace: str) -> frozenset[str] | None:
         """Return what a policy of that namespace, or a cluster-wide one, may call clusters.
 

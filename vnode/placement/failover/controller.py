@@ -1,31 +1,33 @@
 """Evicts the pods of lost clusters, as fast as their placement policies allow.
 
-A virtual node that is not ready gets a NoExecute taint by Kubernetes; its pods tolerate it without
-end, if the webhook has seen that their policy has `failover`. Here they are deleted instead, like
-Kubernetes deletes pods by that taint: without asking disruption budgets, and with the condition
-DisruptionTarget. Their finalizers keep them until their cluster answers again, and until then
-nothing can tell their delegates to end. Who is to wait for a replacement even then, is up to
-`Replacements`.
+`LostTargets` says which clusters are lost, and for how long. Pods whose policy has `failover`
+tolerate a node that is not ready without end, if the webhook has seen it; all others for as long as
+their own tolerations say. Either are deleted here, like Kubernetes deletes pods by the taint of
+such a node: without asking disruption budgets, and with the condition DisruptionTarget. Where
+Kubernetes sets that taint, it does the same with the latter, a little later. Their finalizers keep
+pods until their cluster answers again, and until then nothing can tell their delegates to end. Who
+is to wait for a replacement even then, is up to `Replacements`.
 
-The evictions of a policy are spread over time by a bucket of its own, for all of its workloads and
-clusters together. Another leader begins with a full one, which has one token.
+The evictions of a policy are spread over time by a limit of its own, for all of its workloads and
+clusters together. Another leader begins with one token.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Final, Protocol
 
 from vnode.api import disruptions, kinds, objects
 from vnode.api.clock import TICK, Clock
 from vnode.api.objects import Object
-from vnode.api.token_bucket import TokenBucket
+from vnode.api.token_bucket import MinuteLimits
 from vnode.kube.client import Client
 from vnode.kube.events import WARNING, EventRecorder, about
-from vnode.kube.informer import Informer
+from vnode.kube.informer import Handler, Informer
 from vnode.placement.failover import deciding
 from vnode.placement.failover.deciding import DueEviction
+from vnode.placement.failover.lost_targets import LOOK_AGAIN, LostTargets, TargetLoss
 from vnode.runtime.controller import Controller
 from vnode.scheduling.placement.failover import FAILOVER_REASON, Replacements
 from vnode.scheduling.placement.policy import WatchedPolicies
@@ -35,15 +37,27 @@ FAILED_OVER: Final = "FailedOver"
 log = logging.getLogger(__name__)
 
 
+class BoundPods(Protocol):
+    """The pods that others have bound to virtual nodes."""
+
+    def subscribe(self, handler: Handler) -> None:
+        """Call `handler(old, new)` for each change."""
+
+    def pods_on(self, node_name: str) -> Iterable[Object]:
+        """Return those on one virtual node."""
+
+
 class Failovers:
-    """Runs in the leader; `pods_on` returns the proxy pods that are bound to a virtual node."""
+    """Runs in the leader; `proxies_on` returns the proxy pods that are bound to a virtual node,
+    `bound` those that others have bound there."""
 
     def __init__(
         self,
         client: Client,
         proxies: Informer,
-        nodes: Informer,
-        pods_on: Callable[[str], Iterable[Object]],
+        proxies_on: Callable[[str], Iterable[Object]],
+        bound: BoundPods,
+        lost: LostTargets,
         policies: WatchedPolicies,
         replacements: Replacements,
         *,
@@ -52,13 +66,15 @@ class Failovers:
     ) -> None:
         self._client = client
         self._proxies = proxies
-        self._nodes = nodes
-        self._pods_on = pods_on
+        self._proxies_on = proxies_on
+        self._bound = bound
+        self._lost = lost
         self._policies = policies
         self._replacements = replacements
         self._events = events
         self._clock = clock
-        self._buckets: dict[tuple[str, str, int], TokenBucket] = {}  # by policy and its rate
+        self._limits: MinuteLimits[tuple[str, str]] = MinuteLimits()  # by namespace and policy
+        self._nodes: set[str] = set()  # whose targets are lost
         self._evicted: set[str] = set()  # UIDs, until the store shows that they terminate
         self._controller: Controller[str] = Controller("failovers", self._reconcile, workers=1)
 
@@ -66,13 +82,15 @@ class Failovers:
         """Evict until cancelled, once all pods and policies are known."""
         await self._proxies.synced.wait()
         self._proxies.subscribe(self._on_pod)
+        self._bound.subscribe(self._on_pod)
         self._policies.subscribe(self._enqueue_all)
-        self._nodes.subscribe(self._on_node)
+        self._lost.subscribe(self._on_target)
         await self._controller.run()
 
-    def _on_node(self, _old: Object | None, new: Object | None) -> None:
-        if new is not None and deciding.lost_since(new) is not None:
-            self._controller.add(objects.name(new))
+    def _on_target(self, node: str) -> None:
+        if self._lost.loss(node) is not None:
+            self._nodes.add(node)
+            self._controller.add(node)
 
     def _on_pod(self, old: Object | None, new: Object | None) -> None:
         """Look at the cluster of a pod that is bound while it is being lost."""
@@ -80,58 +98,62 @@ class Failovers:
             self._evicted.discard(objects.uid(old))
 
         node = objects.node_name(new or {})
-        if new is not None and self._since(node) is not None and not objects.is_terminating(new):
+        if node in self._nodes and new is not None and not objects.is_terminating(new):
             self._controller.add(node)
 
     def _enqueue_all(self) -> None:
-        self._buckets.clear()
-        for node in self._nodes.store.values():
-            self._on_node(None, node)
-
-    def _since(self, node: str) -> float | None:
-        found = self._nodes.store.get(node) if node else None
-        return deciding.lost_since(found) if found is not None else None
+        for node in self._nodes:
+            self._controller.add(node)
 
     async def _reconcile(self, node: str) -> float | None:
         """Evict the pods of a lost cluster that are due; return when to go on."""
-        since = self._since(node)
-        if since is None:
+        loss = self._lost.loss(node)
+        if loss is None:
+            self._nodes.discard(node)
             return None
 
+        if not loss.is_known:
+            return LOOK_AGAIN
+
         waits = []
-        for eviction in deciding.due(self._pods_on(node), self._policies.of, since):
+        for eviction in deciding.due(self._pods_on(node), self._policies.of):
             if objects.uid(eviction.pod) in self._evicted:
                 continue
 
-            if self._since(node) != since or self._policies.of(eviction.pod) != eviction.policy:
+            now = self._lost.loss(node)
+            if now is None or not now.is_known or self._is_outdated(eviction):
                 return 0.0  # while others were evicted, the cluster has come back, say
 
-            left = eviction.at - self._clock.now().timestamp()
+            left = eviction.after - now.seconds
             if left >= TICK:
                 waits.append(left)
             elif wait := self._turn(eviction):
                 waits.append(wait)
             else:
-                await self._evict(eviction, node)
+                await self._evict(eviction, node, now)
 
         return min(waits, default=None)
 
+    def _pods_on(self, node: str) -> list[Object]:
+        return [*self._proxies_on(node), *self._bound.pods_on(node)]
+
+    def _is_outdated(self, eviction: DueEviction) -> bool:
+        return eviction.is_ours and self._policies.of(eviction.pod) != eviction.policy
+
     def _turn(self, eviction: DueEviction) -> float:
         """Take a token of the pod's policy; return in how many seconds there is one, else 0."""
-        policy, rate = eviction.policy, eviction.failover.per_minute
+        policy, rate = eviction.policy, eviction.per_minute
         if policy is None or rate is None:
             return 0.0
 
-        key = policy.namespace, policy.name, rate
-        bucket = self._buckets.setdefault(key, TokenBucket(rate / 60, 1))
-        now = self._clock.monotonic()
-        return 0.0 if bucket.take(now) else bucket.wait(now)
+        key, now = (policy.namespace, policy.name), self._clock.monotonic()
+        return 0.0 if self._limits.take(key, rate, now) else self._limits.wait(key, rate, now)
 
-    async def _evict(self, eviction: DueEviction, node: str) -> None:
-        pod, seconds = eviction.pod, round(eviction.failover.toleration)
-        by = eviction.policy.name if eviction.policy else "vnode"
-        why = f"moved by {by} (failover): node {node} has been lost for {seconds} s"
-        self._replacements.await_replacement(pod, why)
+    async def _evict(self, eviction: DueEviction, node: str, loss: TargetLoss) -> None:
+        pod, why = eviction.pod, _explain(eviction, node)
+        if eviction.is_ours:
+            self._replacements.await_replacement(pod, why)
+
         try:
             await self._disrupt(pod, why)
             await self._client.discard(kinds.PODS, pod)
@@ -140,7 +162,7 @@ class Failovers:
             raise
 
         self._evicted.add(objects.uid(pod))
-        log.info("%s: %s", objects.key(pod), why)
+        log.info("%s: %s; it is lost since %.0f s", objects.key(pod), why, loss.seconds)
         self._events.event(about(pod), WARNING, FAILED_OVER, why)
 
     async def _disrupt(self, pod: Object, why: str) -> None:
@@ -155,3 +177,11 @@ class Failovers:
             subresource="status",
             strategic=True,
         )
+
+
+def _explain(eviction: DueEviction, node: str) -> str:
+    lost = f"node {node} has been lost for {round(eviction.after)} s"
+    if not eviction.is_ours:
+        return f"{lost}, as long as the tolerations of this pod allow"
+
+    return f"moved by {eviction.policy.name if eviction.policy else 'vnode'} (failover): {lost}"

@@ -1,8 +1,9 @@
-"""Decides which pods of a lost cluster are to be replaced, and when. Pure.
+"""Decides which pods of a lost cluster are to be replaced, and after how long. Pure.
 
-That a cluster is lost, Kubernetes says by a NoExecute taint of its virtual node, which has the time
-since when. Pods of which the webhook has left the eviction to Kubernetes are none of ours. A pod
-whose policy says nothing any more is treated as Kubernetes would have treated it.
+Pods that the webhook has marked are replaced as their placement policy says, or as Kubernetes would
+where that says nothing any more. All others are replaced as their own tolerations say, as if
+Kubernetes had set the taint of a node that is not ready at the moment when the cluster was lost: it
+may set that late, or not at all.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from vnode.api import keys, objects, taints
+from vnode.api import keys, objects, tolerance
 from vnode.api.objects import Object
 from vnode.scheduling.placement.failover import Failover, Purge
 from vnode.scheduling.placement.policy import Policy
@@ -25,45 +26,45 @@ class DueEviction:
     """A pod of a lost cluster."""
 
     pod: Object
-    policy: Policy | None
-    failover: Failover
-    at: float
-    """When it is due, by the wall clock."""
+    after: float
+    """Seconds for which its cluster must have been lost."""
+    policy: Policy | None = None
+    is_ours: bool = True
+    """Whether Kubernetes leaves the pod to us; else its own tolerations say when."""
+
+    @property
+    def per_minute(self) -> int | None:
+        """How many pods of its policy are evicted in a minute; None: as many as are due."""
+        failover = self.policy.failover if self.policy is not None else None
+        return failover.per_minute if failover is not None else None
 
 
-def lost_since(node: Object) -> float | None:
-    """Return since when the virtual node is not ready or out of reach; None if it is not."""
-    found = []
-    for taint in objects.spec(node).get("taints") or ():
-        if taint.get("key") in keys.NODE_FAILURES and taint.get("effect") == taints.NO_EXECUTE:
-            since = objects.parse_timestamp(str(taint.get("timeAdded") or ""))
-            found += [since.timestamp()] if since else []
-
-    return min(found, default=None)
-
-
-def due(
-    pods: Iterable[Object], policy_of: Callable[[Object], Policy | None], since: float
-) -> list[DueEviction]:
+def due(pods: Iterable[Object], policy_of: Callable[[Object], Policy | None]) -> list[DueEviction]:
     """Return the pods of a lost cluster that are to be replaced, in that order.
 
     Of those that are due at one moment, pods with a higher priority come first.
     """
-    found = []
-    for pod in pods:
-        is_ours = keys.FAILOVER in objects.annotations(pod)
-        if not is_ours or objects.is_terminating(pod) or objects.is_finished(pod):
-            continue
+    found = (_eviction(pod, policy_of) for pod in pods)
+    return sorted((eviction for eviction in found if eviction is not None), key=_turn)
 
-        policy = policy_of(pod)
-        failover = policy.failover if policy is not None else None
-        failover = failover or AS_KUBERNETES
-        if failover.purge is not Purge.NEVER:
-            found.append(DueEviction(pod, policy, failover, since + failover.toleration))
 
-    return sorted(found, key=_turn)
+def _eviction(pod: Object, policy_of: Callable[[Object], Policy | None]) -> DueEviction | None:
+    if objects.is_terminating(pod) or objects.is_finished(pod):
+        return None
+
+    if keys.FAILOVER not in objects.annotations(pod):
+        seconds = tolerance.of_lost_node(pod)
+        return None if seconds is None else DueEviction(pod, seconds, is_ours=False)
+
+    policy = policy_of(pod)
+    failover = policy.failover if policy is not None else None
+    failover = failover or AS_KUBERNETES
+    if failover.purge is Purge.NEVER:
+        return None
+
+    return DueEviction(pod, failover.toleration, policy)
 
 
 def _turn(eviction: DueEviction) -> tuple[float, int, str]:
     priority = int(objects.spec(eviction.pod).get("priority") or 0)
-    return eviction.at, -priority, objects.key(eviction.pod)
+    return eviction.after, -priority, objects.key(eviction.pod)

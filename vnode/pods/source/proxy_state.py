@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from vnode.api import changeable, keys, objects, placeholders
+from vnode.api import changeable, keys, objects, placeholders, tolerance
 from vnode.api.identity import is_chaperon_of
 from vnode.api.objects import Object
 from vnode.pods import chaperons
@@ -170,7 +170,8 @@ def trim(pod: Object) -> Object:
         return pod
 
     spec = objects.spec(pod)
-    kept = {k: v for k, v in spec.items() if k in _KEPT_SPEC} | changeable.trim(spec)
+    kept = {k: v for k, v in spec.items() if k in _KEPT_SPEC}
+    kept |= changeable.trim(spec) | tolerance.trim(pod)
 
     annotations = objects.annotations(pod)
     metadata = {
