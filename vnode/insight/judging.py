@@ -12,7 +12,7 @@ from enum import Enum
 
 from vnode.api import keys, objects
 from vnode.api.objects import Object
-from vnode.insight import advice, failing, status_text
+from vnode.insight import advice, failing, losing, status_text
 from vnode.insight.facts import Facts, TargetFacts
 from vnode.insight.failing import FailureKind
 from vnode.kube.events import WARNING
@@ -167,11 +167,13 @@ def _bound(facts: Facts) -> Verdict:
         )
 
     if not target.is_ready:
-        reason = target.ready.get("message") or target.error or "not checked yet"
+        reason = str(target.ready.get("message") or target.error or "not checked yet")
+        future = losing.fate(facts.pod, target.ready, facts.policies, facts.now)
+        checks = "vnode doctor checks both sides; containers keep running meanwhile"
         return Verdict(
             PodState.UNREACHABLE,
             f"target {target.name} is not ready; the pod's last known status may be outdated",
-            (str(reason), "vnode doctor checks both sides; containers keep running meanwhile"),
+            tuple(filter(None, (reason, future, checks))),
         )
 
     shown = target.delegate or facts.pod

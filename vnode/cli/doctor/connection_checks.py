@@ -25,6 +25,10 @@ _POLICIES: Final = (
     "bind ClusterRole vnode-source-network-policies there, and take annotation "
     f"{keys.NETWORK_POLICIES} off the Target"
 )
+_LOST: Final = (
+    "lost since {}: from then on count the tolerationSeconds of its pods, and failover of their "
+    "placement policies"
+)
 _NOT_ADMIRALTYS: Final = frozenset({"get pods"})
 """What vnode's role admiralty-source allows, and Admiralty's of that name does not."""
 
@@ -154,7 +158,8 @@ def _in_the_source(facts: ConnectionFacts) -> Iterator[tuple[str, tuple[Level, s
         reason = str(ready.get("reason"))
         known = facts.failure.partition(": ")[0] == reason
         more = "as above" if known else str(ready.get("message"))
-        yield "its condition", (Level.FAIL, f"not ready: {reason}: {more}", IN_THE_TEXT)
+        text = f"not ready: {reason}: {more}; {_LOST.format(ready.get('lastTransitionTime'))}"
+        yield "its condition", (Level.FAIL, text, IN_THE_TEXT)
     else:
         yield "its condition", (Level.OK, "ready", "")
 
