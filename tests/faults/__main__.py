@@ -83,7 +83,8 @@ async def run(arguments: argparse.Namespace, there: LocalFleet) -> list[Violatio
         watcher = Watcher(one)
         watching = group.create_task(watcher.run(), name="watch")
         await watcher.synced()
-        others = (random.Random(f"{what} {seed}") for what in ("hostile", "policies", "replaced"))
+        own = ("hostile", "policies", "replaced", "cloud")
+        others = (random.Random(f"{what} {seed}") for what in own)
         runner = Runner(one, watcher, dice, say, *others)
         found = await runner.begin()
         found = found or await runner.run(arguments.minutes * 60, arguments.longest)
@@ -104,6 +105,7 @@ def _report(
     say(f"  hostile: {_counts(runner.hostility.done)}")
     say(f"  placement policies: {_counts(runner.placements.done)}")
     say(f"  replaced targets: {_counts(runner.replacer.done)}")
+    say(f"  virtual nodes that a cloud controller deleted: {runner.cloud.deleted}")
     requests = sum(
         (fault_proxy.counts for fault_proxy in one.fault_proxies.values()),
         start=type(tally.faults)(),

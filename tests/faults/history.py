@@ -49,14 +49,21 @@ class History:
     placed: dict[str, Running] = field(default_factory=dict)  # by UID of the proxy: the first
     excused: dict[str, str] = field(default_factory=dict)  # UID -> key: ended by others than us
     replaced: dict[str, str] = field(default_factory=dict)  # Target -> cluster in its place for now
+    there: frozenset[str] = frozenset()  # nodes whose targets are there all the time, for now
     violations: list[Violation] = field(default_factory=list)
     delegates: int = 0  # that ever ran
 
     def on_proxy(self, new: Object | None) -> None:
         """Take note that a proxy was changed, or is gone."""
         condition = objects.condition(new or {}, "DisruptionTarget") or {}
-        if new is not None and condition.get("reason") == _TAINTED:
-            self.excused[objects.uid(new)] = objects.key(new)
+        if new is None or condition.get("reason") != _TAINTED:
+            return
+
+        if objects.uid(new) not in self.excused and objects.node_name(new) in self.there:
+            text = f"{objects.key(new)}: {condition.get('message')}"
+            self._violated("a target that is there all the time keeps its pods", text)
+
+        self.excused[objects.uid(new)] = objects.key(new)
 
     def on_target_gone(self, pod: Object) -> None:
         """Take note that the Target of the node that this proxy is on was removed, or will be."""

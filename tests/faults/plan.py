@@ -273,6 +273,13 @@ class Step:
         return frozenset(action.target for action in removed)
 
     @property
+    def left_targets(self) -> frozenset[str]:
+        """The targets that vnode leaves, or whose Target is removed, for a while."""
+        leaving = (*LEAVING, *ENDING, Verb.EXCHANGE_SECRET)
+        found = (action.about for action in self.actions if action.verb in leaving)
+        return frozenset(TARGETS) & frozenset().union(*found)
+
+    @property
     def forced_targets(self) -> frozenset[str]:
         """The targets that were removed while they, or the way there, may have been broken.
 

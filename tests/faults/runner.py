@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from tests.faults import breaking, drawing, rules, snapshot, timing
 from tests.faults.acting import Actor, remove_all
+from tests.faults.cloud import CloudController
 from tests.faults.harness import Harness, agents_of
 from tests.faults.hostility import Hostility
 from tests.faults.placement_acts import PolicyAct
@@ -53,6 +54,7 @@ class Runner:
         hostile: random.Random,
         planning: random.Random,
         replacing: random.Random,
+        deleting: random.Random,
     ) -> None:
         self.tally = Tally()
         self._harness = harness
@@ -66,6 +68,7 @@ class Runner:
         )
         self.placements = Placements(harness, planning)
         self.replacer = Replacer(harness, replacing, watcher.remove)
+        self.cloud = CloudController(harness, deleting)
 
     async def run(self, seconds: float, longest: float) -> list[Violation]:
         """Take steps for that many seconds; return the violations; there should be none."""
@@ -98,6 +101,7 @@ class Runner:
     async def _step(self, longest: float) -> list[Violation]:
         agents = agents_of(self._harness.fleet, SOURCE)
         step, wish = drawing.draw(self._dice, self._wish, longest=longest, agents=agents)
+        step = replace(step, faults=(*step.faults, *self.cloud.faults()))
         acts = self.placements.draw(wish)
         replaced = self.replacer.draw(step, wish)
         self._tell(step, acts, replaced)
@@ -107,10 +111,14 @@ class Runner:
         self._watcher.removed.clear()
         lost = {replaced.target} if replaced and replaced.lost else set()
         self._watcher.forced = step.forced_targets | lost
+        self._watcher.history.there = frozenset(
+            map(snapshot.virtual_node, step.undisturbed - ending - lost)
+        )
         self._watcher.history.replaced = {replaced.target: replaced.other} if replaced else {}
         async with asyncio.TaskGroup() as group:
             keeping = group.create_task(self._harness.keep(), name="keep")
             hostile = group.create_task(self.hostility.run(), name="hostility")
+            cloud = group.create_task(self.cloud.run(step), name="cloud controller")
             tasks = [
                 *(group.create_task(self._act(a, step), name=str(a)) for a in step.actions),
                 *(group.create_task(self.placements.act(a), name=str(a)) for a in acts),
@@ -122,6 +130,7 @@ class Runner:
             ]
             await asyncio.wait(tasks)
             hostile.cancel()
+            cloud.cancel()
             await self._harness.heal()
             self._wish = wish
             self._watcher.drained = self.placements.drained()
@@ -131,6 +140,7 @@ class Runner:
             found = await self.hostility.end() or await self._settle_without(survivors)
             await self.actor.leaver.connect_again()
             found = found or await self._settle(survivors, is_planned=True)
+            found = found or await self.cloud.end(ending | step.left_targets)
             keeping.cancel()
 
         return found
