@@ -20,7 +20,7 @@ def fate(pod: Object, ready: Object, known: Objects, now: datetime) -> str:
     `known` are the placement policies that may be for the pod. "" if nothing can be said.
     """
     since = objects.parse_timestamp(str(ready.get("lastTransitionTime") or ""))
-    if ready.get("status") != "False" or since is None:
+    if ready.get("status") != "False" or since is None or since.tzinfo is None:
         return ""
 
     plan = policies.of_pod(known, pod)

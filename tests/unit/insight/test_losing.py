@@ -59,6 +59,14 @@ def test_it_says_since_when_and_what_follows(lost: Any, policies: Any, expected:
     assert text.endswith(expected)
 
 
-@pytest.mark.parametrize("ready", [{}, LOST | {"status": "True"}, {"status": "False"}])
+_UNKNOWN = [
+    {},
+    LOST | {"status": "True"},
+    {"status": "False"},
+    LOST | {"lastTransitionTime": "2026-01-01T12:00:00"},
+]
+
+
+@pytest.mark.parametrize("ready", _UNKNOWN)
 def test_of_a_target_that_is_not_known_to_be_lost_nothing_is_said(ready: Any) -> None:
     assert losing.fate(pod(20), ready, [], NOW) == ""

@@ -192,6 +192,7 @@ async def test_what_was_found_before_the_process_stood_still_is_not_known_to_be_
         {"status": "True", "lastTransitionTime": "1970-01-01T00:00:00Z"},
         {"status": "False", "lastTransitionTime": "2999-01-01T00:00:00Z"},
         {"status": "False", "lastTransitionTime": "yesterday"},
+        {"status": "False", "lastTransitionTime": "1970-01-01T00:00:00"},
         {"status": "False"},
     ],
 )

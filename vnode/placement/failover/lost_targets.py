@@ -133,7 +133,7 @@ class LostTargets:
 
         recorded = self._targets.recorded(key) or {}
         since = objects.parse_timestamp(str(recorded.get("lastTransitionTime") or ""))
-        if recorded.get("status") != "False" or since is None:
+        if recorded.get("status") != "False" or since is None or since.tzinfo is None:
             return 0.0
 
         return max(0.0, (self._clock.now() - since).total_seconds())
