@@ -114,3 +114,17 @@ def test_pods_that_taints_end_are_remembered(parent: Object) -> None:
     condition = {"type": "DisruptionTarget", "reason": "DeletionByTaintManager"}
     history.on_proxy({**parent, "status": {"conditions": [condition]}})
     assert history.excused == {"uid-db-0": "default/db-0"}
+
+
+def test_a_pod_that_is_evicted_from_a_target_that_was_there_is_a_violation(parent: Object) -> None:
+    condition = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager"}
+    evicted = {**parent, "status": {"conditions": [condition]}}
+    elsewhere = History(there=frozenset({"another"}))
+    elsewhere.on_proxy(evicted)
+    assert elsewhere.violations == []
+    history = History(there=frozenset({"virtual"}))
+    history.on_proxy(evicted)
+    history.on_proxy(evicted)  # it changes again
+    assert [violation.rule for violation in history.violations] == [
+        "a target that is there all the time keeps its pods"
+    ]
