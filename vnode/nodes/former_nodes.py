@@ -2,9 +2,9 @@
 
 A cloud controller deletes Nodes that are not ready and that its cloud does not know, and people
 delete them, too. What people had written on the Node is about the target, which is the same, so
-the new Node has it from the start: cordon, taints and labels. What we apply, and the taints by
-which Kubernetes shows conditions, come by themselves. Every replica remembers: another leader may
-be the one who makes the Node.
+the new Node has it from the start: cordon, taints and labels, but for those that would make a place
+of it. What we apply, and the taints by which Kubernetes shows conditions, come by themselves. Every
+replica remembers: another leader may be the one who makes the Node.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from vnode.api import keys, objects
+from vnode.api import keys, node_labels, objects
 from vnode.api.objects import Object, Objects
 from vnode.kube.informer import Informer
 from vnode.nodes import written
@@ -61,7 +61,11 @@ class FormerNodes:
 def with_former(node: Object, former: Object) -> Object:
     """Return a Node to be created with what people had written on a former one of its name."""
     applied = {key for part, key in written.applied_description(former) if part == "labels"}
-    labels = {key: value for key, value in objects.labels(former).items() if key not in applied}
+    labels = {
+        key: value
+        for key, value in objects.labels(former).items()
+        if key not in applied and not node_labels.is_of_place(key)
+    }
     annotations = objects.annotations(former)
     kept = {key: annotations[key] for key in _KEPT_ANNOTATIONS if key in annotations}
     metadata = {**objects.metadata(node), "labels": {**labels, **objects.labels(node)}}

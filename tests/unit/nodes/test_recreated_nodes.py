@@ -166,7 +166,7 @@ def test_labels_that_we_applied_come_from_the_target_again() -> None:
     former: Object = {
         "metadata": {
             "name": NAME,
-            "labels": {"zone": "a", "mine": "b", "type": "other"},
+            "labels": {"zone": "a", "mine": "b", "type": "other", "kubernetes.io/hostname": "c"},
             "annotations": {keys.CORDONED_BY_SET: "true", "flannel.alpha/ip": "10.0.0.1"},
             "managedFields": [entry],
         },
@@ -174,6 +174,6 @@ def test_labels_that_we_applied_come_from_the_target_again() -> None:
     }
     made = former_nodes.with_former(virtual.registration(TARGET), former)
     assert objects.labels(made)["mine"] == "b"
-    assert "zone" not in objects.labels(made)
+    assert not {"zone", "kubernetes.io/hostname"} & objects.labels(made).keys()
     assert objects.labels(made)["type"] == "virtual-kubelet"
     assert objects.annotations(made) == {keys.CORDONED_BY_SET: "true"}
