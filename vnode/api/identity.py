@@ -74,7 +74,7 @@ def is_chaperon_of(chaperon: Object, pod_key: str, pod_uid: str) -> bool:
         return False
 
     labelled = objects.labels(chaperon).get(keys.PARENT_UID, "") == pod_uid
-    if objects.name(chaperon) == names.chaperon(name, pod_uid):
+    if objects.name(chaperon) in names.chaperons(name, pod_uid):
         return labelled or _names_parent(chaperon, pod_key)
 
     is_admiraltys = keys.PARENT_CLUSTER_UID not in objects.annotations(chaperon)
@@ -90,7 +90,7 @@ def is_made_for_parent(chaperon: Object) -> bool:
     if pod_uid:
         return is_chaperon_of(chaperon, key, pod_uid)
 
-    own_name = names.may_be_chaperon(objects.name(chaperon), objects.split_key(key)[1])
+    own_name = names.may_be_own_chaperon(objects.name(chaperon), objects.split_key(key)[1])
     is_ours = keys.PARENT_CLUSTER_UID in objects.annotations(chaperon)
     return is_ours and own_name and _names_parent(chaperon, key)
 

@@ -26,6 +26,7 @@ QUALIFIED_NAME: Final = re.compile(rf"({SUBDOMAIN.pattern}/)?{LABEL_VALUE.patter
 """The key of a label, annotation or taint, as Kubernetes calls what has a prefix or none."""
 _CACHED: Final = 4096  # names, which are computed again for each pod
 _HASH_LENGTH: Final = 10
+_CUT_SUFFIX_LENGTH: Final = 10  # of names that are cut, so that what was cut counts
 _SUFFIX_LENGTH: Final = 5  # what the API server appends for generateName
 _SUFFIX_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"  # likewise: no vowels, no look-alikes
 
@@ -110,15 +111,43 @@ def chaperon(pod_name: str, pod_uid: str) -> str:
     """Return the name of a proxy pod's PodChaperon and delegate pod.
 
     It looks like what generateName gives a peer, but follows from the UID: a create that is
-    repeated because its answer was lost finds the first object instead of making a second.
+    repeated because its answer was lost finds the first object instead of making a second. Where
+    the pod's name is too long to be in it whole, pods of one owner may have the rest in common: the
+    suffix is longer then.
     """
+    if len(pod_name) <= LABEL_LIMIT - _SUFFIX_LENGTH:
+        return _former_chaperon(pod_name, pod_uid)
+
+    return f"{_cut(pod_name)}{_suffix(pod_uid, _CUT_SUFFIX_LENGTH)}"
+
+
+def _cut(pod_name: str) -> str:
+    """Return the beginning of a name that is too long to be whole in another one."""
+    return pod_name[: LABEL_LIMIT - _CUT_SUFFIX_LENGTH - 1].rstrip("-.") + "-"
+
+
+def chaperons(pod_name: str, pod_uid: str) -> tuple[str, ...]:
+    """Return the name of a pod's chaperon, and the one that an earlier vnode gave it if that
+    differs."""
+    found = (chaperon(pod_name, pod_uid), _former_chaperon(pod_name, pod_uid))
+    return tuple(dict.fromkeys(found))
+
+
+def _former_chaperon(pod_name: str, pod_uid: str) -> str:
+    """Return the name that a chaperon had when a name that was cut had the short suffix, too."""
+    room = LABEL_LIMIT - _SUFFIX_LENGTH
+    return f"{(pod_name + '-')[:room]}{_suffix(pod_uid, _SUFFIX_LENGTH)}"
+
+
+@lru_cache(maxsize=_CACHED)
+def _suffix(pod_uid: str, length: int) -> str:
     number = int.from_bytes(hashlib.sha256(pod_uid.encode()).digest()[:8], "big")
     suffix = ""
-    for _ in range(_SUFFIX_LENGTH):
+    for _ in range(length):
         number, digit = divmod(number, len(_SUFFIX_ALPHABET))
         suffix += _SUFFIX_ALPHABET[digit]
 
-    return f"{(pod_name + '-')[: LABEL_LIMIT - _SUFFIX_LENGTH]}{suffix}"
+    return suffix
 
 
 def pod_of_chaperon(name: str) -> str:
@@ -132,6 +161,18 @@ def may_be_chaperon(name: str, pod_name: str) -> bool:
     return name.startswith(prefix) and len(name) == len(prefix) + _SUFFIX_LENGTH
 
 
+def may_be_own_chaperon(name: str, pod_name: str) -> bool:
+    """Tell whether vnode could have called a pod's chaperon so, whatever the pod's UID."""
+    is_cut = len(pod_name) > LABEL_LIMIT - _SUFFIX_LENGTH and name.startswith(_cut(pod_name))
+    is_long = is_cut and len(name) == len(_cut(pod_name)) + _CUT_SUFFIX_LENGTH
+    return is_long or may_be_chaperon(name, pod_name)
+
+
 def token_secret(pod_name: str, pod_uid: str) -> str:
     """Return the name of the Secret with a proxy pod's tokens, in a target that has those."""
     return f"{chaperon(pod_name, pod_uid)}-token"
+
+
+def former_token_secret(pod_name: str, pod_uid: str) -> str:
+    """Return the name of that Secret for a delegate whose chaperon has its former name."""
+    return f"{_former_chaperon(pod_name, pod_uid)}-token"

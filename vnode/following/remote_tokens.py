@@ -69,8 +69,15 @@ class RemoteTokens:
         """Return the metadata of a pod's Secret in a target."""
         namespace, name = objects.split_key(place.pod)
         found = self._informers.get(place.node)
-        key = objects.join_key(namespace, names.token_secret(name, place.uid))
-        return found[1].store.get(key) if found else None
+        if found is None:
+            return None
+
+        for secret in (names.token_secret, names.former_token_secret):
+            key = objects.join_key(namespace, secret(name, place.uid))
+            if (copy := found[1].store.get(key)) is not None:
+                return copy
+
+        return None
 
     def wake_all(self, node: str) -> None:
         """Wake all Secrets of a target, and all pods that are bound to it."""

@@ -131,7 +131,7 @@ class Tokens:
         place = self._announce(pod, link)
         copy = self._remote.copy(place)
         if copy is None or self._left(place, copy) <= 0:
-            await self._write(place, pod, link, holders)
+            await self._write(place, pod, link, holders, copy)
 
         self._controller.add_after(place, _CANDIDATE_TIMEOUT)
 
@@ -266,7 +266,7 @@ class Tokens:
                 self._none.add(place.uid)
                 return await self._remove(place, copy, link)
 
-            await self._write(place, pod, link, holders)
+            await self._write(place, pod, link, holders, copy)
         except (ConfigError, Denied, Invalid, NotFound) as error:  # an administrator has to act
             self._warn(place, pod, str(error))
             return _RECHECK
@@ -277,8 +277,13 @@ class Tokens:
         self._events.event(about(pod), WARNING, "TokenNotRefreshed", text)
         log.info("%s: no token for %s: %s", place.node, place.pod, text)
 
-    async def _write(self, place: Place, pod: Object, link: Link, holders: Holders) -> None:
+    async def _write(
+        self, place: Place, pod: Object, link: Link, holders: Holders, copy: Object | None
+    ) -> None:
         issued: IssuedToken = await self._token_requester.mint(pod, link, holders)
+        if copy is not None:  # its delegate mounts it by that name
+            issued.secret["metadata"]["name"] = objects.name(copy)
+
         try:
             await link.client.create(kinds.SECRETS, issued.secret)
         except AlreadyExists:

@@ -172,7 +172,7 @@ def lost_marks(
 
     Anybody in its cluster may take them off. Those that Admiralty made have other names, and fewer.
     """
-    if objects.name(candidate) != names.chaperon(objects.name(proxy), objects.uid(proxy)):
+    if objects.name(candidate) not in names.chaperons(objects.name(proxy), objects.uid(proxy)):
         return {}
 
     own = {keys.PARENT_UID: objects.uid(proxy), keys.PARENT_CLUSTER_NAME: identity.name}

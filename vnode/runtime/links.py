@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
@@ -229,10 +229,12 @@ class Link:
 
         # Somebody may have changed the label; then the name is enough.
         namespace, name = objects.split_key(pod_key)
-        key = objects.join_key(namespace, names.chaperon(name, pod_uid))
-        unlabelled = self.chaperons.store.get(key)
-        is_own = unlabelled is not None and self.is_candidate(unlabelled, pod_key, pod_uid)
-        return unlabelled if is_own else None
+        for own_name in names.chaperons(name, pod_uid):
+            unlabelled = self.chaperons.store.get(objects.join_key(namespace, own_name))
+            if unlabelled is not None and self.is_candidate(unlabelled, pod_key, pod_uid):
+                return unlabelled
+
+        return None
 
     async def fetch_candidate(
         self, pod_key: str, pod_uid: str, is_own: Callable[[Object], bool] = lambda _found: False
@@ -249,13 +251,13 @@ class Link:
             if self.is_candidate(chaperon, pod_key, pod_uid):
                 return chaperon
 
-        try:
-            own_name = names.chaperon(name, pod_uid)
-            found = await self.client.get(kinds.POD_CHAPERONS, own_name, namespace)
-        except NotFound:
-            return None
+        for own_name in names.chaperons(name, pod_uid):
+            with suppress(NotFound):
+                found = await self.client.get(kinds.POD_CHAPERONS, own_name, namespace)
+                if self.is_candidate(found, pod_key, pod_uid) or is_own(found):
+                    return found
 
-        return found if self.is_candidate(found, pod_key, pod_uid) or is_own(found) else None
+        return None
 
     def candidates(self, pods: Mapping[str, str]) -> Iterator[tuple[str, Object]]:
         """Yield the chaperons of these pods, of which it gets the keys by UID, with the UIDs."""

@@ -94,6 +94,27 @@ def test_a_long_pod_name_leaves_room_for_the_suffix():
     assert one != other
 
 
+def test_pods_of_one_owner_whose_names_are_cut_have_chaperons_of_different_names():
+    for base in ("x" * 57, "x" * 60, "a." * 40, "x" * 52 + "-", "x" * 51 + "-.", "x" * 240):
+        made = {names.chaperon(f"{base}{n:05}", f"uid-{n}") for n in range(20_000)}
+        assert len(made) == 20_000
+        assert all(len(name) <= names.LABEL_LIMIT for name in made)
+        assert all(names.SUBDOMAIN.fullmatch(name) for name in made)
+
+
+def test_a_chaperon_that_an_earlier_version_named_is_still_its_pods():
+    pod = "x" * 60
+    former = "x" * 58 + names.chaperon("x", "uid-1").removeprefix("x-")
+    assert former != names.chaperon(pod, "uid-1")
+    assert names.chaperons(pod, "uid-1") == (names.chaperon(pod, "uid-1"), former)
+    assert former not in names.chaperons(pod, "uid-2")
+    assert names.chaperons("web", "uid-1") == (names.chaperon("web", "uid-1"),)
+    assert all(names.may_be_own_chaperon(n, pod) for n in names.chaperons(pod, "uid-1"))
+    assert not names.may_be_own_chaperon(names.chaperon("y" * 60, "uid-1"), pod)
+    assert names.former_token_secret(pod, "uid-1") == f"{former}-token"
+    assert names.former_token_secret("web", "u") == names.token_secret("web", "u")
+
+
 @given(st.text(max_size=20), st.text(min_size=1, max_size=20))
 def test_every_virtual_node_is_known_by_its_name(namespace, name):
     assert names.may_be_virtual_node(names.virtual_node(namespace, name))

@@ -98,7 +98,7 @@ def test_a_chaperon_is_called_as_its_source_calls_it(pod):
     """Admiralty's name no cluster, and have any five characters at the end."""
     derived = names.chaperon(pod, "u1")
     ours = {keys.PARENT_CLUSTER_UID: "us"}
-    other = derived[:-5] + "bcdfg"
+    other = f"{pod}-"[:58] + "bcdfg"
     key = f"ns/{pod}"
     assert identity.is_chaperon_of(made("ns", derived, **ours), key, "u1")
     assert identity.is_chaperon_of(made("ns", derived), key, "u1")
