@@ -2,7 +2,8 @@
 
 The chaperon is made from the live proxy, which is what the source has admitted, but for its
 constraints: they choose virtual nodes, and the user's own are in the manifest that the webhook
-saved (`vnode.api.saved_manifest`). A pod that the webhook never saw is sent as it is.
+saved (`vnode.api.saved_manifest`). A pod that the webhook never saw is sent as it is, but for what
+the API server here has computed and that of the target computes anew.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from vnode.api import (
     changeable,
     keys,
     kinds,
+    merged_selectors,
     names,
     objects,
     renaming,
@@ -268,7 +270,8 @@ def _check_account(spec: Object, plain: Object, source_api: tuple[str, str] | No
 def _spec(pod: Object, proxy: Object, target: str) -> Object:
     """Return the spec without what is about virtual nodes and the schedulers of the source."""
     node = virtual_constraints.virtual_node(*objects.split_key(target))
-    spec = dict(virtual_constraints.without(objects.spec(pod), node))
+    unmerged = merged_selectors.without(objects.spec(pod), objects.labels(pod))
+    spec = dict(virtual_constraints.without(unmerged, node))
     # The pod was held here until its gates were removed, and a scheduler here has chosen the node.
     for field in ("nodeName", "schedulingGates"):
         spec.pop(field, None)
