@@ -23,6 +23,7 @@ from scheduler_plugins.priority_sort import PrioritySort
 from scheduler_plugins.resources_fit import NodeResourcesFit
 from scheduler_plugins.scheduling_gates import SchedulingGates
 from scheduler_plugins.taint_toleration import TaintToleration
+from scheduler_plugins.target_answer import TargetAnswer
 from scheduler_plugins.target_classes import TargetClasses
 from scheduler_plugins.target_health import TargetHealth
 from scheduler_plugins.target_namespace import TargetNamespace
@@ -44,6 +45,7 @@ _WEIGHTED: Final[tuple[tuple[type[Plugin], int], ...]] = (
     (PodTopologySpread, 2),
     (InterPodAffinity, 2),
     (PlacementPolicy, 100),
+    (TargetAnswer, 0),
     (NodeResourcesFit, 1),
     (NodeResourcesBalancedAllocation, 1),
     (EvenSpread, 2),

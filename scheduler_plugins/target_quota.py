@@ -1,8 +1,10 @@
-"""Filter: a pod must fit into the quotas and limits of its namespace in the target.
+"""Filter: the quotas and limits of a pod's namespace in the target must not forbid it.
 
-Without room in a ResourceQuota, or against a LimitRange, its API server refuses the delegate. What
-is used is what the target reported last, and what was promised to other pods since. Targets that do
-not let their quotas be read, as those of Admiralty, are asked by a candidate.
+What is used is what the target reported last, and what was promised to other pods since. How many
+pods there may be is certain. Whether the pod fits otherwise is for admission there to decide, which
+may change it, so it is asked for (`target_answer`); once it has refused a pod, others like that do
+not go there. Targets that do not let their quotas be read, as those of Admiralty, are asked by a
+candidate.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from vnode.scheduling.status import SKIP, SUCCESS, Status
 
 
 class TargetResourceQuota(PreFilterPlugin, FilterPlugin):
-    """Says what the target's API server would say of the delegate.
+    """Rejects targets that are full, or that have refused a pod like this one.
 
     A pod whose delegate is there already counts in what is used: it needs no more room.
     """
@@ -26,12 +28,13 @@ class TargetResourceQuota(PreFilterPlugin, FilterPlugin):
     NAME = "TargetResourceQuota"
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
-        """Return the events by which there may be room in a quota."""
+        """Return the events by which there may be room in a quota, or another answer."""
         return [
             ClusterEventWithHint(EventKind.NODE_ADD),
             ClusterEventWithHint(EventKind.TARGET_CHANGED),
             ClusterEventWithHint(EventKind.TARGET_QUOTA),
             ClusterEventWithHint(EventKind.POD_FORGOTTEN),
+            ClusterEventWithHint(EventKind.OVERRIDES),
         ]
 
     def pre_filter(self, state: CycleState, pod: Object, snapshot: Snapshot) -> Status:
@@ -43,8 +46,9 @@ class TargetResourceQuota(PreFilterPlugin, FilterPlugin):
         return SUCCESS
 
     def filter(self, state: CycleState, pod: Object, node: VirtualNodeInfo) -> Status:
-        """Reject a node whose target has a quota that the pod would break, by its name."""
-        refusals = state.read(self.NAME).refusals(pod, node.name)
+        """Reject a node whose target has no place for the pod in a quota, by its name."""
+        now = self.handle.clock.monotonic()
+        refusals = state.read(self.NAME).refusals(pod, node.name, now)
         if not refusals or self.handle.is_charged(pod, node.name):
             return SUCCESS
 

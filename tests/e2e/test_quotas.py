@@ -15,7 +15,7 @@ from vnode.api.errors import Denied
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 
-MESSAGE = "exceeded quota: {}, requested: pods=1, used: pods={}, limited: pods={}"
+MESSAGE = "no room in ResourceQuota {} for pods 1, and {} of {} are used"
 
 
 def message(pod: Object) -> str:
@@ -87,7 +87,7 @@ async def test_a_burst_fills_the_quotas_of_all_targets_and_nothing_is_sent_beyon
     assert len(await c3.list(kinds.PODS, "default")) == 6
 
 
-async def test_what_we_say_of_scopes_and_limits_is_what_the_api_server_says(
+async def test_what_the_api_server_says_of_scopes_and_limits_is_told_in_its_words(
     source: Client, c2: Client, c3: Client
 ) -> None:
     await set_quota(c2, "compute", {"limits.cpu": "1"}, scopes=["NotBestEffort"])

@@ -65,6 +65,7 @@ class ProxyScheduling:
         return Handle(
             namespace_refusal=shared.enabled_namespaces.refusal,
             is_charged=lambda pod, node: quota_events.is_charged(shared.links, pod, node),
+            is_refused=lambda pod, node: quota_events.is_refused(shared.links, pod, node),
             policies=shared.policies,
             candidates=shared.links.candidates_of,
             clock=shared.clock,
@@ -115,7 +116,12 @@ class ProxyScheduling:
             pre_enqueue=framework.pre_enqueue,
             settings=shared.options.config.scheduling.queue.settings(),
         )
-        shared.overrides.subscribe(lambda _key: queue.move(ClusterEvent(EventKind.OVERRIDES)))
+
+        def overrides_changed(_key: str) -> None:
+            self._cache.quotas.forget_answers()
+            queue.move(ClusterEvent(EventKind.OVERRIDES))
+
+        shared.overrides.subscribe(overrides_changed)
         return queue
 
     def _make_candidate_phase(

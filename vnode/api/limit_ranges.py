@@ -1,8 +1,8 @@
 """Applies the LimitRanges of a namespace to a new pod, as the API server there does. Pure.
 
 First each LimitRange gives containers the limits and requests that they lack; then the pod is held
-to the minimums, maximums and ratios. A target's API server refuses a pod that breaks one, whatever
-happens there, so that its delegate is not worth a request.
+to the minimums, maximums and ratios. It is a guess of what a target's API server says: policies and
+webhooks there may change the pod in between.
 """
 
 from __future__ import annotations

@@ -1,8 +1,11 @@
-"""Tells whether a new pod fits into a ResourceQuota, as the API server of its namespace does. Pure.
+"""Guesses whether a new pod fits into a ResourceQuota, before an API server decides. Pure.
 
 A quota limits sums over the pods that its scopes select: of requests, of limits, or their number.
-Its status has what is used. Amounts are in nano-units, so that nothing is rounded. Messages are
-those of the API server.
+Its status has what is used. Amounts are in nano-units, so that nothing is rounded.
+
+It is a guess, since the API server counts what admission there has made of the pod: policies and
+webhooks may set requests, limits, a class or a deadline. They cannot make it no pod, so the number
+of pods is certain where a quota counts all of them.
 """
 
 from __future__ import annotations
@@ -39,6 +42,7 @@ _OF_PODS: Final = frozenset(
 _MANDATORY: Final = frozenset(
     prefix + name for prefix in ("", _REQUESTS, _LIMITS) for name in (CPU, MEMORY)
 )
+_ONE_POD: Final[Nanos] = {_COUNT: quantities.NANO, PODS: quantities.NANO}
 _PRIORITY_CLASS: Final = "PriorityClass"
 
 
@@ -126,30 +130,39 @@ class Quota:
         return bool(self.hard) and all(scope.matches(usage) for scope in self.scopes)
 
     def refusal(self, usage: QuotaUsage, promised: Nanos) -> str:
-        """Return why the API server would refuse a pod that matches; "" if it would not.
+        """Return what a pod that matches seems to lack, as it is; "" for nothing.
 
         `promised` is counted as used: pods on their way there.
         """
         if missing := _missing(usage.spec, self.hard.keys() & _MANDATORY):
-            return f"failed quota: {self.name}: must specify {missing}"
+            return f"ResourceQuota {self.name} makes mandatory: {missing}"
 
+        return self._exceeded(usage.amounts, promised)
+
+    def certain_refusal(self, promised: Nanos) -> str:
+        """Return why there is no room for any pod, whatever admission makes of it; else ""."""
+        return "" if self.scopes else self._exceeded(_ONE_POD, promised)
+
+    def _exceeded(self, amounts: Nanos, promised: Nanos) -> str:
         used = {name: self.used.get(name, 0) + promised.get(name, 0) for name in self.hard}
         exceeded = [
             name
-            for name, amount in usage.amounts.items()
+            for name, amount in amounts.items()
             if amount and name in used and used[name] + amount > self.hard[name]
         ]
-        if not exceeded:
-            return ""
 
-        requested, taken, limited = (
-            ",".join(f"{n}={resources.format_nano(n, of.get(n, 0))}" for n in sorted(exceeded))
-            for of in (usage.amounts, used, self.hard)
-        )
-        return (
-            f"exceeded quota: {self.name}, requested: {requested}, used: {taken}, "
-            f"limited: {limited}"
-        )
+        def text(name: str) -> str:
+            wanted, taken, limit = (
+                resources.format_nano(name, of.get(name, 0)) for of in (amounts, used, self.hard)
+            )
+            return f"{name} {wanted}, and {taken} of {limit} are used"
+
+        listed = "; ".join(map(text, sorted(exceeded)))
+        return f"no room in ResourceQuota {self.name} for {listed}" if listed else ""
+
+    def is_about_the_same(self, before: Quota) -> bool:
+        """Tell whether it limits as it did; what is used may differ."""
+        return (self.scopes, self.hard) == (before.scopes, before.hard)
 
     def has_more_than(self, before: Quota) -> bool:
         """Tell whether a pod may fit that did not fit into the quota as it was before."""
@@ -193,9 +206,8 @@ def usage_of(
         spec = {**spec, NAME: name}
 
     requests, limits = resources.in_nano(spec, REQUESTS), resources.in_nano(spec, LIMITS)
-    one = {_COUNT: quantities.NANO, PODS: quantities.NANO}
     violations = [f"LimitRange {r.name}: {text}" for r in ranges for text in r.violations(spec)]
-    return QuotaUsage(pod, spec, one | _charged(requests, limits), tuple(violations))
+    return QuotaUsage(pod, spec, {**_ONE_POD, **_charged(requests, limits)}, tuple(violations))
 
 
 def _charged(requests: Nanos, limits: Nanos) -> dict[str, int]:
@@ -224,14 +236,17 @@ def _is_extended(name: str) -> bool:
 
 
 def _missing(spec: Object, names: Iterable[str]) -> str:
-    """Name the containers that lack what a quota makes mandatory; "" if none does."""
+    """Name the containers that lack what a quota makes mandatory; "" if none does.
+
+    Nothing is, once the pod as a whole has any request or limit.
+    """
+    if any((spec.get("resources") or {}).get(field_) for field_ in (REQUESTS, LIMITS)):
+        return ""
+
     lacking = []
     for name in sorted(names):
         bare = name.removeprefix(_REQUESTS).removeprefix(_LIMITS)
         field_ = LIMITS if name.startswith(_LIMITS) else REQUESTS
-        if bare in ((spec.get("resources") or {}).get(field_) or {}):
-            continue  # for the pod as a whole
-
         without = sorted(
             str(container.get("name"))
             for container in _containers(spec)

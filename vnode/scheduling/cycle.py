@@ -28,6 +28,7 @@ class CycleState:
         "_requests",
         "annotations",
         "asked",
+        "asks",
         "better",
         "explain_place",
         "kept",
@@ -40,6 +41,8 @@ class CycleState:
     def __init__(self, asked: Mapping[str, float] = _NOT_ASKED) -> None:
         # Node -> when (monotonic) an attempt that failed last asked its target for this pod.
         self.asked = asked
+        # Whether a node that passes is asked for the pod; if not, doubts count against it.
+        self.asks = True
         self._data: dict[str, Any] = {}
         self._requests: Resources | None = None
         # Returns why the pod is placed on a node, in words; set by a plugin that plans its place.

@@ -147,6 +147,7 @@ class Framework:
         too. That one itself is not asked. The pod may be bound already.
         """
         state = CycleState()
+        state.asks = False
         others = [plugin for plugin in self._pre_filter if name != plugin.NAME]
         if not self._run_pre_filter(state, pod, snapshot, others).is_success:
             return frozenset(), frozenset()

@@ -60,6 +60,8 @@ class Handle:
     """Why pods of the namespace of that name cannot go to targets; "" if they can."""
     is_charged: Callable[[Object, str], bool] = lambda _pod, _node: False
     """Whether the quotas of a node's target count a pod already, which has its delegate there."""
+    is_refused: Callable[[Object, str], bool] = lambda _pod, _node: False
+    """Whether a pod has a candidate there that a quota or a limit of the target has refused."""
     policies: Policies = NO_POLICIES
     """The placement policies."""
     candidates: CandidatesOf = lambda _pod: ()

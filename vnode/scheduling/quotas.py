@@ -6,27 +6,22 @@ target has answered about its candidate: then the delegate is in the target's ow
 refused. Until then a pod may count twice, and others wait for a moment. A promise needs no end by
 time: it ends at the latest with the pod's attempt.
 
+Only the number of pods is certain. Of all else the target is asked, since admission there may make
+the pod fit, by one pod for all that are like it (`quota_answers`).
+
 What a target says is bounded: of a namespace with more quotas the rest is left to its API server.
 """
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
-from collections.abc import Callable, Iterable
-from typing import Final
 
-from vnode.api import limit_ranges, objects, resource_quotas, resources
-from vnode.api.errors import ConfigError
+from vnode.api import objects
 from vnode.api.limit_ranges import LimitRange
 from vnode.api.objects import Object
 from vnode.api.priorities import BY_NAME, PriorityMapping
-from vnode.api.resource_quotas import Quota, QuotaUsage
-
-MOST: Final = 50
-"""Quotas, and LimitRanges, that are read of one namespace."""
-
-log = logging.getLogger(__name__)
+from vnode.api.resource_quotas import Quota
+from vnode.scheduling.quota_rules import NamespaceRules
 
 
 class Quotas:
@@ -34,7 +29,7 @@ class Quotas:
 
     def __init__(self) -> None:
         self.generation = 0  # differs after each change of what `refusals` returns
-        self._rules: dict[tuple[str, str], _Rules] = {}  # by node and namespace; none empty
+        self._rules: dict[tuple[str, str], NamespaceRules] = {}  # by node and namespace; none empty
         self._priorities: dict[str, PriorityMapping] = {}  # by node
         self._namespaces: Counter[str] = Counter()  # of `_rules`
         self._promised: dict[str, dict[str, Object]] = {}  # by node and UID: pods on their way
@@ -76,10 +71,48 @@ class Quotas:
         """Tell whether any target has a quota or a limit for pods of that namespace."""
         return namespace in self._namespaces
 
-    def refusals(self, pod: Object, node: str) -> tuple[str, ...]:
-        """Return why the target's API server would refuse the pod now; empty if it would not."""
+    def refusals(self, pod: Object, node: str, now: float) -> tuple[str, ...]:
+        """Return why the target takes no pod now, or refused one like it; empty if it may take it.
+
+        `now` is in monotonic seconds, as in all that follows.
+        """
         rules = self._rules.get((node, objects.namespace(pod)))
-        return rules.refusals(pod) if rules else ()
+        return rules.refusals(pod, now) if rules else ()
+
+    def waits(self, pod: Object, node: str, now: float, *, asks: bool) -> str:
+        """Return what the pod seems to lack, if it has to wait until it may be asked for; else "".
+
+        Without `asks` it has to as long as no pod like it was taken: nobody is to ask.
+        """
+        rules = self._rules.get((node, objects.namespace(pod)))
+        return rules.waits(pod, now, asks=asks) if rules else ""
+
+    def is_outdated(self, pod: Object, node: str) -> bool:
+        """Tell whether a pod that was refused there seems to fit by now."""
+        rules = self._rules.get((node, objects.namespace(pod)))
+        return rules is None or rules.is_outdated(pod)
+
+    def answer(self, pod: Object, node: str, refusal: str | None) -> bool:
+        """Note whether the target has taken a pod, or why its quotas or limits did not (`refusal`).
+
+        Call it before `settle`. Return whether that is news to other pods.
+        """
+        rules = self._rules.get((node, objects.namespace(pod)))
+        news = rules is not None and rules.answer(pod, refusal)
+        self.generation += news
+        return news
+
+    def leave(self, uid: str, node: str, now: float) -> None:
+        """Note that the candidate of a pod in that target is gone."""
+        for (there, _namespace), rules in self._rules.items():
+            if there == node and rules.answers.leave(uid, now):
+                self.generation += 1
+
+    def forget_answers(self) -> None:
+        """Forget what targets have answered, since other pods are sent now."""
+        self.generation += 1
+        for rules in self._rules.values():
+            rules.answers.forget()
 
     def promise(self, pod: Object, node: str) -> None:
         """Count a pod that is on its way to the target."""
@@ -111,15 +144,15 @@ class Quotas:
         self.generation += 1
         return True
 
-    def _rules_for(self, node: str, namespace: str) -> _Rules:
+    def _rules_for(self, node: str, namespace: str) -> NamespaceRules:
         if (rules := self._rules.get((node, namespace))) is not None:
             return rules
 
         pods = self._promised.get(node, {}).values()
         there = [pod for pod in pods if objects.namespace(pod) == namespace]
-        return _Rules(there, lambda: self._priorities.get(node, BY_NAME))
+        return NamespaceRules(there, lambda: self._priorities.get(node, BY_NAME))
 
-    def _changed(self, node: str, namespace: str, rules: _Rules) -> None:
+    def _changed(self, node: str, namespace: str, rules: NamespaceRules) -> None:
         self.generation += 1
         there = (node, namespace) in self._rules
         if rules.is_empty and there:
@@ -133,98 +166,3 @@ class Quotas:
         self._namespaces[namespace] += change
         if not self._namespaces[namespace]:
             del self._namespaces[namespace]
-
-
-class _Rules:
-    """The quotas and limits of one namespace of one target."""
-
-    def __init__(
-        self, promised: Iterable[Object], priorities: Callable[[], PriorityMapping]
-    ) -> None:
-        self._priorities = priorities
-        self.quotas: dict[str, Quota] = {}
-        self._ranges: dict[str, LimitRange] = {}
-        self._usages: dict[str, QuotaUsage] = {}  # of promised pods, by UID
-        # By quota: the sum over those of them that it counts.
-        self._sums: dict[str, dict[str, int]] = {}
-        for pod in promised:
-            self.promise(pod)
-
-    @property
-    def is_empty(self) -> bool:
-        return not self.quotas and not self._ranges
-
-    def set_quota(self, name: str, quota: Quota | None) -> None:
-        before = self.quotas.pop(name, None)
-        if quota is None:
-            self._sums.pop(name, None)
-        elif before is not None or len(self.quotas) < MOST:
-            self.quotas[name] = quota
-            if before is None or before.scopes != quota.scopes or before.hard != quota.hard:
-                self._sum(quota)
-
-    def set_limit_range(self, name: str, limit_range: LimitRange | None) -> None:
-        before = self._ranges.pop(name, None)
-        if limit_range is not None and (before is not None or len(self._ranges) < MOST):
-            self._ranges[name] = limit_range
-
-        pods = [usage.pod for usage in self._usages.values()]
-        self._usages.clear()
-        for pod in pods:
-            self.promise(pod, add=False)
-
-        for quota in self.quotas.values():
-            self._sum(quota)
-
-    def refusals(self, pod: Object) -> tuple[str, ...]:
-        uid, wanted = objects.uid(pod), self._usage(pod)
-        if wanted.violations or not self.quotas:
-            return wanted.violations
-
-        own = self._usages.get(uid)
-        found = []
-        for quota in (self.quotas[name] for name in sorted(self.quotas)):
-            if not quota.matches(wanted):
-                continue
-
-            promised = self._sums[quota.name]
-            if own is not None and quota.matches(own):
-                promised = resources.subtract(promised, own.amounts)
-
-            if refusal := quota.refusal(wanted, promised):
-                found.append(refusal)
-
-        return tuple(found)
-
-    def promise(self, pod: Object, *, add: bool = True) -> None:
-        try:
-            usage = self._usages[objects.uid(pod)] = self._usage(pod)
-        except ConfigError as error:
-            log.info("%s counts in no quota: %s", objects.key(pod), error)
-            return
-
-        if add:
-            for quota in self.quotas.values():
-                if quota.matches(usage):
-                    self._sums[quota.name] = resources.add(self._sums[quota.name], usage.amounts)
-
-    def settle(self, uid: str) -> None:
-        usage = self._usages.pop(uid, None)
-        if usage is not None:
-            for quota in self.quotas.values():
-                if quota.matches(usage):
-                    self._sums[quota.name] = resources.subtract(
-                        self._sums[quota.name], usage.amounts
-                    )
-
-    def _usage(self, pod: Object) -> QuotaUsage:
-        ranges = limit_ranges.in_order(self._ranges)
-        return resource_quotas.usage_of(pod, ranges, self._priorities())
-
-    def _sum(self, quota: Quota) -> None:
-        total: dict[str, int] = {}
-        for usage in self._usages.values():
-            if quota.matches(usage):
-                total = resources.add(total, usage.amounts)
-
-        self._sums[quota.name] = total

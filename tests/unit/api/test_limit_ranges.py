@@ -45,12 +45,11 @@ def test_defaults_count_in_quotas_and_fulfil_what_they_make_mandatory() -> None:
     quota = resource_quotas.parse(obj)
     pod = {"spec": {"containers": [{"name": "a"}], "initContainers": [{"name": "i"}]}}
     bare = resource_quotas.usage_of(pod, ())
-    assert "must specify requests.cpu for: a,i" in quota.refusal(bare, {})
+    assert "makes mandatory: requests.cpu for: a,i" in quota.refusal(bare, {})
     usual = limit_range(default={"cpu": "3"}, defaultRequest={"cpu": "2"})
     filled = resource_quotas.usage_of(pod, [usual])
     assert quota.refusal(filled, {}) == (
-        "exceeded quota: q, requested: requests.cpu=2, used: requests.cpu=0, "
-        "limited: requests.cpu=1"
+        "no room in ResourceQuota q for requests.cpu 2, and 0 of 1 are used"
     )
 
 

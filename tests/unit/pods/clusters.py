@@ -86,6 +86,7 @@ class SourceCluster:
             Handle(
                 namespace_refusal=namespaces.refusal,
                 is_charged=lambda pod, node: quota_events.is_charged(self.links, pod, node),
+                is_refused=lambda pod, node: quota_events.is_refused(self.links, pod, node),
                 policies=policies,
                 candidates=self.links.candidates_of,
                 clock=clock,

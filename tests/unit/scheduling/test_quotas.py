@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 from tests.unit.scheduling.builders import pod, virtual_node
 from vnode.api import limit_ranges, resource_quotas
 from vnode.api.limit_ranges import LimitRange
+from vnode.api.objects import Object
 from vnode.api.resource_quotas import Quota
 from vnode.scheduling.cache import Cache
-from vnode.scheduling.quotas import MOST, Quotas
+from vnode.scheduling.quota_rules import MOST
+from vnode.scheduling.quotas import Quotas
 
 PODS = [
     pod(f"p{n}", namespace="n0" if n < 5 else "n1", cpu=f"{n}", priorityClassName="ab"[n % 2])
@@ -113,31 +115,37 @@ def test_refusals_are_those_of_quotas_that_learned_of_the_rules_first_and_of_the
         assert quotas.concerns(namespace) == fresh.concerns(namespace)
 
 
-def refusals(quotas: Quotas) -> list[tuple[str, ...]]:
-    return [quotas.refusals(each, node) for each in PODS for node in NODES]
+def refusals(quotas: Quotas) -> list[str]:
+    certain = [" ".join(quotas.refusals(each, node, 0)) for each in PODS for node in NODES]
+    return certain + [lacks(quotas, each, node) for each in PODS for node in NODES]
+
+
+def lacks(quotas: Quotas, each: Object, node: str) -> str:
+    """Return what a pod seems to lack on a node whose target nobody asks."""
+    return quotas.waits(each, node, 0, asks=False)
 
 
 def test_a_pod_does_not_keep_itself_away() -> None:
     quotas = Quotas()
     quotas.set_quota("x", "n0", "q", quota({"cpu": "2"}))
-    assert quotas.refusals(PODS[2], "x") == ()
+    assert lacks(quotas, PODS[2], "x") == ""
     quotas.promise(PODS[2], "x")
     quotas.promise(PODS[2], "x")
-    assert quotas.refusals(PODS[2], "x") == ()
-    assert quotas.refusals(PODS[4], "x") == (
-        "exceeded quota: q, requested: cpu=4, used: cpu=2, limited: cpu=2",
+    assert lacks(quotas, PODS[2], "x") == ""
+    assert lacks(quotas, PODS[4], "x") == (
+        "no room in ResourceQuota q for cpu 4, and 2 of 2 are used"
     )
-    assert quotas.refusals(PODS[4], "y") == quotas.refusals(PODS[5], "x") == ()
+    assert lacks(quotas, PODS[4], "y") == lacks(quotas, PODS[5], "x") == ""
 
 
 def test_a_scope_selects_pods_by_the_class_that_they_have_in_the_target() -> None:
     cache, urgent = Cache(), pod("p", namespace="n0", cpu="3", priorityClassName="urgent")
     cache.quotas.set_quota("x", "n0", "q", quota({"cpu": "2"}, {}, "high"))
-    assert cache.quotas.refusals(urgent, "x") == ()
+    assert lacks(cache.quotas, urgent, "x") == ""
     seen = cache.generation
     cache.update_node(virtual_node("x", priority_classes={"urgent": "high"}))
     assert cache.generation != seen
-    assert len(cache.quotas.refusals(urgent, "x")) == 1
+    assert lacks(cache.quotas, urgent, "x")
 
 
 def test_only_more_room_and_an_end_of_a_promise_may_help_others() -> None:
@@ -162,20 +170,20 @@ def test_of_a_namespace_with_very_many_quotas_some_are_left_to_its_api_server() 
         rule = Quota(f"q{number}", {"pods": 0}, {}, frozenset())
         quotas.set_quota("x", "n0", rule.name, rule)
 
-    assert len(quotas.refusals(PODS[0], "x")) == MOST
+    assert len(quotas.refusals(PODS[0], "x", 0)) == MOST
 
 
 def test_an_assumption_is_a_promise_until_it_is_withdrawn() -> None:
     cache = Cache()
     cache.quotas.set_quota("x", "n0", "q", quota({"cpu": "4"}))
     cache.assume(PODS[2], "x", now=0)
-    assert cache.quotas.refusals(PODS[4], "x")
+    assert lacks(cache.quotas, PODS[4], "x")
     cache.set_pod(pod("p2", namespace="n0", cpu="2", node="x"))
-    assert cache.quotas.refusals(PODS[4], "x")
+    assert lacks(cache.quotas, PODS[4], "x")
     cache.remove_pod("p2")
-    assert not cache.quotas.refusals(PODS[4], "x")
+    assert not lacks(cache.quotas, PODS[4], "x")
     cache.assume(PODS[2], "x", now=0)
     seen = cache.generation
     cache.forget("p2", "x")
-    assert not cache.quotas.refusals(PODS[4], "x")
+    assert not lacks(cache.quotas, PODS[4], "x")
     assert cache.generation != seen

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import enum
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import msgspec
 
-from vnode.api import keys, objects
+from vnode.api import keys, objects, visible
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.pods import delegate, preemption
@@ -25,6 +26,11 @@ _MADE_ROOM: Final = 12.0
 """Seconds for which a candidate may have room and no place: kube-scheduler backs off for 10 s.
 After that it has lost its wake-up (kubernetes/kubernetes#141694), and tries again in five minutes.
 """
+
+
+_OF_QUOTA: Final = re.compile(
+    r"(exceeded|failed) quota: |usage per (Container|Pod) is |max limit to request ratio per "
+)
 
 
 class CandidateSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -96,7 +102,10 @@ def read(chaperon: Object, since: float) -> Candidate:
         state = CandidateState.PREEMPTING if is_preempting else CandidateState.REJECTED
         return Candidate(state, since, reason or "unschedulable")
 
-    return Candidate(CandidateState.WAITING, since)
+    scheduled = objects.condition(chaperon, "PodScheduled") or {}
+    failed = scheduled.get("status") == "False"  # the scheduler, and it tries again
+    why = f"{scheduled.get('reason')}: {scheduled.get('message')}" if failed else ""
+    return Candidate(CandidateState.WAITING, since, visible.line(why))
 
 
 def has_place(chaperon: Object) -> bool:
@@ -122,6 +131,12 @@ def is_accepted(chaperon: Object) -> bool:
         return False
 
     return bool(status.get("phase")) or delegate.rejection(status) is None
+
+
+def quota_refusal(chaperon: Object) -> str:
+    """Return why a quota or a limit of the target refused the pod, in its words; "" if none did."""
+    message = delegate.rejection(objects.status(chaperon)) or ""
+    return message if not is_accepted(chaperon) and _OF_QUOTA.search(message) else ""
 
 
 def could_start(chaperon: Object) -> bool | None:

@@ -56,6 +56,17 @@ class QuotaEvents:
         self._queue.move(ClusterEvent(EventKind.TARGET_QUOTA, link.node_name))
 
 
+def is_refused(links: Links, pod: Object, node: str) -> bool:
+    """Tell whether a pod has a candidate there that a quota or a limit has refused."""
+    link = links.get(node)
+    found = link.candidate(objects.key(pod), objects.uid(pod)) if link is not None else None
+    return (
+        found is not None
+        and not objects.is_terminating(found)
+        and bool(candidates.quota_refusal(found))
+    )
+
+
 def is_charged(links: Links, pod: Object, node: str) -> bool:
     """Tell whether a target's quotas count a pod: it has a candidate that was not refused."""
     link = links.get(node)

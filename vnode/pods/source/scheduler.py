@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from typing import Final
 
 from vnode.api import keys, objects
 from vnode.api.clock import Clock
-from vnode.api.errors import VnodeError
+from vnode.api.errors import ApiError, Conflict, VnodeError
 from vnode.api.identity import parent_key
 from vnode.api.objects import Object
 from vnode.kube.informer import Informer
 from vnode.pods import chaperons, preemption
-from vnode.pods.source import candidates, event_handlers
+from vnode.pods.source import candidates, event_handlers, quota_events
 from vnode.pods.source.attempt import Attempt, AttemptEnded, Outcome
 from vnode.pods.source.binding import Binder
 from vnode.pods.source.candidate_phase import CandidatePhase
@@ -40,17 +41,22 @@ from vnode.telemetry import metrics
 CANDIDATES: Final = "Candidates"
 """Name in place of a plugin's for the queue, where a target rejected the candidate."""
 
-REGISTRATIONS: Final = {
-    CANDIDATES: frozenset(
-        ClusterEventWithHint(kind)
-        for kind in (
-            EventKind.NODE_ALLOCATABLE,
-            EventKind.TARGET_FREE,
-            EventKind.TARGET_HEALTH,
-            EventKind.TARGET_CHANGED,
-            EventKind.OVERRIDES,
-        )
+REFUSED_CANDIDATES: Final = "RefusedCandidates"
+"""Likewise, where a quota or a limit of the target refused the candidate's pod."""
+
+_EVENTS: Final = frozenset(
+    ClusterEventWithHint(kind)
+    for kind in (
+        EventKind.NODE_ALLOCATABLE,
+        EventKind.TARGET_FREE,
+        EventKind.TARGET_HEALTH,
+        EventKind.TARGET_CHANGED,
+        EventKind.OVERRIDES,
     )
+)
+REGISTRATIONS: Final = {
+    CANDIDATES: _EVENTS,
+    REFUSED_CANDIDATES: _EVENTS | {ClusterEventWithHint(EventKind.TARGET_QUOTA)},
 }
 """The events after which targets that rejected candidates are worth another attempt."""
 
@@ -146,6 +152,8 @@ class ProxyScheduler:
     def _on_chaperon(self, link: Link, old: Object | None, new: Object | None) -> None:
         if new is None:
             if old is not None and link.target.sent(old):
+                gone = objects.labels(old).get(keys.PARENT_UID, "")
+                self._cache.quotas.leave(gone, link.node_name, self._clock.monotonic())
                 self._on_candidate_gone(link, old)
 
             return
@@ -163,8 +171,8 @@ class ProxyScheduler:
         ):
             self._assumptions.observe(uid, link.node_name)
 
-        if candidates.is_answered(new) and self._cache.quotas.settle(uid, link.node_name):
-            self._queue.move(ClusterEvent(EventKind.TARGET_QUOTA, link.node_name))
+        if candidates.is_answered(new):
+            self._on_answer(link, new, uid)
 
         if state in (CandidateState.RESERVED, CandidateState.COMMITTED):
             self._queue.activate(uid)
@@ -174,6 +182,19 @@ class ProxyScheduler:
             self._on_offer(uid)
 
         self._wake(uid)
+
+    def _on_answer(self, link: Link, candidate: Object, uid: str) -> None:
+        """Have quotas count what the target says of a pod, and of others like it."""
+        quotas, node, pod = self._cache.quotas, link.node_name, self._pod_of(candidate)
+        refusal, news = candidates.quota_refusal(candidate), False
+        if pod is not None and (refusal or candidates.is_accepted(candidate)):
+            news = quotas.answer(pod, node, refusal or None)
+
+        if quotas.settle(uid, node) or news:
+            self._queue.move(ClusterEvent(EventKind.TARGET_QUOTA, node))
+
+    def _pod_of(self, candidate: Object) -> Object | None:
+        return self._proxies.store.get(parent_key(candidate))
 
     def _on_offer(self, uid: str) -> None:
         """Try a pod again for which a target could preempt by now; an attempt looks by itself."""
@@ -270,6 +291,7 @@ class ProxyScheduler:
             await self._conclude(queued, attempt, decided, result)
         except VnodeError as error:
             log.warning("placing %s failed, trying again: %s", attempt.key, error)
+            await self._tell(queued, attempt, result, error)
             self._queue.retry(queued.uid)
         except Exception:
             log.exception("placing %s failed, trying again", attempt.key)
@@ -277,6 +299,15 @@ class ProxyScheduler:
         finally:
             del self._attempts[queued.uid]
             self._forget_all_but(attempt, attempt.winner if outcome is Outcome.BOUND else "")
+
+    async def _tell(
+        self, queued: QueuedPod, attempt: Attempt, result: CycleResult, error: VnodeError
+    ) -> None:
+        """Report on the pod why its API server does not bind it; a Conflict says nothing."""
+        if attempt.winner and isinstance(error, ApiError) and not isinstance(error, Conflict):
+            why = f"this cluster does not bind the pod: {error.message}"
+            with suppress(VnodeError):
+                await self._reporter.report(queued.pod, result, {attempt.winner: why})
 
     def _forget_all_but(self, attempt: Attempt, winner: str) -> None:
         """Withdraw the assumptions of an attempt that is over, but not where the pod is bound."""
@@ -314,7 +345,14 @@ class ProxyScheduler:
 
         rejections = result.rejections()
         for node in reasons:
-            refusal = attempt.refused.get(node)
-            rejections[node] = frozenset({refusal.plugin if refusal else CANDIDATES})
+            rejections[node] = frozenset({self._refuser(queued, attempt, node)})
 
         self._queue.reject(queued.uid, rejections, result.state.retry_at)
+
+    def _refuser(self, queued: QueuedPod, attempt: Attempt, node: str) -> str:
+        """Return the plugin that is against a node, or what stands for its target's answer."""
+        if (refusal := attempt.refused.get(node)) is not None:
+            return refusal.plugin
+
+        is_refused = quota_events.is_refused(self._links, queued.pod, node)
+        return REFUSED_CANDIDATES if is_refused else CANDIDATES

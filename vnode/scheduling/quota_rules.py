@@ -1,0 +1,205 @@
+"""Keeps the quotas and limits of one namespace of one target, and what of them is promised.
+
+What a pod seems to lack is a guess (`vnode.api.resource_quotas`); what the target has answered to
+pods like it says how far to go by that (`quota_answers`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from vnode.api import keys, limit_ranges, objects, resource_quotas, resources
+from vnode.api.errors import ConfigError
+from vnode.api.limit_ranges import LimitRange, Nanos
+from vnode.api.objects import Object
+from vnode.api.priorities import PriorityMapping
+from vnode.api.resource_quotas import Quota, QuotaUsage
+from vnode.scheduling.quota_answers import PodKind, QuotaAnswers, kind_of
+
+MOST: Final = 50
+"""Quotas, and LimitRanges, that are read of one namespace."""
+
+log = logging.getLogger(__name__)
+
+
+class NamespaceRules:
+    """The quotas and limits of one namespace of one target, and what is promised of them."""
+
+    def __init__(
+        self, promised: Iterable[Object], priorities: Callable[[], PriorityMapping]
+    ) -> None:
+        self._priorities = priorities
+        self.quotas: dict[str, Quota] = {}
+        self._ranges: dict[str, LimitRange] = {}
+        self.answers = QuotaAnswers()
+        self._usages: dict[str, QuotaUsage] = {}  # of promised pods, by UID
+        self._doubted: set[str] = set()  # UIDs of those that seemed not to fit when promised
+        self._kinds: dict[str, PodKind] = {}  # of those, by UID
+        self._on_way: Counter[PodKind] = Counter()  # of `_kinds`
+        # By quota: the sum over those of them that it counts.
+        self._sums: dict[str, dict[str, int]] = {}
+        for pod in promised:
+            self.promise(pod)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.quotas and not self._ranges
+
+    def set_quota(self, name: str, quota: Quota | None) -> None:
+        before = self.quotas.pop(name, None)
+        if quota is None:
+            self._sums.pop(name, None)
+        elif before is not None or len(self.quotas) < MOST:
+            self.quotas[name] = quota
+            if before is None or not quota.is_about_the_same(before):
+                self._sum(quota)
+
+        if before is None or quota is None or not quota.is_about_the_same(before):
+            self.answers.forget()
+        elif quota.has_more_than(before):
+            self.answers.forget_surprising()
+
+    def set_limit_range(self, name: str, limit_range: LimitRange | None) -> None:
+        before = self._ranges.pop(name, None)
+        if limit_range is not None and (before is not None or len(self._ranges) < MOST):
+            self._ranges[name] = limit_range
+
+        self.answers.forget()
+        pods = [usage.pod for usage in self._usages.values()]
+        for uid in list(self._usages):
+            self._drop(uid)
+
+        for pod in pods:
+            self.promise(pod, add=False)
+
+        for quota in self.quotas.values():
+            self._sum(quota)
+
+    def refusals(self, pod: Object, now: float) -> tuple[str, ...]:
+        uid, wanted = objects.uid(pod), self._usage(pod)
+        full = [quota.certain_refusal(self._promised(quota, uid)) for quota in self._in_order()]
+        if any(full):
+            return tuple(filter(None, full))
+
+        refused = self.answers.refusal(kind_of(wanted), now) if self.answers.refusals else None
+        if refused is None or refused.uid == uid:
+            return ()
+
+        if not refused.surprising and not self._guess(wanted, promises=False):
+            return ()  # there is room by now
+
+        return (f"pod/{refused.pod}, which is like this one, was refused: {refused.message}",)
+
+    def waits(self, pod: Object, now: float, *, asks: bool) -> str:
+        uid, wanted = objects.uid(pod), self._usage(pod)
+        guess = self._guess(wanted)
+        if not guess:
+            return ""
+
+        kind = kind_of(wanted)
+        at_once = self.answers.at_once(kind)
+        reserves = keys.NO_RESERVATION not in objects.annotations(pod)
+        if at_once == 1 and not (asks and reserves):
+            return guess
+
+        refused = self.answers.refusal(kind, now)
+        if refused is not None and refused.uid == uid:
+            return ""
+
+        if at_once == 1 and not self._guess(wanted, promises=False):
+            return f"{guess}, with pods on their way there"
+
+        on_way = self._on_way[kind] - (self._kinds.get(uid) == kind)
+        return f"{guess}, and pods like it are being asked for" if on_way >= at_once else ""
+
+    def is_outdated(self, pod: Object) -> bool:
+        wanted = self._usage(pod)
+        known = self.answers.refusals.get(kind_of(wanted))
+        if known is not None and known.surprising and known.uid == objects.uid(pod):
+            return False  # it seemed to fit then, too
+
+        return not self._guess(wanted)
+
+    def answer(self, pod: Object, refusal: str | None) -> bool:
+        uid = objects.uid(pod)
+        if refusal is None and uid not in self._usages and not self.answers.is_about(uid):
+            return False  # as of all pods that run
+
+        wanted = self._usage(pod)
+        kind, doubtful = kind_of(wanted), uid in self._doubted
+        if refusal is None:
+            return self.answers.take(kind, uid, doubtful=doubtful)
+
+        doubtful |= bool(self._guess(wanted, promises=False))
+        return self.answers.refuse(kind, pod, refusal, doubtful=doubtful)
+
+    def _in_order(self) -> list[Quota]:
+        return [self.quotas[name] for name in sorted(self.quotas)]
+
+    def _promised(self, quota: Quota, uid: str) -> Nanos:
+        """Return what is promised to other pods than that one."""
+        own = self._usages.get(uid)
+        counts = own is not None and quota.matches(own)
+        promised = self._sums[quota.name]
+        return resources.subtract(promised, own.amounts) if own and counts else promised
+
+    def _guess(self, wanted: QuotaUsage, *, promises: bool = True) -> str:
+        """Return what a pod seems to lack, as it is; without `promises` by what is used alone."""
+        found = list(wanted.violations)
+        for quota in self._in_order():
+            if quota.matches(wanted):
+                promised = self._promised(quota, objects.uid(wanted.pod)) if promises else {}
+                found.append(quota.refusal(wanted, promised))
+
+        return "; ".join(filter(None, found))
+
+    def promise(self, pod: Object, *, add: bool = True) -> None:
+        uid = objects.uid(pod)
+        try:
+            usage = self._usage(pod)
+        except ConfigError as error:
+            log.info("%s counts in no quota: %s", objects.key(pod), error)
+            return
+
+        if add and self._guess(usage, promises=False):
+            self._doubted.add(uid)
+
+        self._usages[uid], self._kinds[uid] = usage, kind_of(usage)
+        self._on_way[self._kinds[uid]] += 1
+        if add:
+            for quota in self.quotas.values():
+                if quota.matches(usage):
+                    self._sums[quota.name] = resources.add(self._sums[quota.name], usage.amounts)
+
+    def settle(self, uid: str) -> None:
+        usage = self._usages.get(uid)
+        self._drop(uid)
+        self._doubted.discard(uid)
+        if usage is not None:
+            for quota in self.quotas.values():
+                if quota.matches(usage):
+                    self._sums[quota.name] = resources.subtract(
+                        self._sums[quota.name], usage.amounts
+                    )
+
+    def _drop(self, uid: str) -> None:
+        if self._usages.pop(uid, None) is not None:
+            kind = self._kinds.pop(uid)
+            self._on_way[kind] -= 1
+            if not self._on_way[kind]:
+                del self._on_way[kind]
+
+    def _usage(self, pod: Object) -> QuotaUsage:
+        ranges = limit_ranges.in_order(self._ranges)
+        return resource_quotas.usage_of(pod, ranges, self._priorities())
+
+    def _sum(self, quota: Quota) -> None:
+        total: dict[str, int] = {}
+        for usage in self._usages.values():
+            if quota.matches(usage):
+                total = resources.add(total, usage.amounts)
+
+        self._sums[quota.name] = total
