@@ -10,9 +10,14 @@ VnodeError
      |- Conflict        the object has changed since: decide again from its newer state
      |- Gone            the resource version is too old: list again
      |- Denied          401 or 403: credentials or rights are missing; retrying does not help
-     |- Invalid         400 or 422: the object is not acceptable; retrying does not help
+     |- Invalid         the object is not acceptable; retrying does not help: 400, 422, any 4xx that
+     |                  is none of these, and whatever admission denies
      |- TooManyRequests wait `retry_after` seconds, then retry
-     `- ServerError     5xx: try again later
+     `- ServerError     5xx, or 408: try again later
+
+A webhook or a policy denies with any code that its author chose, so that 404 may not mean that
+something is missing, nor 503 that it may pass: by its message it is a denial, which is Invalid, or
+Denied where the code is 403.
 
 Texts of answers are cut at 512 characters, so that no object, and no secret in it, ends up in a
 log, and are one line without invisible characters.
@@ -20,11 +25,16 @@ log, and are one line without invisible characters.
 
 from __future__ import annotations
 
+import re
+from http import HTTPStatus
 from typing import Final
 
 from vnode.api import visible
 
 MESSAGE_LIMIT: Final = 512
+_DENIAL: Final = re.compile(
+    r'admission webhook ".*?" denied the request|ValidatingAdmissionPolicy .* denied request'
+)
 
 
 class VnodeError(Exception):
@@ -78,7 +88,7 @@ class Denied(ApiError):
 
 
 class Invalid(ApiError):
-    """400, 413, 415 or 422; `immutable` if it would be acceptable as a new object."""
+    """A denial, or another 4xx; `immutable` if it would be acceptable as a new object."""
 
     immutable: bool = False
 
@@ -90,32 +100,34 @@ class TooManyRequests(ApiError):
 
 
 class ServerError(ApiError):
-    """5xx."""
+    """5xx or 408."""
 
 
 _BY_STATUS: Final[dict[int, type[ApiError]]] = {
-    400: Invalid,
     401: Denied,
     403: Denied,
     404: NotFound,
+    408: ServerError,
     409: Conflict,
     410: Gone,
-    413: Invalid,
-    415: Invalid,
-    422: Invalid,
     429: TooManyRequests,
 }
 
 
 def from_status(status: int, reason: str, message: str) -> ApiError:
-    """Return the error for an HTTP answer; an unknown 4xx is a plain ApiError."""
+    """Return the error for an HTTP answer; one below 400 is a plain ApiError."""
+    if _DENIAL.search(message):
+        denied = Denied if status == HTTPStatus.FORBIDDEN else Invalid
+        return denied(status, reason, message)
+
     if reason == "AlreadyExists":
         return AlreadyExists(status, reason, message)
 
     if reason in ("Expired", "Gone"):
         return Gone(status, reason, message)
 
-    if status >= 500:
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return ServerError(status, reason, message)
 
-    return _BY_STATUS.get(status, ApiError)(status, reason, message)
+    other = ApiError if status < HTTPStatus.BAD_REQUEST else Invalid
+    return _BY_STATUS.get(status, other)(status, reason, message)

@@ -20,6 +20,7 @@ from vnode.api import objects
 from vnode.api.clock import Clock
 from vnode.api.errors import (
     AlreadyExists,
+    ApiError,
     ConfigError,
     Conflict,
     Denied,
@@ -179,6 +180,9 @@ class Follower:
         except (Conflict, AlreadyExists):
             raise  # decided upon an old state: the next attempt answers those who wait
         except VnodeError as error:
+            if isinstance(error, ApiError):  # of what is unreachable, the Target tells
+                self._warn(key, self._explain(key, remote, error))
+
             self._answer(key, error)
             raise
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
-from vnode.api.errors import Conflict, NotFound, TooManyRequests
+from vnode.api.errors import ApiError, Conflict, NotFound
 from vnode.api.objects import Object
 from vnode.api.token_bucket import MinuteLimits
 from vnode.kube import eviction
@@ -117,11 +117,12 @@ class NodeDrains:
         uid = objects.uid(pod)
         try:
             await eviction.evict(self._client, pod)
-        except TooManyRequests as error:
-            self._refused[uid] = self._clock.monotonic() + max(_REFUSED, error.retry_after)
-            log.info("pod/%s cannot be evicted yet: %s", objects.key(pod), error.message)
         except (Conflict, NotFound):
             self._refused[uid] = self._clock.monotonic() + _REFUSED  # its event comes first
+        except ApiError as error:  # a budget, most often, or a webhook: others can go meanwhile
+            wait = max(_REFUSED, getattr(error, "retry_after", 0.0))
+            self._refused[uid] = self._clock.monotonic() + wait
+            log.info("pod/%s cannot be evicted yet: %s", objects.key(pod), error.message)
         else:
             self._evicted.add(uid)
             log.info("pod/%s evicted from node/%s, whose Target goes", objects.key(pod), node)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Final
@@ -142,7 +143,12 @@ class CandidatePhase:
             f"no answer for {self._settings.patience:g} s (check that the agent and the candidate "
             "scheduler of the target run)"
         )
-        reasons = {node: candidate.message or silent for node, candidate in known.items()}
+        busy = "not decided yet: the target answers about other pods meanwhile"
+        reasons = {
+            node: candidate.message
+            or (busy if self._answered.get(node, -math.inf) > candidate.since else silent)
+            for node, candidate in known.items()
+        }
         notes = {node: f" ({note})" for node, note in attempt.notes.items()}
         return {node: text + notes.get(node, "") for node, text in reasons.items()}
 

@@ -13,9 +13,17 @@ from contextlib import asynccontextmanager
 from typing import Final
 from weakref import WeakKeyDictionary
 
-from vnode.api import keys, kinds, objects
+from vnode.api import keys, kinds, names, objects
 from vnode.api.clock import Clock
-from vnode.api.errors import ApiError, ServerError, Unreachable
+from vnode.api.errors import (
+    AlreadyExists,
+    ApiError,
+    ConfigError,
+    NotFound,
+    ServerError,
+    Unreachable,
+)
+from vnode.api.identity import parent_key
 from vnode.api.objects import Object
 from vnode.pods import preemption
 from vnode.pods.source.chaperon_factory import ChaperonFactory
@@ -48,7 +56,8 @@ class CandidateRequests:
 
         With `preempts` it may preempt others, if its priority lets it.
 
-        Raises VnodeError if it could not be created, AlreadyExists if it is there.
+        Raises VnodeError if it could not be created, AlreadyExists if it is there; if another
+        pod's is there by its name, ConfigError that says whose it is.
         """
         _must_answer(link)
         mark = preemption.mark(pod, allowed=preempts)
@@ -56,8 +65,11 @@ class CandidateRequests:
         async with self._turn(link):
             try:
                 await link.client.create(kinds.POD_CHAPERONS, built)
-            except ApiError:
+            except ApiError as error:
                 self._answered[link] = self._clock.monotonic()
+                if isinstance(error, AlreadyExists) and (whose := await name_conflict(pod, link)):
+                    raise ConfigError(whose) from error
+
                 raise
 
             self._answered[link] = self._clock.monotonic()
@@ -123,6 +135,30 @@ class CandidateRequests:
         async with self._turns.setdefault(link, asyncio.Semaphore(_AT_ONCE)):
             _must_answer(link)
             yield
+
+
+async def name_conflict(pod: Object, link: Link) -> str:
+    """Return whose PodChaperon has the name of a pod's, as a sentence; "" if the pod's, or none.
+
+    Raises VnodeError if the target cannot be asked.
+    """
+    namespace, name = objects.namespace(pod), names.chaperon(objects.name(pod), objects.uid(pod))
+    try:
+        found = await link.client.get(kinds.POD_CHAPERONS, name, namespace)
+    except NotFound:
+        return ""
+
+    labels, uid = objects.labels(found), objects.uid(pod)
+    is_own = labels.get(keys.PARENT_UID) == uid  # whatever else somebody has changed
+    if is_own or link.is_candidate(found, objects.key(pod), uid):
+        return ""
+
+    cluster = labels.get(keys.PARENT_CLUSTER_NAME)
+    owner = f"pod/{parent_key(found)}" + (f" of cluster {cluster}" if cluster else "")
+    return (
+        f"podchaperon/{namespace}/{name}, as this pod's would be named, is that of {owner}: delete "
+        "it in the target if nobody needs it, or create this pod under another name"
+    )
 
 
 def _must_answer(link: Link) -> None:

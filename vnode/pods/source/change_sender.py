@@ -59,6 +59,7 @@ class ChangeSender:
             self._warn(proxy, str(error))
             return None
         except (Denied, Invalid) as error:
+            self._refusals.pop(objects.key(proxy), None)  # it was tried again, which is news
             self._warn(proxy, f"target {link.target} refused the change: {error.message}")
             return _REFUSED
 

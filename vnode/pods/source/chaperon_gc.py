@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import Final, NamedTuple
 
 from vnode.api import keys, kinds, objects
-from vnode.api.errors import Denied, NotFound, ServerError, Unreachable
+from vnode.api.errors import ApiError, NotFound, Unreachable
 from vnode.api.identity import parent_key
 from vnode.api.objects import Object
 from vnode.kube.client import Client
@@ -128,7 +128,7 @@ class ChaperonGC:
         try:
             for chaperon in self._abandoned(link, place.pod):
                 await self._release(link, chaperon, place.pod)
-        except (Unreachable, Denied, ServerError) as error:
+        except (ApiError, Unreachable) as error:
             log.info("a chaperon of %s stays in %s: %s", place.pod, link.target, error)
             later = _RETRY_DELAY
 
@@ -142,7 +142,7 @@ class ChaperonGC:
 
             try:
                 await link.client.discard(kinds.POD_CHAPERONS, chaperon)
-            except (Unreachable, Denied, ServerError) as error:
+            except (ApiError, Unreachable) as error:
                 log.info("chaperon %s stays in %s: %s", objects.key(chaperon), link.target, error)
                 return _RETRY_DELAY
 

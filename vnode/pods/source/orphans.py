@@ -18,7 +18,7 @@ from enum import Enum, auto
 from typing import Final
 
 from vnode.api import keys, kinds, objects
-from vnode.api.errors import Denied, NotFound, ServerError, Unreachable
+from vnode.api.errors import ApiError, NotFound, Unreachable
 from vnode.api.identity import parent_key
 from vnode.api.objects import Object
 from vnode.kube.client import Client
@@ -157,7 +157,7 @@ class OrphanController:
         )
         try:
             await link.client.discard(kinds.POD_CHAPERONS, chaperon)
-        except (Unreachable, Denied, ServerError) as error:
+        except (ApiError, Unreachable) as error:
             log.info("chaperon %s stays in %s: %s", objects.key(chaperon), link.target, error)
 
         return None

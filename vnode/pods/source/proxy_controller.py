@@ -20,7 +20,7 @@ from typing import Final
 
 from vnode.api import keys, kinds, names, objects
 from vnode.api.clock import Clock
-from vnode.api.errors import AlreadyExists
+from vnode.api.errors import AlreadyExists, ApiError
 from vnode.api.identity import possible_parents
 from vnode.api.objects import Object
 from vnode.kube.client import Client
@@ -34,6 +34,7 @@ from vnode.pods.source.chaperon_factory import ChaperonFactory
 from vnode.pods.source.chaperon_gc import ChaperonGC
 from vnode.pods.source.externally_bound import ExternallyBoundPods, is_daemon
 from vnode.pods.source.lost_pods import LostPods
+from vnode.pods.source.refused_requests import RefusedRequests
 from vnode.pods.source.returned_targets import ReturnedTargets
 from vnode.pods.source.status_writer import StatusWriter
 from vnode.pods.source.termination import LOOK_AGAIN, Termination
@@ -92,6 +93,7 @@ class ProxyController:
         self._ensure_bound = ensure_bound
         self._candidates = Expectations()  # writes to chaperons, in all targets
         self._change_sender = ChangeSender(client, factory, events, self._candidates)
+        self._refused = RefusedRequests(events)
         self._lost = LostPods(client, self._status_writer, events, clock)
         self._unreserved = UnreservedPods(
             client, self._status_writer, factory, enabled_namespaces, events, clock
@@ -184,7 +186,13 @@ class ProxyController:
     async def _reconcile_and_settle(self, key: str) -> float | None:
         tells = self._can_tell(key)
         try:
-            return await self._reconcile(key)
+            later = await self._reconcile(key)
+        except ApiError as error:
+            self._refused.tell(key, self._find(key), error)
+            raise
+        else:
+            self._refused.settle(key)
+            return later
         finally:
             if tells:
                 self.returned.reconciled(key)
@@ -217,6 +225,7 @@ class ProxyController:
             return None
 
         if objects.is_terminating(proxy):
+            self._refused.tell_of_end(proxy, self._links.get(node_name))
             return await self._termination.end(proxy, node_name)
 
         if not node_name or is_daemon(proxy):

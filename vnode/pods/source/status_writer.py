@@ -21,7 +21,7 @@ import msgspec
 
 from vnode.api import kinds, objects
 from vnode.api.clock import TICK, Clock
-from vnode.api.errors import ApiError, Denied, Invalid, ServerError
+from vnode.api.errors import ApiError, Denied, Invalid, ServerError, TooManyRequests
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.events import NORMAL, WARNING, EventRecorder, about
@@ -122,10 +122,10 @@ class StatusWriter:
             self._lags.forget(key)
             return wait
 
-        failure: ServerError | None = None
+        failure: ServerError | TooManyRequests | None = None
         try:
             after = await self._offer(proxy, annotations, None, link)
-        except ServerError as error:  # a webhook that is away need not be asked about statuses
+        except (ServerError, TooManyRequests) as error:  # of a webhook that need not see statuses
             after, failure = None, error
 
         proxy = after or proxy

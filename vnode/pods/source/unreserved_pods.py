@@ -10,12 +10,13 @@ from typing import Final
 
 from vnode.api import kinds, objects, route
 from vnode.api.clock import Clock
-from vnode.api.errors import ConfigError, Denied, Invalid, NotFound
+from vnode.api.errors import AlreadyExists, ConfigError, Denied, Invalid, NotFound
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.events import WARNING, EventRecorder, about
 from vnode.pods import chains, chaperons
 from vnode.pods.source import feedback, proxy_state
+from vnode.pods.source.candidate_requests import name_conflict
 from vnode.pods.source.chaperon_factory import ChaperonFactory
 from vnode.pods.source.status_writer import StatusWriter
 from vnode.pods.source.stray_pods import StrayPods
@@ -74,6 +75,12 @@ class UnreservedPods:
         try:
             chaperon, _note = await self._factory.build(live, link, allowed=True)
             await link.client.create(kinds.POD_CHAPERONS, chaperon)
+        except AlreadyExists:
+            if not (problem := await name_conflict(live, link)):
+                raise
+
+            await self._report_refusal(live, f"target {link.target}: {problem}")
+            return _REFUSED
         except (Denied, Invalid, NotFound, ConfigError) as error:
             if isinstance(error, ConfigError):
                 message = f"the pod is not sent to target {link.target}: {error}"

@@ -15,7 +15,7 @@ from typing import Final
 
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
-from vnode.api.errors import Invalid, ServerError
+from vnode.api.errors import Denied, Invalid, ServerError
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
@@ -294,8 +294,17 @@ class ChaperonController:
 
     async def _delete(self, chaperon: Object, pod: Object) -> None:
         grace = delegate.asked_grace(chaperon, pod)
-        if grace is not None or not objects.is_terminating(pod):
+        if grace is None and objects.is_terminating(pod):
+            return
+
+        try:
             await self._client.discard(kinds.PODS, pod, grace=grace)
+        except (Denied, Invalid) as error:  # the source tells its user
+            if objects.annotations(chaperon).get(keys.REFUSED) != error.message:
+                annotations = {keys.REFUSED: error.message}
+                await self._patch(chaperon, {"metadata": _named(chaperon, annotations=annotations)})
+
+            raise
 
     async def _patch(
         self,

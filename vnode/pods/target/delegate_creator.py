@@ -16,11 +16,11 @@ from vnode.api.errors import (
     AlreadyExists,
     ApiError,
     Conflict,
-    Denied,
-    Invalid,
     NotFound,
     ServerError,
+    TooManyRequests,
 )
+from vnode.api.identity import parent_key
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.pods import delegate
@@ -101,12 +101,12 @@ class DelegateCreator:
             await self._client.create(kinds.PODS, pod, namespace)
         except AlreadyExists:
             return await self.reject_name(chaperon)
-        except (Conflict, Denied, Invalid, NotFound, ServerError) as error:
+        except ApiError as error:
             if _may_pass(error):
                 await self._fail(chaperon, error)
                 raise
 
-            return await self._report(chaperon, explain(error.message, namespace), _REFUSED)
+            return await self._report(chaperon, explain(error.message, chaperon), _REFUSED)
 
         self._failures.pop(objects.key(chaperon), None)
         return None
@@ -124,7 +124,7 @@ class DelegateCreator:
         key = objects.key(chaperon)
         count = self._failures[key] = self._failures.get(key, 0) + 1
         if count > 1:
-            message = explain(error.message, objects.namespace(chaperon))
+            message = explain(error.message, chaperon)
             await self._report(chaperon, message, min(_FAILED * 2.0 ** min(count, 16), _REFUSED))
 
     async def _report(self, chaperon: Object, message: str, seconds: float) -> float:
@@ -149,13 +149,19 @@ def _may_pass(error: ApiError) -> bool:
 
     The API server's own watch of PriorityClasses may not have seen one that we have seen.
     """
-    return isinstance(error, (Conflict, ServerError)) or bool(
+    return isinstance(error, (Conflict, ServerError, TooManyRequests)) or bool(
         re.search(_NO_PRIORITY_CLASS, error.message)
     )
 
 
-def explain(message: str, namespace: str) -> str:
-    """Return the API server's refusal of a pod, with its cure if we know one."""
+def explain(message: str, chaperon: Object) -> str:
+    """Return the API server's refusal of a delegate, with its cure if we know one.
+
+    Whoever reads it in the source knows the pod by the name that it has there.
+    """
+    namespace = objects.namespace(chaperon)
+    _namespace, parent = objects.split_key(parent_key(chaperon))
+    message = message.replace(f'"{objects.name(chaperon)}"', f'"{parent}"')
     cures = [cure for pattern, cure in _CURES if re.search(pattern, message)]
     return f"{message}: {cures[0].format(namespace=namespace)}" if cures else message
 

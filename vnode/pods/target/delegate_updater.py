@@ -3,7 +3,8 @@
 A delegate takes a change in up to four requests, since resources, ephemeral containers and
 conditions have subresources of their own; the last one, to the pod itself, also records what was
 done. A refusal of the API server is remembered with its message, and tried again after a while or
-when the source sends something else.
+when the source sends something else. So is an error that may pass, such as that of a webhook, once
+it comes twice.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Final
 
 from vnode.api import changeable, keys, kinds, objects, pod_shape
 from vnode.api.clock import Clock
-from vnode.api.errors import Denied, Invalid, NotFound
+from vnode.api.errors import ApiError, Conflict, Invalid, ServerError, TooManyRequests
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.pods import changes
@@ -41,6 +42,7 @@ class DelegateUpdater:
         self._clock = clock
         self._expectations = Expectations()
         self._refusals: dict[str, _FailedUpdate] = {}  # by key of the delegate
+        self._failing: set[str] = set()  # keys whose last update met an error that may pass
 
     def under_way(self, pod: Object) -> bool:
         """Return whether the store has yet to show our last change; its event comes then."""
@@ -50,6 +52,7 @@ class DelegateUpdater:
         """Drop what is known of a chaperon that is gone."""
         self._expectations.forget(key)
         self._refusals.pop(key, None)
+        self._failing.discard(key)
 
     async def update(self, chaperon: Object, pod: Object) -> str | None:
         """Do what was not done yet; return the API server's messages if it refused some of it."""
@@ -71,7 +74,16 @@ class DelegateUpdater:
         ):
             return known.message
 
-        refusals = await self._carry_out(chaperon, pod, delta)
+        try:
+            refusals = await self._carry_out(chaperon, pod, delta)
+        except (ServerError, TooManyRequests) as error:
+            if key not in self._failing:
+                self._failing.add(key)
+                raise
+
+            refusals = [error.message]
+
+        self._failing.discard(key)
         if not refusals:
             self._refusals.pop(key, None)
             return None
@@ -142,7 +154,9 @@ async def _attempt(
     """
     try:
         return await request
-    except (Denied, Invalid, NotFound) as error:
+    except (Conflict, ServerError, TooManyRequests):
+        raise
+    except ApiError as error:
         refusals.append(error.message)
         done.pop(part, None)
         if part in before:

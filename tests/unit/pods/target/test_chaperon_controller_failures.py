@@ -174,7 +174,9 @@ async def test_a_priority_class_that_is_lacking_is_told_soon_with_its_cure(clust
     ],
 )
 def test_a_refusal_for_want_of_what_the_pod_names_is_told_with_its_cure(refusal, cure):
-    assert delegate_creator.explain(refusal, "ns") == refusal + cure
+    head = {"name": "p-bcdfg", "namespace": "ns", "annotations": {keys.PARENT_NAME: "p"}}
+    named = refusal.replace('"p"', '"p-bcdfg"')
+    assert delegate_creator.explain(named, {"metadata": head}) == refusal + cure
 
 
 async def test_an_error_in_other_words_each_time_is_not_tried_again_sooner(cluster):
