@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from typing import Final
 
 from vnode.api import keys, objects, spelling
@@ -22,128 +20,6 @@ _BY_EXIT_CODE: Final[dict[int | None, str]] = {
     126: "its command cannot be executed: compare command and args with the image",
     127: "its command was not found: compare command and args with the image",
 }
-
-_WHOLE_REASONS: Final = (
-    (
-        r"the agent may not make tokens:.*? of the Target",
-        (
-            "give the agent the right to make tokens, by the command that the reason names, or "
-            "have the Target not ask for them"
-        ),
-    ),
-    (
-        r"Secret \S+ is the token of service account \S+, which would end in a variable",
-        "mount the Secret as a volume, whole, or create one of that name in the target",
-    ),
-    (
-        r"Secret \S+ is the token of service account \S+",
-        (
-            "have the target ask for tokens of the source, run the pod as that service account, or "
-            "create a Secret of that name in the target"
-        ),
-    ),
-    (
-        r"Secret \S+ holds no valid token of service account \S+",
-        "see that the service account exists, and create the Secret again",
-    ),
-)
-"""Reasons that are matched and removed first, since patterns of `_CURES` match parts of them."""
-
-_CURES: Final = (
-    (r"Insufficient|Too many pods", "add nodes in the target, or lower the pod's requests"),
-    (r"exceeded quota", "raise the ResourceQuota of the namespace in the target"),
-    (
-        r"failed quota: \S+ must specify",
-        "set them in the pod, or make a LimitRange with defaults in the target's namespace",
-    ),
-    (
-        r"usage per (Container|Pod)|max limit to request ratio",
-        "change the pod's requests and limits, or the LimitRange of the namespace in the target",
-    ),
-    (r"violates PodSecurity", "change the pod, or the Pod Security label in the target"),
-    (
-        r"serviceaccount|service account",
-        "create the service account, or name another one, in the target",
-    ),
-    (
-        r"(Runtime|Priority)Class",
-        "create the class in the target, or name one that is there, in the pod",
-    ),
-    (
-        r"no answer for",
-        (
-            "see that the target's agent and its candidate scheduler run, and its admission "
-            "webhooks: vnode doctor --target FILE"
-        ),
-    ),
-    (
-        r"(?<!node\(s\) )didn't match Pod's node affinity",
-        (
-            "compare its constraints with the labels of virtual nodes: kubectl get nodes "
-            f"-l {keys.PROVIDER_LABEL}={keys.PROVIDER} --show-labels"
-        ),
-    ),
-    (
-        r"node\(s\) didn't match Pod's node affinity",
-        (
-            "compare its constraints with the labels of the nodes in the target: there, kubectl "
-            "get nodes --show-labels"
-        ),
-    ),
-    (r"the virtual node was unschedulable", "vnode uncordon {target}"),
-    (
-        r"at its maximum of \d+ by",
-        (
-            "raise a maxReplicas of the policy, give it another cluster, or have the workload run "
-            "fewer pods"
-        ),
-    ),
-    (
-        r"(?<!node\(s\) )didn't (match pod|satisfy existing pods) (anti-)?affinity rules",
-        "relax the pod's affinity between pods, or connect a target that satisfies it",
-    ),
-    (
-        r"(?<!node\(s\) )didn't match pod topology spread constraints",
-        "relax the pod's topologySpreadConstraints, or connect a target that satisfies them",
-    ),
-    (
-        r"node\(s\) (were unschedulable|had untolerated taint)",
-        (
-            "uncordon the nodes of {target} (there: kubectl uncordon NODE), or give the pod a "
-            "toleration for their taints"
-        ),
-    ),
-    (
-        r"(?<!node\(s\) )had untolerated taint",
-        (
-            "give the pod a toleration for the taint of the virtual node, in the annotation "
-            f"{keys.PROXY_CONSTRAINTS}"
-        ),
-    ),
-    (r"cannot be reached|not connected|unreachable", "vnode doctor says what is in the way"),
-    (r"namespaces .* not found", "create the namespace in the target"),
-    (r"persistentvolumeclaim", "create the claim in the target"),
-    (r"free ports|host ports?", "the host port is taken on the target's nodes"),
-)
-
-
-def unschedulable(reasons: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the cures for the reasons of targets, by name.
-
-    Waiting is always one of them, because pods are tried again.
-    """
-    left, found = dict(reasons), []
-    for pattern, cure in _WHOLE_REASONS:
-        if any(re.search(pattern, text) for text in left.values()):
-            left = {name: re.sub(pattern, "", text) for name, text in left.items()}
-            found.append(cure)
-
-    for pattern, cure in _CURES:
-        matching = [n for n, text in left.items() if re.search(pattern, text, re.IGNORECASE)]
-        if matching:
-            found.append(cure.format(target=matching[0] or "TARGET"))
-
-    return (*found, "the pod is tried again by itself when something changes that can help it")
 
 
 def not_elected(pod: Object, namespace: Object | None) -> tuple[str, tuple[str, ...]]:
@@ -208,9 +84,17 @@ def missing(target: TargetFacts, pod: Object) -> tuple[str, ...]:
     )
 
 
-def failing(failure: Failure, pod: Object, target: str) -> tuple[str, ...]:
-    """Return the cures for a failing container of the proxy `pod`, or for the pod as a whole."""
-    spec = container_spec(pod, failure.container)
+def failing(
+    failure: Failure, pod: Object, target: str, delegate: Object | None = None
+) -> tuple[str, ...]:
+    """Return the cures for a failing container of the proxy `pod`, or for the pod as a whole.
+
+    The container may be the delegate's only: then what it says is to be had in the target.
+    """
+    spec = container_spec(pod, failure.container) or container_spec(
+        delegate or {}, failure.container
+    )
+    logs = _logs(failure, pod, target, delegate)
     match failure.kind:
         case FailureKind.IMAGE:
             return (
@@ -223,9 +107,9 @@ def failing(failure: Failure, pod: Object, target: str) -> tuple[str, ...]:
         case FailureKind.CONFIGURATION:
             return ("create what it names in the target's namespace, or correct the pod",)
         case FailureKind.NOT_READY:
-            return _not_ready(failure, pod)
+            return _not_ready(failure, spec, logs)
         case _:
-            return _ended(failure, spec, pod)
+            return _ended(failure, spec, logs)
 
 
 def container_spec(pod: Object, name: str) -> Object:
@@ -235,22 +119,21 @@ def container_spec(pod: Object, name: str) -> Object:
     return next((entry for entry in listed if entry.get("name") == name), {})
 
 
-def _not_ready(failure: Failure, pod: Object) -> tuple[str, ...]:
+def _not_ready(failure: Failure, spec: Object, logs: str) -> tuple[str, ...]:
     if not failure.container:
         return ("the controller of its readiness gates has not set their conditions to True yet",)
 
-    probe = container_spec(pod, failure.container).get("readinessProbe")
-    compare = ", and compare that with its readinessProbe" if probe else ""
+    compare = ", and compare that with its readinessProbe" if spec.get("readinessProbe") else ""
     return (
-        f"see what the container says{compare}: {_logs(failure, pod)}",
+        f"see what the container says{compare}: {logs}",
         "until it is ready no Service sends it anything",
     )
 
 
-def _ended(failure: Failure, spec: Object, pod: Object) -> tuple[str, ...]:
+def _ended(failure: Failure, spec: Object, logs: str) -> tuple[str, ...]:
     cures = []
     if failure.container:
-        cures.append(_logs(failure, pod))
+        cures.append(logs)
 
     if failure.ended == "OOMKilled":
         limit = ((spec.get("resources") or {}).get("limits") or {}).get("memory")
@@ -262,10 +145,14 @@ def _ended(failure: Failure, spec: Object, pod: Object) -> tuple[str, ...]:
     return (*cures, _REPLACED) if failure.kind is FailureKind.FAILED else tuple(cures)
 
 
-def _logs(failure: Failure, pod: Object) -> str:
+def _logs(failure: Failure, pod: Object, target: str, delegate: Object | None) -> str:
     """Return the command that shows the container's last output."""
-    arguments = f"{objects.name(pod)} -n {objects.namespace(pod)} -c {failure.container}"
-    return f"kubectl logs {arguments}" + (" --previous" if failure.is_restarted else "")
+    where, of = "", pod
+    if delegate is not None and not container_spec(pod, failure.container):
+        where, of = f" (in {target}, where the container was added)", delegate
+
+    arguments = f"{objects.name(of)} -n {objects.namespace(of)} -c {failure.container}"
+    return f"kubectl logs {arguments}" + (" --previous" if failure.is_restarted else "") + where
 
 
 def target_agent(target: str) -> tuple[str, ...]:

@@ -65,7 +65,8 @@ async def collect(
             for target, (key, label) in zip(targets, labels.items(), strict=True)
         ]
 
-    selector = f"involvedObject.uid={objects.uid(pod)}"
+    selector, node = f"involvedObject.uid={objects.uid(pod)}", objects.node_name(pod)
+    is_other = node and status_text.is_proxy(pod) and node not in {t.node_name for t in labels}
     return Facts(
         pod,
         now,
@@ -74,6 +75,7 @@ async def collect(
         tuple(task.result() for task in tasks),
         await _maybe(client, kinds.LEASES, LEASE, agent_namespace),
         await _policies(client, pod),
+        await _maybe(client, kinds.NODES, node) if is_other else None,
     )
 
 

@@ -76,6 +76,7 @@ class Facts:
     targets: tuple[TargetFacts, ...] = ()
     lease: Object | None = None  # of the source's agent
     policies: Objects = field(default_factory=list)  # placement policies that may be for it
+    node: Object | None = None  # that the pod is bound to, if none of its targets is behind it
 
     @property
     def node_name(self) -> str:

@@ -167,7 +167,18 @@ def _not_ready(pod: Object, now: datetime) -> Failure | None:
             text = f"container {name} is not ready, {status_text.duration(age)} after its start"
             return Failure(FailureKind.NOT_READY, NOT_READY, text, name)
 
-    return _gated(pod, now)
+    return _gated(pod, now) or _with_others(pod, now)
+
+
+def _with_others(pod: Object, now: datetime) -> Failure | None:
+    """Return the failure of a pod whose delegate has more containers, which are not ready."""
+    others, ready = status_text.unready_others(pod), objects.condition(pod, "Ready") or {}
+    age = _elapsed(ready.get("lastTransitionTime"), now)
+    if not others or age is None or age <= _time_to_be_ready({}):
+        return None
+
+    text = f"containers that the target has added are not ready: {', '.join(others)}"
+    return Failure(FailureKind.NOT_READY, NOT_READY, text, others[0])
 
 
 def _gated(pod: Object, now: datetime) -> Failure | None:

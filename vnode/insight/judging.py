@@ -12,7 +12,7 @@ from enum import Enum
 
 from vnode.api import keys, objects
 from vnode.api.objects import Object
-from vnode.insight import advice, failing, losing, status_text
+from vnode.insight import advice, failing, losing, refusal_cures, refusals, status_text
 from vnode.insight.facts import Facts, TargetFacts
 from vnode.insight.failing import FailureKind
 from vnode.kube.events import WARNING
@@ -21,6 +21,8 @@ from vnode.scheduling import diagnosis
 
 _LEASE_SLACK = timedelta(seconds=15)  # beyond its duration: clocks differ
 _GRACE_SLACK = timedelta(seconds=60)  # beyond its grace period a delegate should have ended
+
+_TO_BE_SENT = timedelta(seconds=30)  # after its binding, until there should be a chaperon
 
 _UNDECIDED = (CandidateState.WAITING, CandidateState.RESERVED)
 
@@ -39,6 +41,7 @@ class PodState(Enum):
     NO_AGENT = "NoAgent"
     UNSCHEDULABLE = "Unschedulable"
     NOT_STARTING = "NotStarting"
+    REFUSED = "UpdateRefused"
     CRASHING = "Crashing"
     NOT_READY = failing.NOT_READY
     FAILED = "Failed"
@@ -151,7 +154,7 @@ def _pending(facts: Facts) -> Verdict:
         return Verdict(
             PodState.UNSCHEDULABLE,
             "no target has a place for the pod",
-            advice.unschedulable(reasons),
+            refusal_cures.unschedulable(reasons),
         )
 
     return Verdict(PodState.WAITING, "the pod is in the queue of the agent")
@@ -159,6 +162,11 @@ def _pending(facts: Facts) -> Verdict:
 
 def _bound(facts: Facts) -> Verdict:
     target = facts.chosen
+    if target is None and facts.node is not None:
+        why = f"node {facts.node_name} is not for pods of namespace {objects.namespace(facts.pod)}"
+        cures = refusal_cures.not_sent(why)
+        return Verdict(PodState.NOT_STARTING, f"the pod is not sent: {why}", cures)
+
     if target is None:
         return Verdict(
             PodState.LOST,
@@ -187,10 +195,51 @@ def _bound(facts: Facts) -> Verdict:
     if verdict := _failing(facts, shown):
         return verdict
 
-    if objects.status(shown).get("phase") == "Running":
+    is_there = target.delegate is not None or bool(target.error)
+    runs = is_there and objects.status(shown).get("phase") == "Running"
+    if not runs and (verdict := _refused(facts, target)):
+        return verdict
+
+    if refused := refusals.of_updates(facts, target):
+        where = f"runs in target {target.name}" if runs else f"starts in target {target.name}"
+        return Verdict(
+            PodState.REFUSED, f"the pod {where}, but: {refused}", refusal_cures.refused(refused)
+        )
+
+    if runs:
         return Verdict(PodState.RUNNING, f"the pod runs in target {target.name}")
 
     return _starting(facts, target, shown)
+
+
+def _refused(facts: Facts, target: TargetFacts) -> Verdict | None:
+    """Return why a bound pod has no delegate, or one without a node."""
+    if why := refusals.of_delegate(facts, target):
+        cures = refusal_cures.unschedulable({target.name: why})
+        return Verdict(PodState.NOT_STARTING, f"target {target.name} has no place: {why}", cures)
+
+    if target.chaperon is not None or target.delegate is not None:
+        return None
+
+    scheduled = objects.condition(facts.pod, "PodScheduled") or {}
+    since = objects.parse_timestamp(str(scheduled.get("lastTransitionTime") or ""))
+    is_late = since is not None and facts.now - since > _TO_BE_SENT and not target.error
+    why = refusals.of_sending(facts)
+    if is_late and not why:
+        why = refusal_cures.unlabelled(facts.namespace)
+
+    if why:
+        text, cures = f"the pod is not sent: {why}", refusal_cures.not_sent(why)
+        return Verdict(PodState.NOT_STARTING, text, cures)
+
+    if not is_late:
+        return None
+
+    return Verdict(
+        PodState.NOT_STARTING,
+        f"target {target.name} has no PodChaperon of the pod, though the pod is bound there",
+        advice.AGENT,
+    )
 
 
 def _failing(facts: Facts, shown: Object) -> Verdict | None:
@@ -204,7 +253,8 @@ def _failing(facts: Facts, shown: Object) -> Verdict | None:
         unhealthy = [e for e in target.events if e.get("reason") == "Unhealthy"]
         text += f": {unhealthy[-1].get('message', '')}" if unhealthy else ""
 
-    cures = advice.failing(failure, facts.pod, target.name if target else "its target")
+    delegate = target.delegate if target else None
+    cures = advice.failing(failure, facts.pod, target.name if target else "its target", delegate)
     return Verdict(_STATES.get(failure.kind, PodState.NOT_STARTING), text, cures)
 
 
@@ -239,6 +289,10 @@ def _ending(facts: Facts) -> Verdict:
             f"target {target.name} is not ready: whether the containers have ended is unknown",
             advice.stuck(str(why), str(target.key), facts.pod),
         )
+
+    if target is not None and (refused := refusals.of_updates(facts, target)):
+        cures = refusal_cures.refused(refused)
+        return Verdict(PodState.STUCK_ENDING, f"the pod cannot end: {refused}", cures)
 
     if target is not None and target.delegate is not None:
         since = _since_deletion(target.delegate, facts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime, timedelta
 
 from vnode.api import keys, names, objects
@@ -10,6 +11,7 @@ from vnode.api.objects import Object, Objects
 from vnode.nodes import virtual
 from vnode.targets import source_rbac
 
+_UNREADY = re.compile(r"containers with unready status: \[([^\]]*)\]")  # the kubelet's words
 _SIDECAR = "Always"  # restartPolicy of an init container that keeps running
 
 
@@ -82,6 +84,21 @@ def _reason(name: str, detail: Object) -> str:
     return f"Signal:{ended_by}" if ended_by else f"ExitCode:{detail.get('exitCode', 0)}"
 
 
+def unready_others(pod: Object) -> list[str]:
+    """Return the containers that are not ready and not the proxy's: its target has added them.
+
+    Their statuses do not come home, but the condition Ready, which names them, does.
+    """
+    condition = objects.condition(pod, "Ready") or {}
+    found = _UNREADY.search(str(condition.get("message") or ""))
+    if condition.get("status") != "False" or found is None:
+        return []
+
+    spec = objects.spec(pod)
+    own = {c.get("name") for f in ("initContainers", "containers") for c in spec.get(f) or ()}
+    return [name for name in found[1].split() if name not in own]
+
+
 def ready(pod: Object) -> str:
     """Return `1/2`: how many containers are ready, of how many."""
     spec = objects.spec(pod)
@@ -92,7 +109,7 @@ def ready(pod: Object) -> str:
     }
     counted = sidecars | {container.get("name") for container in spec.get("containers") or ()}
     is_ready = [c for c in containers(pod) if c.get("name") in counted and c.get("ready")]
-    return f"{len(is_ready)}/{len(counted)}"
+    return f"{len(is_ready)}/{len(counted) + len(unready_others(pod))}"
 
 
 def restarts(pod: Object) -> str:

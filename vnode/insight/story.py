@@ -192,6 +192,8 @@ def _candidate(target: TargetFacts, chaperon: Object) -> Iterable[Line]:
             yield Line("preempts other pods, and waits for their end", at)
         case CandidateState.RESERVED:
             yield Line("a place is reserved")
+        case CandidateState.COMMITTED if condition.get("status") == "False":
+            yield Line(f"refused: {condition.get('message')}", at)
         case CandidateState.COMMITTED:
             yield Line("a place was reserved, and the candidate allowed to take it")
         case _:
@@ -296,7 +298,10 @@ def _feedback(facts: Facts) -> Iterable[Line]:
             since = str(target.ready.get("lastTransitionTime") or "")
             yield Line("this pod's status is not updated: the target is not ready", since)
         else:
-            yield Line(f"this pod's phase is {status.get('phase', 'unknown')}, as its delegate's")
+            phase = status.get("phase", "unknown")
+            there = objects.status(target.delegate).get("phase") if target.delegate else phase
+            differs = f", its delegate's {there}" if there != phase else ", as its delegate's"
+            yield Line(f"this pod's phase is {phase}{differs}")
 
     if "deletionTimestamp" in metadata:
         yield Line("its deletion was requested", str(metadata["deletionTimestamp"]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vnode.insight import advice
+from vnode.insight import refusal_cures
 
 AGAIN = "the pod is tried again by itself when something changes that can help it"
 ACCOUNT = "create the service account, or name another one, in the target"
@@ -51,7 +51,7 @@ NOT_VALID = (
     ],
 )
 def test_each_reason_has_its_own_cure(expected, begins):
-    *cures, again = advice.unschedulable({f"c{n}": text for n, text in enumerate(expected)})
+    *cures, again = refusal_cures.unschedulable({f"c{n}": text for n, text in enumerate(expected)})
     assert again == AGAIN
     assert len(cures) == len(begins)
     assert all(cure.startswith(words) for cure, words in zip(cures, begins, strict=True))

@@ -1,0 +1,197 @@
+"""Names the cures for what targets, and API servers on the way to them, say against a pod. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from vnode.api import keys, objects
+from vnode.api.objects import Object
+
+_WHOLE_REASONS: Final = (
+    (
+        r"the agent may not make tokens:.*? of the Target",
+        (
+            "give the agent the right to make tokens, by the command that the reason names, or "
+            "have the Target not ask for them"
+        ),
+    ),
+    (
+        r"Secret \S+ is the token of service account \S+, which would end in a variable",
+        "mount the Secret as a volume, whole, or create one of that name in the target",
+    ),
+    (
+        r"Secret \S+ is the token of service account \S+",
+        (
+            "have the target ask for tokens of the source, run the pod as that service account, or "
+            "create a Secret of that name in the target"
+        ),
+    ),
+    (
+        r"Secret \S+ holds no valid token of service account \S+",
+        "see that the service account exists, and create the Secret again",
+    ),
+)
+"""Reasons that are matched and removed first, since patterns of `_CURES` match parts of them."""
+
+_CURES: Final = (
+    (r"Insufficient|Too many pods", "add nodes in the target, or lower the pod's requests"),
+    (
+        r"exceeded quota|no room in ResourceQuota",
+        "raise the ResourceQuota of the namespace in the target",
+    ),
+    (
+        r"failed quota: \S+ must specify|ResourceQuota \S+ makes mandatory",
+        "set them in the pod, or make a LimitRange with defaults in the target's namespace",
+    ),
+    (
+        r"usage per (Container|Pod)|max limit to request ratio",
+        "change the pod's requests and limits, or the LimitRange of the namespace in the target",
+    ),
+    (
+        r"must be less than or equal to \S+ limit",
+        (
+            "set limits in the pod that are not below its requests; a LimitRange of the namespace "
+            "in the target may have set those that the pod lacks"
+        ),
+    ),
+    (r"violates PodSecurity", "change the pod, or the Pod Security label in the target"),
+    (
+        r"serviceaccount|service account",
+        "create the service account, or name another one, in the target",
+    ),
+    (
+        r"(Runtime|Priority)Class",
+        "create the class in the target, or name one that is there, in the pod",
+    ),
+    (
+        r"no answer for|not decided yet",
+        (
+            "see that the target's agent and its candidate scheduler run, and its admission "
+            "webhooks: vnode doctor --target FILE"
+        ),
+    ),
+    (
+        r"(?<!node\(s\) )didn't match Pod's node affinity",
+        (
+            "compare its constraints with the labels of virtual nodes: kubectl get nodes "
+            f"-l {keys.PROVIDER_LABEL}={keys.PROVIDER} --show-labels"
+        ),
+    ),
+    (
+        r"node\(s\) didn't match Pod's node affinity",
+        (
+            "compare its constraints with the labels of the nodes in the target: there, kubectl "
+            "get nodes --show-labels"
+        ),
+    ),
+    (r"the virtual node was unschedulable", "vnode uncordon {target}"),
+    (
+        r"at its maximum of \d+ by",
+        (
+            "raise a maxReplicas of the policy, give it another cluster, or have the workload run "
+            "fewer pods"
+        ),
+    ),
+    (
+        r"(?<!node\(s\) )didn't (match pod|satisfy existing pods) (anti-)?affinity rules",
+        "relax the pod's affinity between pods, or connect a target that satisfies it",
+    ),
+    (
+        r"(?<!node\(s\) )didn't match pod topology spread constraints",
+        "relax the pod's topologySpreadConstraints, or connect a target that satisfies them",
+    ),
+    (
+        r"node\(s\) (were unschedulable|had untolerated taint)",
+        (
+            "uncordon the nodes of {target} (there: kubectl uncordon NODE), or give the pod a "
+            "toleration for their taints"
+        ),
+    ),
+    (
+        r"(?<!node\(s\) )had untolerated taint",
+        (
+            "give the pod a toleration for the taint of the virtual node, in the annotation "
+            f"{keys.PROXY_CONSTRAINTS}"
+        ),
+    ),
+    (r"cannot be reached|not connected|unreachable", "vnode doctor says what is in the way"),
+    (r"namespaces .* not found", "create the namespace in the target"),
+    (r"persistentvolumeclaim", "create the claim in the target"),
+    (r"free ports|host ports?", "the host port is taken on the target's nodes"),
+    (
+        r"this cluster does not bind the pod",
+        "see which webhook or policy of this cluster is against the binding, and change that",
+    ),
+    (
+        r"podchaperon/\S+, as this pod's would be named",
+        "delete that PodChaperon in the target, or create this pod under another name",
+    ),
+)
+_REFUSED: Final = (
+    r"denied (the )?request|is forbidden|is invalid|failed calling webhook",
+    (
+        "the text names what refuses it: change the pod, or that webhook, policy or limit in the "
+        "cluster that it is of"
+    ),
+)
+"""What helps where no pattern of `_CURES` tells more."""
+
+
+def unschedulable(reasons: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the cures for the reasons of targets, by name.
+
+    Waiting is always one of them, because pods are tried again.
+    """
+    left, found = dict(reasons), []
+    for pattern, cure in _WHOLE_REASONS:
+        if any(re.search(pattern, text) for text in left.values()):
+            left = {name: re.sub(pattern, "", text) for name, text in left.items()}
+            found.append(cure)
+
+    for pattern, cure in _CURES:
+        matching = [n for n, text in left.items() if re.search(pattern, text, re.IGNORECASE)]
+        if matching:
+            found.append(cure.format(target=matching[0] or "TARGET"))
+
+    told = "|".join(pattern for pattern, _cure in _CURES)
+    other = [text for text in left.values() if not re.search(told, text, re.IGNORECASE)]
+    if any(re.search(_REFUSED[0], text) for text in other):
+        found.append(_REFUSED[1])
+
+    return (*found, "the pod is tried again by itself when something changes that can help it")
+
+
+def refused(text: str) -> tuple[str, ...]:
+    """Return the cures for something that is refused while the pod runs, and tried again."""
+    return (
+        "change what refuses it, which the text names: a webhook, a policy or a limit",
+        "it is tried again by itself, every 30 s",
+    )
+
+
+def unlabelled(namespace: Object | None) -> str:
+    """Return why pods of a namespace are not sent: it lacks its label; "" if it has it."""
+    label, value = keys.WEBHOOK_NAMESPACE_LABEL
+    if namespace is None or objects.labels(namespace).get(label) == value:
+        return ""
+
+    return f"namespace {objects.name(namespace)} does not have the label {label}={value}"
+
+
+def not_sent(why: str) -> tuple[str, ...]:
+    """Return the cures for a pod that others have bound to a virtual node, and that is not sent."""
+    label, value = keys.WEBHOOK_NAMESPACE_LABEL
+    if f"{label}={value}" in why:
+        return (
+            (
+                "keep the pod off virtual nodes: have it not tolerate their taint "
+                f"{keys.PROVIDER_LABEL}, or not select them, and delete it, for its owner to "
+                "replace it"
+            ),
+            f"or have the namespace's pods sent: kubectl label namespace NAMESPACE {label}={value}",
+        )
+
+    told = unschedulable({"": why})
+    return (*told[:-1], "delete the pod, and keep it off that node, if it is not to run there")
