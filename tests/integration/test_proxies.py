@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
@@ -90,8 +91,8 @@ async def test_a_pod_is_lost_only_if_its_target_says_so(
     answers: asyncio.Queue[Object | None] = asyncio.Queue()
     ask = link.fetch_candidate
 
-    async def look(pod_key: str, uid: str) -> Object | None:
-        found = await ask(pod_key, uid)
+    async def look(*asked: Any) -> Object | None:
+        found = await ask(*asked)
         answers.put_nowait(found)
         return found
 
