@@ -152,6 +152,24 @@ async def test_a_pod_is_bound_once(client: Client, pod_namespace: str) -> None:
         await bind(binding("p", "other"))
 
 
+async def test_a_binding_is_for_the_version_of_the_pod_that_it_names(
+    client: Client, pod_namespace: str
+) -> None:
+    before = await client.create(kinds.PODS, pod(pod_namespace))
+    change: objects.Object = {"metadata": {"labels": {"changed": "yes"}}}
+    after = await client.patch(kinds.PODS, "p", change, pod_namespace)
+    for version in (objects.resource_version(before), objects.resource_version(after)):
+        body = binding("p", uid=objects.uid(before), resourceVersion=version)
+        request = client.create(kinds.PODS, body, pod_namespace, name="p", subresource="binding")
+        if version == objects.resource_version(after):
+            await request
+        else:
+            with pytest.raises(Conflict):
+                await request
+
+    assert objects.node_name(await client.get(kinds.PODS, "p", pod_namespace)) == "n"
+
+
 async def test_a_pod_with_gates_or_at_its_end_is_not_bound(
     client: Client, pod_namespace: str
 ) -> None:

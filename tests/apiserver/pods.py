@@ -124,6 +124,10 @@ def bound(pod: Object, binding: Object, now: str) -> Object:
     if wanted and wanted != objects.uid(pod):
         raise status.precondition(kinds.PODS, name, "UID", wanted, objects.uid(pod))
 
+    version, present = objects.resource_version(binding), objects.resource_version(pod)
+    if version and version != present:
+        raise status.precondition(kinds.PODS, name, "ResourceVersion", version, present)
+
     if objects.is_terminating(pod):
         raise _unbindable(name, f"pod {name} is being deleted, cannot be assigned to a host")
 

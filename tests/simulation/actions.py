@@ -57,6 +57,11 @@ class Users:
                 _mark(self.source, pod, "annotations", NOTE, f"source-{action.number}")
             case PodVerb.LABEL:
                 _mark(self.source, pod, "labels", LABEL, f"label-{action.number}")
+            case PodVerb.SET_IMAGE:
+                _set(self.source, pod, "", image=f"busybox:{action.number}")
+            case PodVerb.RESIZE if not objects.node_name(pod):
+                requests = {"cpu": str(1 + action.number % 2)}
+                _set(self.source, pod, "resize", resources={"requests": requests})
 
     def _clean_up(self, action: PodAction) -> None:
         """Delete what has finished in the targets, as people and controllers there do.
@@ -93,6 +98,16 @@ class Users:
             cluster.set_condition(obj, _EVICTED)
 
         cluster.writer.delete(kind, objects.key(obj))
+
+
+def _set(cluster: SimulatedCluster, pod: Object, subresource: str, **fields: object) -> None:
+    """Set fields of the only container."""
+
+    def change(old: Object) -> Object:
+        (container,) = objects.spec(old)["containers"]
+        return {**old, "spec": {**objects.spec(old), "containers": [{**container, **fields}]}}
+
+    cluster.writer.update(kinds.PODS, objects.key(pod), change, subresource=subresource)
 
 
 def _mark(cluster: SimulatedCluster, pod: Object, field: str, key: str, value: str) -> None:

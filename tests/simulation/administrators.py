@@ -8,11 +8,14 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from tests.simulation import override_policies
 from tests.simulation.clusters import NAMESPACE, SimulatedCluster, target_key
+from tests.simulation.override_policies import OverrideChange
 from tests.simulation.policies import Cordon, Loss, PolicyChange, PolicySchedule
 from tests.simulation.schedule import SPAN
 from vnode.api import keys, kinds, objects
 from vnode.api.errors import Unreachable
+from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.api.taints import NO_EXECUTE, NO_SCHEDULE
 
@@ -42,17 +45,32 @@ class Administrators:
                 loop = asyncio.get_running_loop()
                 loop.call_later(loss.at, self._cut, loss)
 
+    def override(self, changes: tuple[OverrideChange, ...]) -> None:
+        """Write an override policy at its times."""
+        for change in changes:
+            self.source.later(change.at, lambda c=change: self._override(c))
+
+    def _override(self, change: OverrideChange) -> None:
+        self.note(f"---- {change}")
+        written = change.object(NAMESPACE) if change.value else None
+        self._write(kinds.OVERRIDE_POLICIES, override_policies.NAME, written)
+
     def _change(self, change: PolicyChange) -> None:
         self.note(f"---- {change}")
-        key, kind = f"{NAMESPACE}/{change.name}", kinds.PLACEMENT_POLICIES
+        written = None if change.spec is None else change.object(NAMESPACE)
+        self._write(kinds.PLACEMENT_POLICIES, change.name, written)
+
+    def _write(self, kind: Kind, name: str, written: Object | None) -> None:
+        """Have a policy be as it is written; None deletes it."""
+        key = f"{NAMESPACE}/{name}"
         present = self.source.server.store.get(kind, key)
-        if change.spec is None:
+        if written is None:
             if present is not None:
                 self.source.writer.delete(kind, key)
         elif present is None:
-            self.source.writer.create(kind, change.object(NAMESPACE), NAMESPACE)
+            self.source.writer.create(kind, written, NAMESPACE)
         else:
-            self.source.writer.update(kind, key, lambda old: {**old, "spec": change.spec})
+            self.source.writer.update(kind, key, lambda old: {**old, "spec": written["spec"]})
 
     def _cordon(self, cordon: Cordon, *, on: bool) -> None:
         self.note(f"---- {cordon}: {'begins' if on else 'ends'}")

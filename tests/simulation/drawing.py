@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from tests.simulation import override_policies
 from tests.simulation import policies as policy_drawing
 from tests.simulation.schedule import (
     SOURCE,
@@ -69,6 +70,7 @@ def draw(seed: int, policies_share: float = policy_drawing.SHARE) -> Schedule:
         tuple(_action(dice, moments) for _ in range(dice.randint(*size.actions))),
         tuple(_fault(dice, moments, (SOURCE, *targets)) for _ in range(faults)),
         dice.choice((1, 1, 2)),
+        overrides=override_policies.draw(seed, _Moments(random.Random(seed), latency).draw),
     )
     if has_one:  # there is nothing to place
         return schedule

@@ -11,7 +11,9 @@ from tests.faults.history import History
 from tests.faults.results import Results
 from tests.faults.snapshot import Violation, node_of, phase, virtual_node
 from tests.simulation.clusters import SIDECAR, SimulatedCluster
+from tests.simulation.form_rules import FormRules
 from tests.simulation.kubelet import PodSimulator
+from tests.simulation.override_policies import MARK
 from vnode.api import keys, kinds, objects
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
@@ -27,6 +29,7 @@ class Monitor:
     targets: Mapping[str, SimulatedCluster]
     kubelets: Mapping[str, PodSimulator]
     is_calm: bool
+    forms: FormRules
     trace: list[str] | None = None
     history: History = field(default_factory=History)
     bound: dict[str, str] = field(default_factory=dict)  # UID of a proxy -> its node
@@ -77,8 +80,16 @@ class Monitor:
         self.note(" ".join(filter(None, parts)))
 
     def _on_source(self, kind: Kind, change: Change) -> None:
+        now = asyncio.get_running_loop().time()
+        if kind is kinds.OVERRIDE_POLICIES:
+            rules: list[Object] = objects.spec(change.new or {}).get("rules") or [{}]
+            self.forms.on_policy((rules[0].get("annotations") or {}).get(MARK), now)
+
         if kind is not kinds.PODS:
             return
+
+        if change.new is not None:
+            self.forms.on_proxy(change.new, now)
 
         self._note_change(self.source.name, kind, change)
         self.history.on_proxy(change.new)
@@ -161,6 +172,9 @@ class Monitor:
             self.ends[objects.labels(new).get(keys.PARENT_UID, "")] = phase(new)
 
         if node_of(new) and (old is None or not node_of(old)):
+            for what in self.forms.wrong(new):
+                self._wrong("no delegate is older than its pod when that was bound", what)
+
             owner = objects.controller_uid(new)
             for chaperon in self.targets[name].server.store.all(kinds.POD_CHAPERONS):
                 allowed = keys.IS_ALLOWED in objects.annotations(chaperon)

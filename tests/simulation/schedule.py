@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from tests.simulation.override_policies import OverrideChange
 from tests.simulation.policies import Cordon, Loss, PolicyChange, PolicySchedule, Rollout
 
 SOURCE: Final = "c1"
@@ -61,6 +62,8 @@ class PodVerb(StrEnum):
     EVICT = "evict pod"
     ANNOTATE = "annotate pod"
     LABEL = "label pod"
+    SET_IMAGE = "set another image of pod"
+    RESIZE = "resize pod that waits"
     REMOVE = "remove workload"
     DELETE_DELEGATE = "delete delegate"
     EVICT_DELEGATE = "evict delegate"
@@ -132,6 +135,7 @@ class Schedule:
     faults: tuple[ClusterFault, ...]
     parallel: int = 1
     policies: PolicySchedule = field(default_factory=PolicySchedule)
+    overrides: tuple[OverrideChange, ...] = ()
 
     @property
     def clusters(self) -> tuple[str, ...]:
@@ -146,9 +150,16 @@ class Schedule:
     def lines(self) -> list[str]:
         """Describe it, in the order of its times."""
         parts: list[
-            SimulatedWorkload | PodAction | ClusterFault | PolicyChange | Cordon | Loss | Rollout
+            SimulatedWorkload
+            | PodAction
+            | ClusterFault
+            | PolicyChange
+            | Cordon
+            | Loss
+            | Rollout
+            | OverrideChange
         ]
-        parts = [*self.workloads, *self.actions, *self.faults]
+        parts = [*self.workloads, *self.actions, *self.faults, *self.overrides]
         parts += [*self.policies.changes, *self.policies.cordons, *self.policies.losses]
         parts += self.policies.rollouts
         parts.sort(key=lambda each: each.at)

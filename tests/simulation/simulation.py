@@ -17,6 +17,7 @@ from tests.simulation.administrators import Administrators
 from tests.simulation.agents import SimulatedAgent
 from tests.simulation.clusters import SimulatedCluster, prepare_source, prepare_target
 from tests.simulation.faults import FaultInjector
+from tests.simulation.form_rules import FormRules
 from tests.simulation.invariants import Everything
 from tests.simulation.kube_scheduler import CandidateScheduler
 from tests.simulation.kubelet import PodSimulator
@@ -92,7 +93,12 @@ class Simulation:
         }
         self.owners = Controllers(self.source, tuple(self.targets), schedule.policies.failover)
         self.monitor = Monitor(
-            self.source, self.targets, self.kubelets, schedule.all_is_well, [] if traced else None
+            self.source,
+            self.targets,
+            self.kubelets,
+            schedule.all_is_well,
+            FormRules(schedule.latency, schedule.all_is_well),
+            [] if traced else None,
         )
         self.users = Users(self.source, self.targets, self.owners, self.monitor.note)
         self.administrators = Administrators(self.source, self.targets, self.monitor.note)
@@ -114,6 +120,7 @@ class Simulation:
         """Run the schedule, let things settle, remove everything, and let that settle."""
         self._begin()
         self.administrators.follow(self.schedule.policies)
+        self.administrators.override(self.schedule.overrides)
         for workload in self.schedule.workloads:
             self.source.later(workload.at, lambda w=workload: self.owners.create(w))
 

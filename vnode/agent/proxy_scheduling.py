@@ -136,6 +136,7 @@ class ProxyScheduling:
             settings=shared.options.config.candidates,
             lookup=shared.proxies.store.get,
             renew=self._following.renew,
+            factory=self._factory,
             clock=shared.clock,
         )
 

@@ -85,6 +85,8 @@ OVERRIDDEN: Final = OWN_PREFIX + "overridden"
 # On chaperons: JSON, what the source gave of annotations that the target reports otherwise, see
 # vnode.pods.given_annotations.
 REPORTED: Final = OWN_PREFIX + "reported"
+# On chaperons of candidates: a digest of what was sent, see vnode.pods.source.candidate_forms.
+FORM: Final = OWN_PREFIX + "form"
 REFUSED: Final = OWN_PREFIX + "refused"  # on a chaperon: why its delegate was not changed
 # On chaperons and delegates: ASKS or ALLOWED, see vnode.pods.preemption; and what the target's
 # scheduler would preempt, as JSON.

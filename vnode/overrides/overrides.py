@@ -44,7 +44,7 @@ class RuleOverride:
     ) -> None:
         self._pod = pod
         self._link = link
-        self._rules = rules
+        self.rules = rules
         self._seal = seal
         self._references = references
         self._failures = failures  # None: failures say nothing of the present policies
@@ -56,7 +56,7 @@ class RuleOverride:
         except documents.NO_JSON as error:
             raise ConfigError("the pod is nested too deeply for override policies") from error
 
-        for each in self._rules:
+        for each in self.rules:
             try:
                 applying.apply(changed, each.rule)
             except ConfigError as error:
@@ -89,7 +89,7 @@ class RuleOverride:
             set(self._references({"metadata": space, "spec": pod["spec"]}))
             for pod in (before, after)
         )
-        return self._seal.annotations(owner, record.encode(self._rules, wanted - own))
+        return self._seal.annotations(owner, record.encode(self.rules, wanted - own))
 
 
 class PolicyOverrides:

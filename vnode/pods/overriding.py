@@ -22,6 +22,11 @@ _LABELS, _ANNOTATIONS = "labels", "annotations"
 class Override(Protocol):
     """What policies want of one pod in one target."""
 
+    @property
+    def rules(self) -> object:
+        """Equal for two that do the same."""
+        ...
+
     def apply(self, pod: Object) -> Object:
         """Return what becomes of a pod (`metadata` with labels and annotations, `spec`).
 

@@ -23,6 +23,7 @@ from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Informer
+from vnode.overrides.overrides import PolicyOverrides
 from vnode.pods.overriding import NoOverrides, Overrides
 from vnode.pods.source import proxy_state, quota_events, scheduler
 from vnode.pods.source.binding import Binder
@@ -39,6 +40,7 @@ from vnode.runtime.links import Link, Links
 from vnode.scheduling import config, registry
 from vnode.scheduling.assumptions import Assumptions
 from vnode.scheduling.cache import Cache
+from vnode.scheduling.events import ClusterEvent, EventKind
 from vnode.scheduling.placement.policy import NO_POLICIES, Policies
 from vnode.scheduling.plugin import Handle
 from vnode.scheduling.queue import SchedulingQueue
@@ -120,6 +122,7 @@ class SourceCluster:
                 settings=settings or CandidateSettings(),
                 lookup=lookup,
                 renew=lambda pod, link: self.renewed.append((objects.name(pod), link.node_name)),
+                factory=factory,
                 clock=clock,
             ),
             binder=Binder(
@@ -164,6 +167,10 @@ class SourceCluster:
             self._books.open()
             async with background.running(self._driver.run()):
                 yield
+
+    def follow(self, overrides: PolicyOverrides) -> None:
+        """Have waiting pods tried again when an override policy changes, as the agent does."""
+        overrides.subscribe(lambda _key: self.queue.move(ClusterEvent(EventKind.OVERRIDES)))
 
     def add(self, name: str, *, cpu: str = "", **metadata: Any) -> Object:
         """Store a proxy pod, as the webhook makes it; its UID is its name."""

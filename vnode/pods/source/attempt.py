@@ -7,6 +7,7 @@ import enum
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from vnode.pods.source.candidate_forms import KnownForm
 from vnode.scheduling.status import Status
 
 Start = Callable[..., asyncio.Task[None]]
@@ -46,6 +47,11 @@ class Attempt:
     offers: int = 0  # how often targets have said anew what they would preempt
     retryable: bool = False  # one of those failures may not happen again
     winner: str = ""  # the node to which the pod is being bound
+    forms: dict[str, KnownForm] = field(default_factory=dict)  # node -> what would be sent now
+    sent: dict[str, KnownForm] = field(default_factory=dict)  # node -> what this phase has sent
+    # Node -> UID of an outdated candidate that is being deleted, and since when.
+    renewing: dict[str, tuple[str, float]] = field(default_factory=dict)
+    unclear: dict[str, str] = field(default_factory=dict)  # node -> why its form is not known
 
     def lost(self, node: str) -> None:
         """Record that others deleted the candidate on a node: try again after a back-off."""

@@ -13,11 +13,11 @@ from typing import Final
 
 from vnode.api import keys, kinds, names, objects, placeholders, renaming, route
 from vnode.api.clock import Clock
-from vnode.api.errors import Conflict, NotFound
+from vnode.api.errors import Conflict, NotFound, VnodeError
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.pods.reservations import Refusal
-from vnode.pods.source import candidates
+from vnode.pods.source import candidates, proxy_state
 from vnode.pods.source.candidates import CandidateState
 from vnode.runtime.finishing import finish
 from vnode.runtime.links import Link, Links
@@ -33,7 +33,20 @@ _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 _ANSWER: Final = 5.0
 """Seconds that the end of a term waits for a binding: as long as a Lease lasts once it is lost."""
 
+_TRIES: Final = 3
+"""Versions of a pod for which a binding is tried; then its next attempt goes on."""
+
+Bind = Callable[[Object], Awaitable[bool]]
+"""Has a version of a pod bound; False if there is none such to be bound."""
+
+IsCurrent = Callable[[Object], bool]
+"""Tells whether the candidate that has a place is this version of the pod."""
+
 log = logging.getLogger(__name__)
+
+
+class PodChanged(VnodeError):
+    """Reports that a pod is not bound, since its candidate is of a former version."""
 
 
 class Binder:
@@ -60,11 +73,16 @@ class Binder:
         self._allowed = allowed
         self._clock = clock
 
-    async def bind(self, queued: QueuedPod, node: str, state: CycleState) -> bool:
-        """Bind the pod to the node; False if it is rejected or gone. May raise VnodeError."""
+    async def bind(
+        self, queued: QueuedPod, node: str, state: CycleState, is_current: IsCurrent
+    ) -> bool:
+        """Bind the pod to the node; False if it is rejected or gone.
+
+        May raise VnodeError: PodChanged if it is another by now than what the target has.
+        """
         pod, started, bound = queued.pod, self._clock.monotonic(), False
         try:
-            bound = await self._run(pod, node, state)
+            bound = await self._run(pod, node, state, is_current)
         finally:
             taken = self._clock.monotonic() - started
             metrics.BINDING_SECONDS.labels("bound" if bound else "failed").observe(taken)
@@ -78,7 +96,7 @@ class Binder:
 
         return bound
 
-    async def _run(self, pod: Object, node: str, state: CycleState) -> bool:
+    async def _run(self, pod: Object, node: str, state: CycleState, is_current: IsCurrent) -> bool:
         status = self._cycle.reserve(state, pod, node)
         if status.is_success:
             status = await self._cycle.permit(state, pod, node)
@@ -96,7 +114,8 @@ class Binder:
                 reason = explain(node) if explain else ""
                 placed = {keys.PLACED: reason} if reason else {}
                 better = state.better.get(node, ())
-                return await self._hold_and_bind(pod, node, placed | state.annotations, better)
+                annotations = placed | state.annotations
+                return await self._hold_and_bind(pod, node, annotations, better, is_current)
 
             if status.is_success:
                 return True
@@ -118,20 +137,61 @@ class Binder:
         return SUCCESS
 
     async def _hold_and_bind(
-        self, pod: Object, node: str, annotations: Mapping[str, str], better: Iterable[str]
+        self,
+        pod: Object,
+        node: str,
+        annotations: Mapping[str, str],
+        better: Iterable[str],
+        is_current: IsCurrent,
     ) -> bool:
         link = self._links.get(node)
         now = self._lookup(objects.key(pod))
         if now is not None and objects.uid(now) == objects.uid(pod):
             pod = now  # `stale_finalizers` may have removed a finalizer since
 
-        held = link is not None and await hold(self._client, pod, link.target.finalizer)
+        held = await hold(self._client, pod, link.target.finalizer) if link is not None else None
+        if held is None:
+            return False
+
         waiting = [other for other in better if self._waits(pod, other)]
         if waiting or keys.PLACEHOLDERS in objects.annotations(pod):  # a user may have written it
             annotations = {**annotations, keys.PLACEHOLDERS: placeholders.text(waiting) or ""}
 
         places = places_of(link) if link is not None else {}
-        return held and await create_binding(self._client, pod, node, annotations, places)
+
+        def bind(version: Object) -> Awaitable[bool]:
+            return create_binding(self._client, version, node, annotations, places)
+
+        return await self._bind_unchanged(held, bind, is_current)
+
+    async def _bind_unchanged(self, pod: Object, bind: Bind, is_current: IsCurrent) -> bool:
+        """Bind the version of the pod that `is_current` was asked about, and no other.
+
+        What has changed since may be a status that somebody wrote: then the next version is bound.
+        """
+        for _ in range(_TRIES):
+            if not is_current(pod):
+                break
+
+            if await bind(pod):
+                return True
+
+            live = await self._live(pod)
+            if live is None or objects.resource_version(live) == objects.resource_version(pod):
+                return False
+
+            pod = live
+
+        raise PodChanged("it has changed, or its override policies have; its candidate has not")
+
+    async def _live(self, pod: Object) -> Object | None:
+        """Return the pod as the API server has it; None if it is not to be bound any more."""
+        try:
+            live = await self._client.get(kinds.PODS, objects.name(pod), objects.namespace(pod))
+        except NotFound:
+            return None
+
+        return live if proxy_state.is_pending(live, objects.uid(pod)) else None
 
     def _waits(self, pod: Object, node: str) -> bool:
         """Tell whether the pod leaves a candidate on the node: there is no room for it there."""
@@ -155,24 +215,24 @@ def leaves_placeholder(pod: Object, link: Link) -> bool:
     return keys.FORWARD not in objects.annotations(pod) and (link.runs_vnode or not preempts)
 
 
-async def hold(client: Client, pod: Object, finalizer: str) -> bool:
-    """Add the finalizer, so that the pod cannot vanish before its delegate; False if it is gone.
+async def hold(client: Client, pod: Object, finalizer: str) -> Object | None:
+    """Add the finalizer, so that the pod cannot vanish before its delegate.
+
+    Return the pod as it is then, None if it is gone.
 
     The webhook has done so, but for pods that are older than their Target. Raises Conflict if the
     pod has changed since it was read; then try again.
     """
     present = objects.finalizers(pod)
     if finalizer in present:
-        return True
+        return pod
 
     body = objects.finalizers_patch(pod, [*present, finalizer])
     body["metadata"]["labels"] = {keys.HAS_FINALIZER: "true"}
     try:
-        await client.patch(kinds.PODS, objects.name(pod), body, objects.namespace(pod))
+        return await client.patch(kinds.PODS, objects.name(pod), body, objects.namespace(pod))
     except NotFound:
-        return False
-
-    return True
+        return None
 
 
 def places_of(link: Link) -> dict[str, str]:
@@ -198,7 +258,7 @@ async def create_binding(
     annotations: Mapping[str, str] = _NOTHING,
     labels: Mapping[str, str] = _NOTHING,
 ) -> bool:
-    """Bind a proxy pod: the decision. False if the pod is gone, bound, or being deleted.
+    """Bind a proxy pod: the decision. False if the pod is gone, bound, being deleted, or changed.
 
     The API server copies annotations and labels of a Binding to the pod: they cost no request. If
     cancelled, this waits for the answer: whoever leads next must find the pod as it is to be.
@@ -209,6 +269,7 @@ async def create_binding(
         "metadata": {
             "name": objects.name(pod),
             "uid": objects.uid(pod),
+            **({"resourceVersion": version} if (version := objects.resource_version(pod)) else {}),
             **({"annotations": dict(annotations)} if annotations else {}),
             **({"labels": dict(labels)} if labels else {}),
         },

@@ -41,7 +41,9 @@ from vnode.pods.source.candidates import (
     GiveUp,
     Wait,
 )
+from vnode.pods.source.chaperon_factory import ChaperonFactory
 from vnode.pods.source.known_candidates import KnownCandidates
+from vnode.pods.source.outdated_candidates import OutdatedCandidates
 from vnode.runtime.links import Link, Links
 from vnode.scheduling.assumptions import Assumptions
 from vnode.telemetry import metrics
@@ -67,12 +69,16 @@ class CandidatePhase:
         settings: CandidateSettings,
         lookup: Callable[[str], Object | None],
         renew: Renew,
+        factory: ChaperonFactory,
         clock: Clock,
     ) -> None:
         self._links = links
         self._requests = requests
         self._known = KnownCandidates(links, requests)
         self._deletion = CandidateDeletion(client, self._known, requests)
+        self._outdated = OutdatedCandidates(
+            factory, self._known, self._deletion, assumptions, clock
+        )
         self._assumptions = assumptions
         self._settings = settings
         self._lookup = lookup  # the pod of a key as the informer has it
@@ -107,6 +113,21 @@ class CandidatePhase:
 
         return decided
 
+    def may_win(self, attempt: Attempt, pod: Object, node: str) -> bool:
+        """Tell whether the pod may be bound to a node as it is: its candidate there is its own.
+
+        Raises VnodeError if that is not known now.
+        """
+        return self._outdated.may_win(attempt, pod, node)
+
+    async def renew(self, attempt: Attempt) -> None:
+        """Delete candidates of an attempt that is over, as far as they are outdated."""
+        pod = self._lookup(attempt.key)
+        if proxy_state.is_pending(pod, attempt.uid):
+            assert pod is not None
+            async with asyncio.TaskGroup() as group:
+                self._outdated.replace(attempt, pod, group.create_task)
+
     async def _decide(self, attempt: Attempt, start: Start) -> Bind | AttemptEnded:
         self._deletion.withdraw(attempt, start)
         while True:
@@ -116,6 +137,7 @@ class CandidatePhase:
                 return AttemptEnded(Outcome.GONE)
 
             assert pod is not None
+            self._outdated.replace(attempt, pod, start)
             known = self._known.by_node(attempt)
             self._count_rejections(attempt, known)
             action = candidates.decide(
@@ -182,7 +204,9 @@ class CandidatePhase:
         node = link.node_name
         try:
             allowed = node == attempt.preempts
-            if note := await self._requests.create(pod, link, preempts=allowed):
+            sent, note = await self._requests.create(pod, link, preempts=allowed)
+            attempt.forms[node] = attempt.sent[node] = sent
+            if note:
                 attempt.notes[node] = note
 
             # The target is silent from now on at the earliest: before, we had not asked it.

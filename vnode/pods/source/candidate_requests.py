@@ -26,6 +26,7 @@ from vnode.api.errors import (
 from vnode.api.identity import parent_key
 from vnode.api.objects import Object
 from vnode.pods import preemption
+from vnode.pods.source.candidate_forms import KnownForm
 from vnode.pods.source.chaperon_factory import ChaperonFactory
 from vnode.runtime.links import Link
 
@@ -51,8 +52,10 @@ class CandidateRequests:
         """Return when (monotonic) the target last answered the creation of a candidate."""
         return self._answered.get(link)
 
-    async def create(self, pod: Object, link: Link, *, preempts: bool = False) -> str:
-        """Create a candidate of the pod, and return the note of `EnsureCopies`.
+    async def create(
+        self, pod: Object, link: Link, *, preempts: bool = False
+    ) -> tuple[KnownForm, str]:
+        """Create a candidate of the pod; return what was sent, and the note of `EnsureCopies`.
 
         With `preempts` it may preempt others, if its priority lets it.
 
@@ -61,10 +64,11 @@ class CandidateRequests:
         """
         _must_answer(link)
         mark = preemption.mark(pod, allowed=preempts)
+        inputs = self._factory.inputs(pod, link)
         built, note = await self._factory.build(pod, link, allowed=False, preemption=mark)
         async with self._turn(link):
             try:
-                await link.client.create(kinds.POD_CHAPERONS, built)
+                made = await link.client.create(kinds.POD_CHAPERONS, built)
             except ApiError as error:
                 self._answered[link] = self._clock.monotonic()
                 if isinstance(error, AlreadyExists) and (whose := await name_conflict(pod, link)):
@@ -74,7 +78,7 @@ class CandidateRequests:
 
             self._answered[link] = self._clock.monotonic()
 
-        return note
+        return KnownForm(inputs, objects.annotations(built)[keys.FORM], objects.uid(made)), note
 
     async def delete(
         self, candidate: Object, link: Link, *, expected: bool = True, allowed: bool = False

@@ -10,11 +10,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection
 from functools import partial
 
+from vnode.api import keys
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
 from vnode.api.saved_manifest import SavedManifests
 from vnode.pods import chaperons
 from vnode.pods.overriding import Overrides
+from vnode.pods.source import candidate_forms
+from vnode.pods.source.candidate_forms import FormInputs
 from vnode.runtime.links import Link
 
 EnsureCopies = Callable[[Object, Link], Awaitable[tuple[str, Collection[str]]]]
@@ -59,7 +62,42 @@ class ChaperonFactory:
             referring = chaperons.overridden(pod, self.identity, link, self._manifests, override)
 
         note, tokens = await self._ensure_copies(referring, link)
-        return (build(tokens=tokens) if tokens else built), note
+        if tokens:
+            built = build(tokens=tokens)
+
+        if not allowed:
+            built["metadata"]["annotations"][keys.FORM] = candidate_forms.digest(built)
+
+        return built, note
+
+    def inputs(self, pod: Object, link: Link) -> FormInputs:
+        """Return what a candidate of the pod would be built from now.
+
+        Raises VnodeError if the pod must not go there now.
+        """
+        override = self._overrides.choose(pod, link)
+        rules = override.rules if override else None
+        return FormInputs(pod, link.options, link.priorities, rules)
+
+    def form(self, pod: Object, candidate: Object, link: Link) -> str:
+        """Return the digest that the candidate would have if it were made now.
+
+        That the target runs another agent by now, or has tokens for other Secrets, makes no
+        difference. Raises VnodeError like `build`.
+        """
+        built = chaperons.build(
+            pod,
+            self.identity,
+            str(link.target),
+            manifests=self._manifests,
+            allowed=False,
+            finalizer=chaperons.is_held(candidate),
+            source_api=link.options.source_api,
+            tokens=chaperons.tokens_of(candidate),
+            override=self._overrides.choose(pod, link),
+            priorities=link.priorities,
+        )
+        return candidate_forms.digest(built)
 
     def rebuild(self, pod: Object, chaperon: Object, link: Link) -> Object:
         """Return what the chaperon of a pod that runs would be now, by the rules that it has.

@@ -6,6 +6,7 @@ that. `candidates.decide` decides by what is found here.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from vnode.api import objects
@@ -53,6 +54,9 @@ class KnownCandidates:
         if node in attempt.refused:
             return Candidate(CandidateState.FAILED, since, attempt.refused[node].message)
 
+        if existing is not None and (held := _held(existing, node, attempt)):
+            return _with_health(held, link)
+
         if existing is not None and not self.is_ending(existing, link):
             found = candidates.read(existing, since)
             if found.state is CandidateState.PREEMPTING and node in attempt.feasible:
@@ -84,6 +88,13 @@ class KnownCandidates:
         existing = link.candidate(attempt.key, attempt.uid) if link is not None else None
         return None if link is None or existing is None else (existing, link)
 
+    def all(self, attempt: Attempt) -> Iterator[tuple[Object, Link]]:
+        """Yield the chaperons of the pod's candidates where it may be, with their links."""
+        for link in self._allowed_links(attempt):
+            existing = link.candidate(attempt.key, attempt.uid)
+            if existing is not None:
+                yield existing, link
+
     def withdrawn(self, attempt: Attempt) -> list[str]:
         """List nodes where it is not known whether a candidate was deleted: it may not win."""
         nodes = []
@@ -105,6 +116,15 @@ class KnownCandidates:
         namespace, _name = objects.split_key(attempt.key)
         links = self._links.covering(namespace)
         return [link for link in links if link.node_name not in attempt.excluded]
+
+
+def _held(existing: Object, node: str, attempt: Attempt) -> Candidate | None:
+    """Return what a candidate counts as that may not win now, whatever its target says of it."""
+    if node in attempt.unclear:
+        return Candidate(CandidateState.FAILED, attempt.started, attempt.unclear[node])
+
+    uid, begun = attempt.renewing.get(node, ("", 0.0))
+    return Candidate(CandidateState.WAITING, begun) if objects.uid(existing) == uid else None
 
 
 def _with_health(candidate: Candidate, link: Link) -> Candidate:

@@ -260,11 +260,15 @@ class ProxyController:
         if keys.POD_MISSING_SINCE in annotations:
             return await self._keep_result(proxy, candidate, link, may_ask=may_ask)
 
+        takes_changes = may_ask and link.runs_vnode
+        if takes_changes and keys.IS_ALLOWED not in annotations:
+            # Somebody else may have bound a pod that was changed before; it is allowed after that.
+            await self._change_sender.send(proxy, candidate, link)
+
         if may_ask:
             await self._mark(link, proxy, candidate)
 
         refused = await self._status_writer.feed_back(proxy, candidate, link)
-        takes_changes = may_ask and link.runs_vnode
         later = await self._change_sender.send(proxy, candidate, link) if takes_changes else None
         return min((wait for wait in (refused, later) if wait is not None), default=None)
 

@@ -21,7 +21,7 @@ from vnode.kube.informer import Informer
 from vnode.pods import chaperons, preemption
 from vnode.pods.source import candidates, event_handlers, quota_events
 from vnode.pods.source.attempt import Attempt, AttemptEnded, Outcome
-from vnode.pods.source.binding import Binder
+from vnode.pods.source.binding import Binder, PodChanged
 from vnode.pods.source.candidate_phase import CandidatePhase
 from vnode.pods.source.candidates import Bind, CandidateState
 from vnode.pods.source.preemption_chooser import PreemptionChooser
@@ -30,10 +30,11 @@ from vnode.pods.source.unschedulable_reporter import UnschedulableReporter
 from vnode.runtime.links import CONNECTING, Link, Links
 from vnode.scheduling.assumptions import Assumptions
 from vnode.scheduling.cache import Cache
+from vnode.scheduling.cycle import CycleState
 from vnode.scheduling.events import ClusterEvent, ClusterEventWithHint, EventKind
 from vnode.scheduling.framework import Framework
 from vnode.scheduling.queue import SchedulingQueue
-from vnode.scheduling.queued_pod import QueuedPod
+from vnode.scheduling.queued_pod import QueuedPod, concerns_scheduling
 from vnode.scheduling.result import CycleResult
 from vnode.scheduling.status import Code
 from vnode.telemetry import metrics
@@ -52,6 +53,7 @@ _EVENTS: Final = frozenset(
         EventKind.TARGET_HEALTH,
         EventKind.TARGET_CHANGED,
         EventKind.OVERRIDES,
+        EventKind.NODE_LABELS,  # by which override policies choose clusters
     )
 )
 REGISTRATIONS: Final = {
@@ -121,6 +123,8 @@ class ProxyScheduler:
             self._wake(uid)
         else:
             self._queue.add(new)
+            if old is not None and concerns_scheduling(old, new):
+                self._wake(uid)  # its candidates are to be as it is now
 
         if new is None:
             if attempt := self._attempts.get(uid):
@@ -166,9 +170,7 @@ class ProxyScheduler:
         if state is not CandidateState.WAITING:
             self._candidate_phase.on_answer(link.node_name)
 
-        if state is CandidateState.RESERVED or (
-            state is CandidateState.COMMITTED and candidates.has_place(new)
-        ):
+        if candidates.has_node(new):
             self._assumptions.observe(uid, link.node_name)
 
         if candidates.is_answered(new):
@@ -284,11 +286,15 @@ class ProxyScheduler:
 
             if isinstance(decided, Bind):
                 attempt.winner = decided.node
-                bound = await self._binder.bind(queued, decided.node, result.state)
+                bound = await self._bind(queued, attempt, result.state)
                 decided = AttemptEnded(Outcome.BOUND if bound else Outcome.UNSCHEDULABLE)
 
             outcome = decided.outcome
             await self._conclude(queued, attempt, decided, result)
+        except PodChanged as error:
+            log.info("%s is tried again: %s", attempt.key, error)
+            await self._candidate_phase.renew(attempt)
+            self._queue.retry(queued.uid)
         except VnodeError as error:
             log.warning("placing %s failed, trying again: %s", attempt.key, error)
             await self._tell(queued, attempt, result, error)
@@ -299,6 +305,14 @@ class ProxyScheduler:
         finally:
             del self._attempts[queued.uid]
             self._forget_all_but(attempt, attempt.winner if outcome is Outcome.BOUND else "")
+
+    async def _bind(self, queued: QueuedPod, attempt: Attempt, state: CycleState) -> bool:
+        """Bind the pod to the winner, if its candidate there is what the pod is at that moment."""
+
+        def is_current(pod: Object) -> bool:
+            return self._candidate_phase.may_win(attempt, pod, attempt.winner)
+
+        return await self._binder.bind(queued, attempt.winner, state, is_current)
 
     async def _tell(
         self, queued: QueuedPod, attempt: Attempt, result: CycleResult, error: VnodeError

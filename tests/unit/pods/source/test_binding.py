@@ -47,7 +47,8 @@ async def bind(recorder: Recorder) -> bool:
     cycle = BindingCycle([recorder], recorder.handle.waiting, clock)
     none: Any = None
     binder = Binder(none, Links(), cycle, lookup=lambda _key: None, allowed=none, clock=clock)
-    return await binder.bind(QueuedPod(pod("p"), "p", 0, 0.0), "a", CycleState())
+    queued = QueuedPod(pod("p"), "p", 0, 0.0)
+    return await binder.bind(queued, "a", CycleState(), lambda _pod: True)
 
 
 async def test_a_plugin_that_has_bound_the_pod_is_taken_at_its_word() -> None:

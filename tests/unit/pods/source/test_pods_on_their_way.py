@@ -13,6 +13,7 @@ from tests.unit.pods.targets import AT_ONCE, Target, is_silent, only, prefer, re
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
 from vnode.pods import chaperons
+from vnode.pods.source import candidate_forms
 from vnode.scheduling.queue import MAX_BACKOFF
 
 pytestmark = pytest.mark.looptime
@@ -39,6 +40,7 @@ def store(
 ) -> None:
     """Have the candidate of a pod be there already."""
     built = chaperons.for_link(pod, PARENT, target.link, manifests=MANIFESTS, allowed=allowed)
+    built["metadata"]["annotations"][keys.FORM] = candidate_forms.digest(built)
     built["metadata"] |= metadata
     built["metadata"]["annotations"] |= annotations or {}
     target.server.add(kinds.POD_CHAPERONS, built)

@@ -46,6 +46,23 @@ async def test_the_candidate_of_a_bound_pod_is_allowed_by_one_write(
         assert objects.uid(allowing[0].body) == objects.uid(env.target.chaperon() or {})
 
 
+async def test_a_candidate_of_a_former_version_gets_its_changes_before_it_may_run(
+    env: BoundPodsEnvironment,
+) -> None:
+    """Somebody else has bound the pod where its candidate was waiting."""
+    env.target.add(env.add(), allowed=False)
+
+    def change(pod: objects.Object) -> None:
+        pod["spec"]["containers"][0]["image"] = "another"
+
+    env.source.change(kinds.PODS, "web", "shop", change)
+    async with env.running():
+        first, second = env.target.server.received("patch", kinds.POD_CHAPERONS)
+        assert objects.spec(first.body)["containers"][0]["image"] == "another"
+        assert not is_allowed(first.body)
+        assert is_allowed(second.body)
+
+
 async def test_a_pod_may_run_once_its_services_are_there(env: BoundPodsEnvironment) -> None:
     env.services.clear()
     env.target.add(env.add(), allowed=False)
