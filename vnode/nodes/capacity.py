@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from vnode import __version__
-from vnode.api import keys, node_labels, objects, resources
+from vnode.api import keys, node_features, node_labels, objects, resources
 from vnode.api.errors import ConfigError
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
@@ -58,6 +58,7 @@ def trim_node(node: Object) -> Object:
             "capacity": status.get("capacity") or {},
             "allocatable": status.get("allocatable") or {},
             "conditions": [objects.condition(node, "Ready") or {}],
+            **{field: status[field] for field in node_features.FIELDS if field in status},
         },
     }
 
@@ -122,6 +123,7 @@ def summary(
     """
     nodes = list(nodes)
     usable = [node for node in nodes if is_usable(node)]
+    features = node_features.encode(node_features.common(usable))
     capacity = _sum(_amounts(node, "capacity") for node in usable)
     allocatable = {objects.name(node): _amounts(node, "allocatable") for node in usable}
     return {
@@ -133,6 +135,7 @@ def summary(
                 keys.HEARTBEAT: heartbeat,
                 **_named(cluster),
                 **({keys.CLASSES: classes} if classes else {}),
+                **({keys.NODE_FEATURES: features} if features else {}),
                 keys.FREE_RESOURCES: free_resources(allocatable, usage),
             },
         },

@@ -21,7 +21,7 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from vnode.api import keys, kinds, node_labels, objects
+from vnode.api import keys, kinds, node_features, node_labels, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import NotFound
 from vnode.api.objects import Object, Objects
@@ -341,12 +341,14 @@ class NodeController:
             address=self._address,
             port=self._port(node),
             server_version=await self._version(),
+            features=link.node_features if link else node_features.NONE,
             now=self._clock.now(),
         )
         last, fields = self._last_written(node), written.offered(wanted)
         now = self._clock.monotonic()
         due = last.status_at + HEARTBEAT - now
-        if due > 0 and last.offer == fields and virtual.has_status(node, wanted):
+        is_same = last.offer == fields and written.declares(node, wanted, last)
+        if due > 0 and is_same and virtual.has_status(node, wanted):
             return due
 
         if not may_write:
@@ -356,6 +358,7 @@ class NodeController:
         body = {"metadata": {"name": name}, "status": wanted}
         self._expect(node, await self._client.apply(kinds.NODES, body, subresource="status"))
         last.offer, last.status_at = fields, now
+        last.declared = written.declared(wanted)
         return HEARTBEAT
 
     def _expect(self, before: Object, after: Object) -> Object:

@@ -36,6 +36,7 @@ _OURS: Final = (
     keys.CLUSTER_NAME,
     keys.CLUSTER_UID,
     keys.FREE_RESOURCES,
+    keys.NODE_FEATURES,
 )
 
 log = logging.getLogger(__name__)

@@ -8,7 +8,6 @@ present ones, because a list of taints cannot be owned in parts.
 
 from __future__ import annotations
 
-import re
 import types
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -17,14 +16,16 @@ from typing import Final
 from vnode import __version__
 from vnode.api import (
     keys,
+    node_features,
     objects,
     quantities,
     resources,
     visible,
 )
 from vnode.api.errors import ConfigError
+from vnode.api.node_features import NodeFeatures
 from vnode.api.objects import Object, Objects
-from vnode.nodes import labelling
+from vnode.nodes import declared, labelling
 from vnode.nodes.member_taints import TaintSyncStatus
 from vnode.runtime.links import LinkHealth, TargetKey
 
@@ -142,6 +143,7 @@ def status(
     address: str,
     port: int | None,
     server_version: str,
+    features: NodeFeatures = node_features.NONE,
     now: datetime,
 ) -> Object:
     """Build the status to apply; conditions of `node` that do not change keep their time."""
@@ -166,10 +168,8 @@ def status(
         "addresses": [{"type": "InternalIP", "address": address}],
         "conditions": conditions,
         "nodeInfo": _node_info(node, server_version),
+        **declared.fields(features, server_version),
     }
-    if declared := _declared_features(server_version):
-        wanted["declaredFeatures"] = declared
-
     if port is not None:
         wanted["daemonEndpoints"] = {"kubeletEndpoint": {"Port": port}}
 
@@ -194,16 +194,6 @@ def has_status(node: Object, wanted: Object) -> bool:
         == wanted.get("daemonEndpoints", {}).get("kubeletEndpoint")
         and wanted["nodeInfo"].items() <= (present.get("nodeInfo") or {}).items()
     )
-
-
-def _declared_features(server_version: str) -> list[str]:
-    """Return the features of our kubelet API that the API server has to know.
-
-    It then passes WebSockets of kubectl on unchanged, and we pass them on to the target's API
-    server, instead of translating them. Servers before 1.36 do not know the field, or refuse it.
-    """
-    numbers = [int(n) for n in re.findall(r"\d+", server_version)[:2]]
-    return ["ExtendWebSocketsToKubelet"] if numbers >= [1, 36] else []
 
 
 def _same_amounts(present: Mapping[str, str], wanted: Mapping[str, str]) -> bool:

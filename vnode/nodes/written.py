@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from vnode.api import objects
+from vnode.api import node_features, objects
 from vnode.api.objects import Object
 
 _MANAGER: Final = "vnode"  # field manager of `Client.apply`
@@ -31,6 +31,7 @@ class Written:
     description: Fields = frozenset()
     offer: Fields = frozenset()
     status_at: float = float("-inf")  # monotonic
+    declared: Object | None = None  # None: not known
 
 
 def described(wanted: Object) -> Fields:
@@ -41,6 +42,22 @@ def described(wanted: Object) -> Fields:
 def offered(status: Object) -> Fields:
     """Return the resources of an applied status."""
     return _fields(status, _OFFER)
+
+
+def declares(node: Object, wanted: Object, last: Written) -> bool:
+    """Tell whether a Node has the features of a status, or was last written so.
+
+    API servers drop those that they do not know, or that a feature gate hides.
+    """
+    if last.declared is not None:
+        return last.declared == declared(wanted)
+
+    return declared(objects.status(node)) == declared(wanted)
+
+
+def declared(status: Object) -> Object:
+    """Return the features of a status."""
+    return {field: status[field] for field in node_features.FIELDS if status.get(field)}
 
 
 def recall(node: Object, now: datetime, monotonic: float) -> Written:

@@ -15,10 +15,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
-from vnode.api import class_names, keys, kinds, names, objects
+from vnode.api import class_names, keys, kinds, names, node_features, objects
 from vnode.api.errors import NotFound
 from vnode.api.identity import is_chaperon_of
 from vnode.api.listeners import Listeners
+from vnode.api.node_features import NodeFeatures
 from vnode.api.objects import Object
 from vnode.api.priorities import PriorityMapping
 from vnode.kube.client import Client
@@ -187,8 +188,17 @@ class Link:
     @property
     def priorities(self) -> PriorityMapping:
         """Which of the target's PriorityClasses stand for ours, by what it says it has."""
-        classes = objects.annotations(self.summary or {}).get(keys.CLASSES)
-        return PriorityMapping(self.options.priority_classes, class_names.decode(classes))
+        classes = class_names.decode(self._reported(keys.CLASSES))
+        return PriorityMapping(self.options.priority_classes, classes)
+
+    @property
+    def node_features(self) -> NodeFeatures:
+        """What all of the target's nodes declare, by what it says."""
+        return node_features.decode(self._reported(keys.NODE_FEATURES))
+
+    def _reported(self, key: str) -> object:
+        """Return an annotation of the summary while the agent lives that keeps it true."""
+        return objects.annotations(self.summary or {}).get(key) if self.runs_vnode else None
 
     @property
     def runs_vnode(self) -> bool:

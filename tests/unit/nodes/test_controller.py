@@ -12,7 +12,7 @@ import pytest
 from tests import background
 from tests.apiserver import links
 from tests.apiserver.server import APIServer
-from vnode.api import keys, kinds, node_labels, objects
+from vnode.api import keys, kinds, node_features, node_labels, objects
 from vnode.api.identity import Identity
 from vnode.kube.informer import Informer
 from vnode.nodes import virtual
@@ -82,8 +82,9 @@ class NodeEnvironment:
         """Have the store show a state of the Node: by default what it is now."""
         self.nodes._put(node or self.node)
 
-    def offer(self, cpu, labels=None):
+    def offer(self, cpu, labels=None, annotations=None):
         metadata = {"name": keys.SUMMARY_NAME, "labels": labels or {}}
+        metadata["annotations"] = annotations or {}
         summary = {"metadata": metadata, "capacity": {"cpu": cpu}, "allocatable": {"cpu": cpu}}
         self.target.add(kinds.CLUSTER_SUMMARIES, summary)
 
@@ -270,3 +271,38 @@ async def test_what_an_inventory_says_is_shown_at_once(clock):
         env.link.describe(description)
         await asyncio.sleep(30)
         assert len(env.writes) == writes
+
+
+async def test_the_node_declares_what_the_nodes_of_its_target_do_while_their_agent_lives(clock):
+    found = node_features.NodeFeatures(
+        ("Resize",), {"supplementalGroupsPolicy": True}, {"": {"userNamespaces": True}}
+    )
+    annotations = {keys.AGENT_VERSION: "1", keys.NODE_FEATURES: node_features.encode(found)}
+    own = {"declaredFeatures": ["ExtendWebSocketsToKubelet"]}
+
+    async with following(clock) as env:
+        env.controller._server_version = "v1.36.0"
+
+        async def declared():
+            for _ in range(3):  # as often as there may be something to write
+                env.show()
+                await asyncio.sleep(1)
+
+            status = objects.status(env.node)
+            return {f: status[f] for f in node_features.FIELDS if status.get(f)}
+
+        assert await declared() == own
+        env.offer("1", annotations=annotations)
+        everything = {
+            "declaredFeatures": ["ExtendWebSocketsToKubelet", "Resize"],
+            "features": {"supplementalGroupsPolicy": True},
+            "runtimeHandlers": [{"name": "", "features": {"userNamespaces": True}}],
+        }
+        assert await declared() == everything
+        count = len(env.writes)
+        assert await declared() == everything
+        assert len(env.writes) == count
+        for silent in (False, True):  # as a heartbeat monitor says
+            env.link.set_agent_silent(silent)
+
+        assert await declared() == own

@@ -9,7 +9,7 @@ import pytest
 
 from tests import background
 from tests.apiserver.server import APIServer
-from vnode.api import class_names, keys, kinds, objects
+from vnode.api import class_names, keys, kinds, node_features, objects
 from vnode.api.class_names import PriorityValue
 from vnode.api.errors import Denied, Unreachable
 from vnode.nodes.summary import SummaryWriter
@@ -64,6 +64,40 @@ async def test_the_summary_has_the_names_of_classes_as_they_come_and_go(cluster)
         cluster.server.remove(kinds.RUNTIME_CLASSES, "gvisor")
         await asyncio.sleep(LONG)
         assert cluster.classes == classes([], high=HIGH, low=PriorityValue(-1, never=True))
+
+
+def declaring(name, *features):
+    ready = {"type": "Ready", "status": "True"}
+    return {
+        "metadata": {"name": name},
+        "status": {"conditions": [ready], "declaredFeatures": list(features)},
+    }
+
+
+async def test_the_summary_has_the_features_of_all_nodes_as_they_come_and_go(cluster):
+    def features():
+        summary = cluster.server.find(kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME)
+        text = objects.annotations(summary or {}).get(keys.NODE_FEATURES)
+        return list(node_features.decode(text).declared_features)
+
+    async with cluster.running():
+        assert features() == []
+        cluster.server.add(kinds.NODES, declaring("new", "Resize", "Restart"))
+        await asyncio.sleep(LONG)
+        assert features() == ["Resize", "Restart"]
+        cluster.server.add(kinds.NODES, declaring("old", "Resize"))
+        await asyncio.sleep(LONG)
+        assert features() == ["Resize"]
+        cluster.server.add(kinds.NODES, declaring("older"))
+        await asyncio.sleep(LONG)
+        assert features() == []
+
+        def cordon(node):
+            node["spec"] = {"unschedulable": True}
+
+        cluster.server.change(kinds.NODES, "older", "", cordon)
+        await asyncio.sleep(LONG)
+        assert features() == ["Resize"]
 
 
 async def test_classes_that_the_agent_may_not_list_are_unknown_and_nothing_waits_for_them(cluster):

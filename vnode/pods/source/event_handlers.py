@@ -128,7 +128,8 @@ class EventHandlers:
     def _on_health(self, link: Link) -> None:
         self._update(link.node_name)
         if link.lacks_vnode != (link.node_name in self._without_vnode):
-            self._update_free(link)
+            self._update_free(link)  # its classes are not believed any more, or again
+            self._queue.move(ClusterEvent(EventKind.TARGET_CHANGED, link.node_name))
 
         kind = EventKind.TARGET_HEALTH if link.health.healthy else EventKind.TARGET_LOST
         self._queue.move(ClusterEvent(kind, link.node_name))

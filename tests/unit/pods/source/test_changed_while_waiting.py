@@ -309,6 +309,21 @@ async def test_a_class_that_a_target_gets_later_is_that_of_the_candidate(clock: 
         assert objects.spec(target.candidate("p"))["priorityClassName"] == "high"
 
 
+async def test_a_class_that_no_agent_vouches_for_any_more_is_left_to_the_candidate(
+    clock: Clock,
+) -> None:
+    """Admiralty, back in the target, keeps the list of a vnode, and the class was made later."""
+    target = Target("c2", clock)
+    target.set_classes([], ["low"])
+    source = SourceCluster(clock, target)
+    async with source.running():
+        target.link.set_agent_silent(False)
+        source.add("p", spec={"runtimeClassName": "later"})
+        await source.until_said("p", 'RuntimeClass "later" not found')
+        target.link.set_agent_silent(True)
+        await source.until_bound("p")
+
+
 # --- policies
 
 
