@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests import kit
 from tests.kit import Fleet
 from vnode.api import keys, kinds, names, objects
+from vnode.api.errors import ApiError
+from vnode.api.objects import Object
 from vnode.kube.client import Client
 
 C2 = names.virtual_node("default", "c2")
@@ -41,6 +45,48 @@ async def test_a_cordoned_node_of_the_target_offers_nothing(source: Client, c2: 
         "",
         lambda n: int(objects.status(n)["allocatable"]["cpu"]) == before,
     )
+
+
+RESIZE = "InPlacePodLevelResourcesVerticalScaling"
+
+
+async def test_a_node_declares_what_all_nodes_of_its_target_do(source: Client, c2: Client) -> None:
+    async def declare(nodes: list[str], features: list[str] | None) -> None:
+        handlers = [{"name": "", "features": {"userNamespaces": True}}] if features else None
+        status = {"declaredFeatures": features, "runtimeHandlers": handlers}
+        for name in nodes:
+            await c2.patch(kinds.NODES, name, {"status": status}, subresource="status")
+
+    async def until_declared(is_there: bool) -> Object:
+        def shows(node: Object) -> bool:
+            declared = objects.status(node).get("declaredFeatures") or []
+            return (RESIZE in declared) == is_there
+
+        return await kit.until_one(source, kinds.NODES, C2, "", shows)
+
+    first, *others = [objects.name(node) for node in await c2.list(kinds.NODES)]
+    await declare(others, [RESIZE])
+    await declare([first], ["Another", RESIZE])
+    node = await until_declared(True)
+    assert objects.status(node)["declaredFeatures"] == ["ExtendWebSocketsToKubelet", RESIZE]
+    assert objects.status(node)["runtimeHandlers"][0]["features"]["userNamespaces"] is True
+    resources = {"requests": {"cpu": "20m"}, "limits": {"cpu": "40m"}}
+    await source.create(kinds.PODS, kit.pod_in("c2", "whole", resources=resources), "default")
+    await kit.until_running(source, "whole")
+
+    async def resize(cpu: str) -> None:
+        body: Object = {"spec": {"resources": {"requests": {"cpu": cpu}}}}
+        await source.patch(
+            kinds.PODS, "whole", body, "default", subresource="resize", strategic=True
+        )
+
+    await resize("30m")
+    await declare([first], None)
+    await until_declared(False)
+    with pytest.raises(ApiError, match=RESIZE):
+        await resize("25m")
+
+    await declare(others, None)
 
 
 async def test_a_deleted_node_is_created_again(source: Client) -> None:

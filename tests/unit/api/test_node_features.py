@@ -86,19 +86,23 @@ def test_names_that_an_api_server_might_refuse_are_left_out() -> None:
     }
 
 
+def handler_of(name: str, features: dict[str, bool]) -> Object:
+    return {"name": name, "features": features}
+
+
 NAMES = st.sampled_from("ABCDE")
-STATUSES = st.fixed_dictionaries(
+STATUSES: st.SearchStrategy[Object] = st.fixed_dictionaries(
     {},
     optional={
         "declaredFeatures": st.lists(NAMES),
         "features": st.dictionaries(NAMES, st.booleans()),
         "runtimeHandlers": st.lists(
             st.builds(
-                lambda name, features: {"name": name, "features": features},
+                handler_of,
                 st.sampled_from(["", "a", "b"]),
                 st.dictionaries(NAMES, st.booleans()),
             ),
-            unique_by=lambda each: each["name"],
+            unique_by=lambda each: str(each["name"]),
         ),
     },
 )
@@ -114,6 +118,5 @@ def test_nothing_is_declared_that_a_node_lacks_nor_left_out_that_all_have(
     for each in statuses:
         handlers = {h["name"]: h["features"] for h in each.get("runtimeHandlers") or ()}
         assert all((each.get("features") or {})[k] for k in found.get("features", ()))
-        common: Object
         for common in found.get("runtimeHandlers", ()):
             assert all(handlers[common["name"]][k] for k in common.get("features", ()))
