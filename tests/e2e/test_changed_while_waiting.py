@@ -42,6 +42,6 @@ async def test_what_starts_is_the_pod_as_it_is_when_room_comes(
     (delegate,) = await c2.list(kinds.PODS, "default", label_selector=selector)
     assert container(delegate)["image"] == "mirror.example/busybox:9"
     assert container(delegate)["resources"]["requests"]["cpu"] == "2m"
-    assert objects.labels(delegate)["tier"] == "front"
+    assert objects.labels(delegate)[keys.PREFIX + "tier"] == "front"
     assert objects.metadata(delegate)["generation"] == 1  # it never was anything else
     fleet.kubectl("c1", "delete", "ovpol", "late")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests import kit
+from tests.e2e.test_changes import report_resources, until_allocated
+from tests.e2e.test_overrides import delegate_of
 from tests.kit import Fleet
 from vnode.api import keys, kinds, names, objects
 from vnode.api.errors import ApiError
@@ -72,7 +74,9 @@ async def test_a_node_declares_what_all_nodes_of_its_target_do(source: Client, c
     assert objects.status(node)["runtimeHandlers"][0]["features"]["userNamespaces"] is True
     resources = {"requests": {"cpu": "20m"}, "limits": {"cpu": "40m"}}
     await source.create(kinds.PODS, kit.pod_in("c2", "whole", resources=resources), "default")
-    await kit.until_running(source, "whole")
+    delegate = await delegate_of(source, c2, "whole")
+    await report_resources(c2, delegate, "10m")  # kwok reports none
+    await until_allocated(source, "whole", "10m")
 
     async def resize(cpu: str) -> None:
         body: Object = {"spec": {"resources": {"requests": {"cpu": cpu}}}}

@@ -24,6 +24,10 @@ RUNNING_PODS: Final = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Fai
 """Field selector of the pods that hold resources of a node."""
 
 
+_ROWS: Final = 16
+"""Nodes that a summary has rows of: enough for most, and less than 3 KiB."""
+
+
 def trim_pod(pod: Object) -> Object:
     """Reduce a pod to its metadata's key fields, its node, its requests and its topology keys.
 
@@ -172,6 +176,8 @@ def common_labels(nodes: Iterable[Object]) -> dict[str, str]:
 def free_resources(allocatable: Mapping[str, Resources], usage: Usage) -> str:
     """Return JSON: free `sum` over all nodes, `largest` amount on one node, number of `nodes`.
 
+    `rows` has what each of the nodes has free that have the most CPU, up to 16 of them.
+
     `largest` is taken for each resource separately, so it is an upper bound: the node with the most
     free CPU need not be the one with the most free memory. An overcommitted node (static pods may
     cause that) counts as having nothing free, and does not reduce the sum.
@@ -184,8 +190,13 @@ def free_resources(allocatable: Mapping[str, Resources], usage: Usage) -> str:
         "sum": resources.format_list(_sum(free)),
         "largest": resources.format_list(resources.largest(free)),
         "nodes": len(free),
+        "rows": [resources.format_list(row) for row in _most_free(free)],
     }
     return msgspec.json.encode(text, order="sorted").decode()
+
+
+def _most_free(free: list[Resources]) -> list[Resources]:
+    return sorted(free, key=lambda row: -row.get(resources.CPU, 0))[:_ROWS]
 
 
 def _holding(pod: Object | None) -> tuple[str, Mapping[str, int]] | None:

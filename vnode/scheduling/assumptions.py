@@ -62,18 +62,17 @@ class Assumptions:
         return SUCCESS
 
     def confirm(self, pod: Object, node: str) -> Status:
-        """Check again, and count a pod whose target has reserved its place and so counts it."""
+        """Check again, and count a pod whose target has reserved its place."""
         status = self._check(pod, node)
         uid = objects.uid(pod)
         if status.is_success and not self._cache.has(uid, node):
             self._assume(pod, node)
-            self.observe(uid, node)
             self._cache.quotas.settle(uid, node)
 
         return status
 
     def observe(self, uid: str, node: str) -> None:
-        """Note that the target itself counts the pod: its next report has it."""
+        """Note that the target itself counts the pod, which has a node there."""
         self._cache.observe(uid, node, self._clock.monotonic())
         self._note_lapse()
 

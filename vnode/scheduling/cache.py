@@ -13,6 +13,7 @@ from vnode.api import objects, pod_terms, resources
 from vnode.api.objects import Object
 from vnode.api.priorities import PriorityMapping
 from vnode.api.resources import Resources
+from vnode.scheduling.node_rows import NodeRows
 from vnode.scheduling.pod_counts import BoundPod, PodCounts
 from vnode.scheduling.promises import Promises
 from vnode.scheduling.quotas import Quotas
@@ -85,20 +86,28 @@ class Cache:
         """Remove the node of a target that is gone, and what the target has reported."""
         if node_info := self._node_infos.get(name):
             node_info.free = node_info.largest = None
+            self._promises.set_rows(name, None)
             self.remove_node(name)
 
-    def update_free(self, name: str, free: Resources | None, largest: Resources | None) -> bool:
+    def update_free(
+        self,
+        name: str,
+        free: Resources | None,
+        largest: Resources | None,
+        rows: NodeRows | None = None,
+    ) -> bool:
         """Set what the target reports as free now; None if it reports no such thing.
 
         Promises that were `observe`d before are taken to be in the report. Return True if there is
         more left than before, or it cannot be compared: a pod may fit that did not.
         """
         node_info = self._node_info(name)
-        before, largest_before = self._left(name), node_info.largest
+        before, largest_before = self._left(name), self._largest(name)
         node_info.free, node_info.largest = free, largest
         self._promises.reported(name)
+        self._promises.set_rows(name, rows)
         self._changed(node_info)
-        return _grew(before, self._left(name)) or _grew(largest_before, largest)
+        return _grew(before, self._left(name)) or _grew(largest_before, self._largest(name))
 
     def assume(self, pod: Object, node: str, now: float) -> None:
         """Count the pod on the node that it is on its way to, and promise it its requests."""
@@ -110,7 +119,7 @@ class Cache:
         self.workloads.assume(uid)
 
     def observe(self, uid: str, node: str, now: float) -> None:
-        """Note that the target itself counts the pod: reserved or bound, its next report has it."""
+        """Note that the target itself counts the pod, which has a node: its next report has it."""
         self._promises.observe(uid, node, now)
 
     def next_lapse(self) -> float | None:
@@ -239,12 +248,16 @@ class Cache:
         free, promised = self._node_infos[name].free, self._promises.on(name)
         return resources.subtract(free, promised) if free is not None and promised else free
 
+    def _largest(self, name: str) -> Resources | None:
+        """Return the most that is left on any one node of a target."""
+        return self._promises.largest(name, self._node_infos[name].largest)
+
     def _info(self, name: str) -> VirtualNodeInfo | None:
         """Return the node as it is now; None if its target is not known."""
         node_info = self._node_infos[name]
         if node_info.info is None and node_info.virtual is not None:
             node_info.info = VirtualNodeInfo(
-                node_info.virtual, node_info.requested, self._left(name), node_info.largest
+                node_info.virtual, node_info.requested, self._left(name), self._largest(name)
             )
 
         return node_info.info

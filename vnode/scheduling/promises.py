@@ -15,6 +15,7 @@ from typing import Final
 from vnode.api import resources
 from vnode.api.clock import TICK
 from vnode.api.resources import Resources
+from vnode.scheduling.node_rows import NodeRows
 
 PROMISE_SECONDS: Final = 15.0
 """How long an unconfirmed promise counts: some bursts' time from promise to reservation."""
@@ -42,16 +43,35 @@ class Promises:
         self._observed: dict[tuple[str, str], float] = {}
         # By node: the sum over its promises.
         self._sums: dict[str, Resources] = {}
+        self._rows: dict[str, NodeRows] = {}  # of the nodes whose targets report theirs
 
     def on(self, node: str) -> Resources:
         """Return the sum of what is promised on a node."""
         return self._sums.get(node, {})
+
+    def set_rows(self, node: str, rows: NodeRows | None) -> None:
+        """Take what a target's own nodes have free, or None; promises that are left count there."""
+        if rows is None:
+            self._rows.pop(node, None)
+            return
+
+        self._rows[node] = rows
+        for (uid, on), promise in self._promises.items():
+            if on == node:
+                rows.place(uid, promise.requests)
+
+    def largest(self, node: str, reported: Resources | None) -> Resources | None:
+        """Return the most that is left on one of a target's own nodes, of what was reported."""
+        rows = self._rows.get(node)
+        return reported if rows is None or reported is None else rows.largest(reported)
 
     def make(self, uid: str, node: str, requests: Resources, now: float) -> None:
         """Promise a pod its requests, in place of what it was promised there before."""
         self.settle(uid, node)
         self._promises[uid, node] = _Promise(now + PROMISE_SECONDS, requests)
         self._sums[node] = resources.add(self.on(node), requests)
+        if rows := self._rows.get(node):
+            rows.place(uid, requests)
 
     def observe(self, uid: str, node: str, now: float) -> None:
         """Note that the target counts the pod."""
@@ -70,6 +90,9 @@ class Promises:
             return
 
         self._observed.pop((uid, node), None)
+        if rows := self._rows.get(node):
+            rows.withdraw(uid)
+
         left = resources.subtract(self.on(node), promise.requests)
         if any(left.values()):
             self._sums[node] = left

@@ -77,12 +77,19 @@ class Target:
     def set_room(self, **room: str) -> None:
         """Publish how much is free on the only node of the target."""
         free = {"pods": "1000", "cpu": "0", **room}
-        annotations = {
-            keys.AGENT_VERSION: "1",
-            keys.FREE_RESOURCES: json.dumps({"sum": free, "largest": free}),
-        }
+        self._publish(free, {"sum": free, "largest": free})
+
+    def set_nodes(self, *cpus: str) -> None:
+        """Publish how much CPU is free on each node of the target."""
+        rows = [{"pods": "100", "cpu": cpu} for cpu in cpus]
+        sum_ = {"pods": str(100 * len(rows)), "cpu": str(sum(map(int, cpus)))}
+        free = {"sum": sum_, "largest": rows[0], "nodes": len(rows), "rows": rows}
+        self._publish(sum_, free)
+
+    def _publish(self, allocatable: Object, free: Object) -> None:
+        annotations = {keys.AGENT_VERSION: "1", keys.FREE_RESOURCES: json.dumps(free)}
         metadata = {"name": keys.SUMMARY_NAME, "annotations": annotations}
-        self.server.add(kinds.CLUSTER_SUMMARIES, {"metadata": metadata, "allocatable": free})
+        self.server.add(kinds.CLUSTER_SUMMARIES, {"metadata": metadata, "allocatable": allocatable})
 
     def set_classes(self, runtime: list[str], priority: list[str]) -> None:
         """Publish which RuntimeClasses and PriorityClasses the target has."""

@@ -97,10 +97,16 @@ def test_a_pods_own_candidates_are_no_reason_against_it(
     assert env.assumptions.confirm(make("p"), "a").is_success
 
 
-def test_what_a_target_has_reserved_is_not_subtracted_twice(env: AssumptionsEnvironment) -> None:
-    env.cache.update_free("a", {"cpu": 0, "pods": 99}, {"cpu": 0, "pods": 99})
+def test_what_is_reserved_is_subtracted_until_the_target_counts_it(
+    env: AssumptionsEnvironment,
+) -> None:
+    one, none = {"cpu": 1000, "pods": 99}, {"cpu": 0, "pods": 98}
+    env.cache.update_free("a", one, one)
     assert env.assumptions.confirm(pod("p", cpu="1"), "a").is_success
-    env.cache.update_free("a", {"cpu": 0, "pods": 99}, {"cpu": 0, "pods": 99})
+    env.cache.update_free("a", one, one)
+    assert env.free("a") == 0
+    env.assumptions.observe("p", "a")  # it has a node
+    env.cache.update_free("a", none, none)
     assert env.free("a") == 0
     assert env.cache.has("p", "a")
 

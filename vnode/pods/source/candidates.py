@@ -108,10 +108,12 @@ def read(chaperon: Object, since: float) -> Candidate:
     return Candidate(CandidateState.WAITING, since, visible.line(why))
 
 
-def has_place(chaperon: Object) -> bool:
-    """Return whether the delegate has a node, and so its target's free resources exclude it."""
-    scheduled = objects.condition(chaperon, "PodScheduled") or {}
-    return keys.IS_RESERVED in objects.annotations(chaperon) or scheduled.get("status") == "True"
+def has_node(chaperon: Object) -> bool:
+    """Return whether the delegate has a node, and so its target's free resources exclude it.
+
+    One that is reserved has none yet: the target counts it once it is allowed and bound.
+    """
+    return (objects.condition(chaperon, "PodScheduled") or {}).get("status") == "True"
 
 
 def is_answered(chaperon: Object) -> bool:

@@ -22,11 +22,23 @@ from vnode.runtime.enabled_namespaces import EnabledNamespaces
 from vnode.runtime.links import CONNECTING, Link, Links, TargetKey
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.events import ClusterEvent, EventKind
+from vnode.scheduling.node_rows import NodeRows
 from vnode.scheduling.placement.policy import WatchedPolicies
 from vnode.scheduling.queue import SchedulingQueue
 from vnode.scheduling.snapshot import VirtualNode
 
 _FREE_LIMIT: Final = 64 * 1024  # bytes; the annotation comes from another cluster
+
+_MOST_ROWS: Final = 64  # of a target's nodes; each promise is compared with all of them
+_NONE: Final = (None, None)
+_UNREADABLE: Final = (
+    *documents.NO_JSON,
+    ConfigError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    ValueError,
+)
 
 log = logging.getLogger(__name__)
 
@@ -146,12 +158,12 @@ class EventHandlers:
         """Count what the target has free; what a vnode said that has left is not so any more."""
         if link.lacks_vnode:
             self._without_vnode.add(link.node_name)
-            free, largest = None, None
+            free, largest, rows = None, None, None
         else:
             self._without_vnode.discard(link.node_name)
-            free, largest = read_free(link.summary)
+            (free, largest), rows = read_free(link.summary), read_rows(link.summary)
 
-        if self._cache.update_free(link.node_name, free, largest):
+        if self._cache.update_free(link.node_name, free, largest, rows):
             self._queue.move(ClusterEvent(EventKind.TARGET_FREE, link.node_name))
 
     def _update(self, name: str) -> None:
@@ -227,16 +239,33 @@ def _allocatable(summary: Object | None, node: Object) -> Resources | None:
 
 def read_free(summary: Object | None) -> tuple[Resources | None, Resources | None]:
     """Return (free on all nodes, most free on any one) of a ClusterSummary; None if not given."""
+    try:
+        free = _free(summary)
+        return (resources.parse(free["sum"]), resources.parse(free["largest"])) if free else _NONE
+    except _UNREADABLE as error:
+        log.warning("a target's free resources cannot be read: %s", error)
+        return _NONE
+
+
+def read_rows(summary: Object | None) -> NodeRows | None:
+    """Return what a ClusterSummary says of single nodes; None if it is of an older agent."""
+    try:
+        free = _free(summary)
+        rows = list(map(resources.parse, free["rows"][:_MOST_ROWS])) if free else []
+        is_complete = len(rows) == int(free["nodes"]) if free else False
+    except _UNREADABLE:
+        return None
+
+    return NodeRows(rows, is_complete=is_complete) if rows else None
+
+
+def _free(summary: Object | None) -> Any:
+    """Decode the annotation; None if there is none."""
     text = objects.annotations(summary or {}).get(keys.FREE_RESOURCES)
     if not isinstance(text, str) or len(text) > _FREE_LIMIT:
-        return None, None
+        return None
 
-    try:
-        free: Any = msgspec.json.decode(text)
-        return resources.parse(free["sum"]), resources.parse(free["largest"])
-    except (*documents.NO_JSON, ConfigError, KeyError, TypeError, AttributeError) as error:
-        log.warning("a target's free resources cannot be read: %s", error)
-        return None, None
+    return msgspec.json.decode(text)
 
 
 def _changes(old: Object | None, new: Object) -> list[EventKind]:

@@ -141,19 +141,19 @@ def test_a_chaperon_is_read_as_the_contract_has_it(annotations, conditions, expe
     ("annotations", "scheduled", "expected"),
     [
         ({}, None, False),
-        ({keys.IS_RESERVED: "true"}, "False", True),
+        ({keys.IS_RESERVED: "true"}, "False", False),
         ({keys.IS_ALLOWED: "true"}, None, False),
         ({keys.IS_ALLOWED: "true"}, "False", False),
         ({keys.IS_ALLOWED: "true"}, "True", True),
     ],
 )
-def test_a_candidate_has_a_place_once_its_target_counts_it(annotations, scheduled, expected):
+def test_a_candidate_has_a_node_once_its_target_counts_it(annotations, scheduled, expected):
     conditions = [{"type": "PodScheduled", "status": scheduled}] if scheduled else []
     chaperon = {
         "metadata": {"annotations": annotations},
         "status": {"conditions": conditions},
     }
-    assert candidates.has_place(chaperon) is expected
+    assert candidates.has_node(chaperon) is expected
 
 
 _nodes = st.sampled_from(["a", "b", "c", "d"])

@@ -107,7 +107,7 @@ class _Cache:
         self.updates: list[object] = []
         self.quotas = Quotas()
 
-    def update_free(self, _name: str, free: object, _largest: object) -> bool:
+    def update_free(self, _name: str, free: object, _largest: object, _rows: object) -> bool:
         self.updates.append(free)
         return False
 
@@ -137,3 +137,22 @@ async def test_what_a_vnode_said_to_be_free_counts_only_while_it_runs(clock: Clo
 
     amounts = {"cpu": 3000}
     assert cache.updates == [amounts, None, amounts]
+
+
+@pytest.mark.parametrize(
+    ("rows", "nodes", "largest"),
+    [
+        ('[{"cpu": "2"}, {"cpu": "1"}]', "2", {"cpu": 2000}),
+        ('[{"cpu": "2"}]', "9", {"cpu": 2000, "pods": 7}),
+        ("[]", "0", None),
+        ('["x"]', "1", None),
+        ('[{"cpu": "much"}]', "1", None),
+        ("3", "1", None),
+        ('[{"cpu": "2"}]', '"x"', None),
+        ('[{"cpu": "2"}]', "null", None),
+    ],
+)
+def test_rows_of_nodes_are_read_or_left(rows: str, nodes: str, largest: object) -> None:
+    text = f'{{"sum": {{}}, "largest": {{}}, "nodes": {nodes}, "rows": {rows}}}'
+    found = event_handlers.read_rows(summary(text))
+    assert (found and found.largest({"cpu": 2000, "pods": 7})) == largest

@@ -65,6 +65,45 @@ async def test_a_pod_counts_on_its_node_before_its_candidate_is_there(clock: Clo
         assert source.bindings == ["a"]
 
 
+async def test_a_place_that_is_reserved_is_not_given_away_by_the_next_report(clock: Clock) -> None:
+    """A target does not count a pod before that has a node, which takes the pod's own binding."""
+    target = Target("c2", clock, cpu="3")
+    source = SourceCluster(clock, target)
+    async with source.running():
+        source.add("reserved", cpu="2")
+        await source.until_bound("reserved")
+        target.set_room(cpu="3")
+        source.add("other", cpu="2", annotations={keys.NO_RESERVATION: ""})
+        await asyncio.sleep(5)
+        assert source.bindings == ["reserved"]
+        scheduled = {"type": "PodScheduled", "status": "True"}
+        target.report(target.candidate("reserved"), {"conditions": [scheduled]})
+        await asyncio.sleep(1)
+        target.set_room(cpu="1")
+        await asyncio.sleep(30)
+        assert source.bindings == ["reserved"]
+        target.set_room(cpu="2")
+        await source.until_bound("other")
+
+
+async def test_pods_without_a_reservation_go_where_nodes_have_room_for_them(
+    clock: Clock, pair: Pair
+) -> None:
+    """Remainders of nodes add up to room for more pods than fit on any one of them."""
+    for target, nodes in zip(pair, (4, 9), strict=True):
+        target.set_nodes(*["32"] * nodes)
+
+    source = SourceCluster(clock, *pair)
+    async with source.running():
+        for number in range(10):
+            annotations = {keys.NO_RESERVATION: ""}
+            source.add(f"p{number}", cpu="20", annotations=annotations)
+
+        await asyncio.sleep(5)
+        places = [source.node_of(f"p{number}") for number in range(10)]
+        assert sorted(map(places.count, (pair[0].node, pair[1].node))) == [4, 6]
+
+
 async def test_a_burst_is_sent_to_each_target_as_far_as_it_has_room(
     clock: Clock, pair: Pair
 ) -> None:

@@ -1,0 +1,77 @@
+"""What is left on the nodes of a target, by what was promised since it reported them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vnode.api import resources
+from vnode.api.resources import Resources
+from vnode.scheduling.node_rows import NodeRows
+
+
+def node(cpu: int, pods: int = 10) -> Resources:
+    return {"cpu": cpu, "pods": pods}
+
+
+def pods_that_fit(rows: NodeRows, request: Resources, reported: Resources) -> int:
+    """Promise room to pods of that size for as long as it seems to be there."""
+    for count in range(1000):
+        if resources.insufficient(request, rows.largest(reported)):
+            return count
+
+        rows.place(count, request)
+
+    raise AssertionError("there is always room")
+
+
+@pytest.mark.parametrize(("cpu", "count"), [(20, 4), (16, 8), (11, 8), (1, 40)])
+def test_as_many_pods_of_a_size_fit_as_nodes_have_room_for(cpu: int, count: int) -> None:
+    rows = NodeRows([node(32)] * 4, is_complete=True)
+    assert pods_that_fit(rows, node(cpu, 1), node(32)) == count
+
+
+def test_of_nodes_that_were_not_reported_only_their_most_cpu_is_known() -> None:
+    rows = NodeRows([node(32), node(16)], is_complete=False)
+    reported = {**node(32), "memory": 7}
+    assert pods_that_fit(rows, node(20, 1), reported) == 1
+    assert rows.largest(reported) == {"cpu": 16, "pods": 10, "memory": 7}
+
+
+_AMOUNTS = st.fixed_dictionaries({"cpu": st.integers(0, 40), "pods": st.integers(0, 5)})
+_NODES = st.lists(_AMOUNTS, min_size=1, max_size=5)
+_REQUESTS = st.builds(lambda cpu: {"cpu": cpu, "pods": 1}, st.integers(0, 40))
+_STEPS = st.lists(st.tuples(st.integers(0, 6), st.one_of(st.none(), _REQUESTS)), max_size=20)
+
+
+@given(_NODES, _STEPS, st.booleans())
+def test_there_is_never_more_than_was_reported_and_all_of_it_again_in_the_end(
+    nodes: list[Resources], steps: list[tuple[int, Resources | None]], is_complete: bool
+) -> None:
+    nodes.sort(key=lambda row: -row["cpu"])
+    reported = resources.largest(nodes)
+    rows = NodeRows(nodes, is_complete=is_complete)
+    for key, requests in steps:
+        if requests is None:
+            rows.withdraw(key)
+        else:
+            rows.place(key, requests)
+
+        left = rows.largest(reported)
+        assert not resources.insufficient(left, reported)
+        assert all(amount >= 0 for amount in left.values())
+
+    for key, _ in steps:
+        rows.withdraw(key)
+
+    assert rows.largest(reported) == reported
+
+
+@given(_NODES, _REQUESTS)
+def test_a_pod_that_fits_is_not_turned_away_before_anything_is_promised(
+    nodes: list[Resources], requests: Resources
+) -> None:
+    rows = NodeRows(sorted(nodes, key=lambda row: -row["cpu"]), is_complete=True)
+    if any(not resources.insufficient(requests, row) for row in nodes):
+        assert not resources.insufficient(requests, rows.largest(resources.largest(nodes)))

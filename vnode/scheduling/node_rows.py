@@ -1,0 +1,55 @@
+"""Counts on the nodes of one target what was promised since it last reported them.
+
+A target reports what its largest nodes have free. Without that, a promise would reduce only the sum
+over all nodes: pods that take more than half of a node each would be promised remainders of nodes
+in which none of them fits. Which node a pod gets is for the target to say, so each promise is
+counted where kube-scheduler would put it, on the node with the most CPU left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+
+from vnode.api import resources
+from vnode.api.resources import Resources
+
+
+class NodeRows:
+    """The nodes as reported, those with the most free CPU first.
+
+    If there are others (not `is_complete`), these have no more CPU than the last of them.
+    """
+
+    def __init__(self, rows: Sequence[Resources], *, is_complete: bool) -> None:
+        self._left = [dict(row) for row in rows]
+        self._others = 0 if is_complete or not rows else rows[-1].get(resources.CPU, 0)
+        self._is_complete = is_complete
+        self._places: dict[Hashable, tuple[int, Resources]] = {}  # key -> row, what is taken there
+
+    def place(self, key: Hashable, requests: Resources) -> None:
+        """Count a promise on the node where it fits best; on none if it fits on none."""
+        self.withdraw(key)
+        fitting = [
+            i for i, row in enumerate(self._left) if not resources.insufficient(requests, row)
+        ]
+        if fitting:
+            best = max(fitting, key=lambda i: self._left[i].get(resources.CPU, 0))
+            self._left[best] = resources.subtract(self._left[best], requests)
+            self._places[key] = best, requests
+
+    def withdraw(self, key: Hashable) -> None:
+        """Count a promise no more."""
+        if (place := self._places.pop(key, None)) is not None:
+            row, requests = place
+            self._left[row] = resources.add(self._left[row], requests)
+
+    def largest(self, reported: Mapping[str, int]) -> Resources:
+        """Return, for each resource, the most that may be left on any one node.
+
+        `reported` is the most that was free on any one.
+        """
+        left = resources.largest(self._left)
+        if self._is_complete:
+            return left
+
+        return {**reported, resources.CPU: max(left.get(resources.CPU, 0), self._others)}
