@@ -17,7 +17,7 @@ import msgspec
 from vnode.api import keys, objects
 from vnode.api.objects import Object
 from vnode.api.priorities import PriorityMapping
-from vnode.runtime.links import TargetOptions
+from vnode.runtime.target_options import TargetOptions
 from vnode.scheduling.queued_pod import concerns_scheduling
 
 _LENGTH: Final = 16  # bytes: two forms of one pod must not have the same digest

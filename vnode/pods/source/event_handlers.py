@@ -38,6 +38,7 @@ _UNREADABLE: Final = (
     TypeError,
     AttributeError,
     ValueError,
+    OverflowError,
 )
 
 log = logging.getLogger(__name__)

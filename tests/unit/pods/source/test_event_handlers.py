@@ -150,6 +150,8 @@ async def test_what_a_vnode_said_to_be_free_counts_only_while_it_runs(clock: Clo
         ("3", "1", None),
         ('[{"cpu": "2"}]', '"x"', None),
         ('[{"cpu": "2"}]', "null", None),
+        ('[{"cpu": "2"}]', "1e999", None),
+        ("{}", "1", None),
     ],
 )
 def test_rows_of_nodes_are_read_or_left(rows: str, nodes: str, largest: object) -> None:
