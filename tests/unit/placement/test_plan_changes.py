@@ -10,7 +10,7 @@ from vnode.api import selectors
 from vnode.placement.accounts import PlannedNode
 from vnode.placement.moves.plan_changes import PlanChanges
 from vnode.scheduling.placement.moves import Drain, RescheduleTrigger
-from vnode.scheduling.placement.policy import Clusters, PlacementTarget, Policy
+from vnode.scheduling.placement.policy import Clusters, Mode, PlacementTarget, Policy
 
 EU = PlacementTarget(Clusters(selectors.parse("region=eu")), weight=1)
 POLICY = Policy(
@@ -74,3 +74,12 @@ def test_a_cluster_joins_when_it_is_ready_and_not_each_time_that_it_comes_back()
     assert changes.observe(policies, (A, B)) == {"default/web": RescheduleTrigger.CLUSTERS}
     assert changes.observe(policies, (A, late)) == {}
     assert changes.observe(policies, (A, B)) == {}
+
+
+def test_a_cluster_that_joins_changes_no_other_of_a_policy_that_fills() -> None:
+    fill = replace(POLICY, mode=Mode.FILL, targets=())
+    joined = (PlannedNode("0", {}), A, B)
+    everything = seen(fill, A, B).observe({"default/web": fill}, joined)
+    assert everything == {"default/web": RescheduleTrigger.CLUSTERS}
+    labels = replace(fill, reschedule=frozenset({RescheduleTrigger.LABELS}))
+    assert seen(labels, A, B).observe({"default/web": labels}, joined) == {}

@@ -104,7 +104,14 @@ def _change(before: _Seen | None, now: _Seen, names: Collection[str]) -> Resched
         return RescheduleTrigger.CLUSTERS
 
     # A cluster that is gone has changed no labels, and its pods go with it.
-    left = {node: share for node, share in before.shares.items() if node in names}
-    changed = left != {node: share for node, share in now.shares.items() if node not in joined}
+    left = _in_order(share for node, share in before.shares.items() if node in names)
+    changed = left != _in_order(s for node, s in now.shares.items() if node not in joined)
     changed &= not is_decided
     return RescheduleTrigger.LABELS if changed and RescheduleTrigger.LABELS in wanted else None
+
+
+def _in_order(shares: Iterable[Share]) -> list[Share]:
+    """Return shares with their tiers counted among these: a cluster that comes shifts others."""
+    known = sorted(shares, key=lambda share: share.node)
+    ranks = {tier: rank for rank, tier in enumerate(sorted({share.tier for share in known}))}
+    return [replace(share, tier=ranks[share.tier]) for share in known]

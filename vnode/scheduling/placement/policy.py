@@ -31,7 +31,8 @@ class Mode(enum.Enum):
     SPREAD = "Spread"
     """By weight within each tier."""
     FILL = "Fill"
-    """One cluster after the other: by tier, and within a tier in the order of the list."""
+    """One cluster after the other: by tier, in a tier in the order of the list, in an entry by
+    name."""
     SINGLE = "Single"
     """All in one cluster, which the scheduling of the first pod chooses."""
     ANY = "Any"
@@ -156,29 +157,29 @@ class Policy:
         The first entry of `targets` that includes a node counts. `capacity` has the weight of each
         node for a policy whose entries have none.
         """
-        found = []
-        decided = len(self.decision.clusters) if self.decision is not None else 0
-        for node in sorted(nodes, key=lambda node: node.name):
-            index, target = self._target(node)
-            place = 0 if self.decision is None else self.decision.position(node)
-            if target is None or place is None:
-                continue
-
+        found = [
+            (node, index, target, place)
+            for node in sorted(nodes, key=lambda node: node.name)
+            for index, target in (self._target(node),)
+            for place in (0 if self.decision is None else self.decision.position(node),)
+            if target is not None and place is not None
+        ]
+        turns = [_turn(node, index, target, place) for node, index, target, place in found]
+        last_first = sorted(set(turns), reverse=True)
+        tiers = {turn: tier for tier, turn in enumerate(last_first)}
+        fills = self.mode is Mode.FILL
+        shares = []
+        for (node, _, target, _), turn in zip(found, turns, strict=True):
+            tier = tiers[turn] if fills else target.tier * (len(self.targets) + 1)
             weight = 1 if target.weight is None else target.weight
-            tier = target.tier * (len(self.targets) + 1)
-            if self.mode is Mode.FILL:  # each entry, and in it each cluster decided, is a tier
-                is_listed = target.weight is None
-                tier += len(self.targets) - index if is_listed else 0
-                tier = tier * (decided + 1) + (decided - place if is_listed else 0)
-
             share = Share(node.name, weight, tier, target.minimum, target.maximum)
             if capacity is not None and self.by_capacity:
                 share = by_capacity(share, capacity.get(node.name, 0))
 
             cap = self.drained_to(node) if self.drains else None
-            found.append(share if cap is None else share.capped(cap))
+            shares.append(share if cap is None else share.capped(cap))
 
-        return tuple(found)
+        return tuple(shares)
 
     def rejects(self, node: PlacementNode) -> str:
         """Return why a node is none of the policy's, "" if that is for its fields to say."""
@@ -199,6 +200,21 @@ class Policy:
 
         including = ((n, t) for n, t in enumerate(self.targets) if t.clusters.include(node))
         return next(including, (0, None))
+
+
+def _turn(
+    node: PlacementNode, index: int, target: PlacementTarget, place: int
+) -> tuple[int, bool, int, int, str]:
+    """Return what sorts clusters as the mode Fill fills them.
+
+    In one entry that is the order of a decision, if there is one, then that of the names: all who
+    plan have to see the same order at any moment, which what is free just now does not give. Those
+    with a weight share what is left of their priority.
+    """
+    if target.weight is not None:
+        return -target.tier, True, 0, 0, ""
+
+    return -target.tier, False, index, place, node.name
 
 
 def by_capacity(share: Share, capacity: int) -> Share:

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from vnode.api import selectors
 from vnode.scheduling.placement.moves import Drain
 from vnode.scheduling.placement.policy import Clusters, Mode, PlacementTarget, Policy
@@ -19,6 +23,7 @@ class Node:
 
 NODES = (Node("c1"), Node("c2", {"cloud": "a"}), Node("c3", {"cloud": "a"}))
 ALL = Clusters()
+CLOUD = Clusters(selectors.parse("cloud=a"))
 
 
 def policy(*targets: PlacementTarget, mode: Mode = Mode.SPREAD, clusters: Clusters = ALL) -> Policy:
@@ -61,6 +66,52 @@ def test_without_weights_a_cluster_without_capacity_comes_after_the_others_of_it
 def test_fill_takes_one_entry_after_the_other() -> None:
     fill = policy(named("c2", maximum=3), named("c1"), mode=Mode.FILL)
     assert plan(5, fill.shares(NODES), "web").planned == {"c2": 3, "c1": 2}
+
+
+@pytest.mark.parametrize(
+    ("fill", "order"),
+    [
+        (policy(mode=Mode.FILL), ["c1", "c2", "c3"]),
+        (policy(clusters=Clusters(exclude=frozenset(("c2",))), mode=Mode.FILL), ["c1", "c3"]),
+        (policy(named("c3"), PlacementTarget(ALL), mode=Mode.FILL), ["c3", "c1", "c2"]),
+        (policy(PlacementTarget(CLOUD), named("c1"), mode=Mode.FILL), ["c2", "c3", "c1"]),
+        (
+            policy(PlacementTarget(CLOUD), named("c1", tier=1), mode=Mode.FILL),
+            ["c1", "c2", "c3"],
+        ),
+    ],
+)
+def test_fill_takes_the_clusters_of_one_entry_by_name(fill: Policy, order: list[str]) -> None:
+    shares = fill.shares(NODES)
+    assert [s.node for s in sorted(shares, key=lambda s: -s.tier)] == order
+    assert plan(16, shares, "web").planned == {order[0]: 16}
+    full = [replace(share, maximum=3) for share in shares]
+    assert plan(4, full, "web").planned == {order[0]: 3, order[1]: 1}
+
+
+def test_clusters_with_a_weight_share_what_fill_leaves_of_their_priority() -> None:
+    fill = policy(named("c1", maximum=2), PlacementTarget(CLOUD, 1), mode=Mode.FILL)
+    assert plan(6, fill.shares(NODES), "web").planned == {"c1": 2, "c2": 2, "c3": 2}
+
+
+@given(
+    st.permutations(["a", "b", "c", "d", "e"]),
+    st.lists(st.none() | st.integers(1, 4), min_size=5, max_size=5),
+    st.integers(0, 30),
+)
+def test_fill_begins_no_cluster_before_the_one_before_it_is_full(
+    names: list[str], maximums: list[int | None], replicas: int
+) -> None:
+    nodes = [Node(name) for name in names]
+    given = zip("abcde", maximums, strict=True)
+    fill = policy(*(named(n, maximum=m) for n, m in given if m), mode=Mode.FILL)
+    shares = sorted(fill.shares(nodes), key=lambda share: -share.tier)
+    every = policy(mode=Mode.FILL).shares(nodes)
+    assert [s.node for s in sorted(every, key=lambda s: -s.tier)] == list("abcde")
+    planned = plan(replicas, shares, "w").planned
+    counts = [planned.get(share.node, 0) for share in shares]
+    for before, share, count in zip(counts, shares, counts[1:], strict=False):
+        assert not count or before == share.maximum
 
 
 def test_fill_keeps_its_order_whatever_a_cluster_has_free() -> None:
