@@ -177,7 +177,7 @@ class PlacementPolicy(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin
         clock = self.handle.clock
         now = clock.now().timestamp()
         choice = choosing.choose(workload, member, shares, policy.overflow, now)
-        workload.plan(member, choice.aim, choice.opened)
+        workload.plan(member, choice.aim, choice.opened, choice.directed)
         state.kept = frozenset(choice.nodes())
         if placeholders.keeps(policy):
             state.better = placeholders.better(choice, {share.node: share for share in shares})

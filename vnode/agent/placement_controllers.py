@@ -83,6 +83,7 @@ class PlacementControllers:
             publisher=publisher,
             lost=self._lost,
             weights=lambda policy, key: self._cache.workloads.weights(key, policy.group_by),
+            moves=self._moves,
         )
 
     def _make_deletion_costs(self) -> DeletionCosts:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from vnode.api import objects
+from vnode.api import objects, visible
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.overrides import policy as override_policy
@@ -33,6 +33,8 @@ class ShownCluster:
     planned: int | None
     running: int
     waiting: int
+    no_moves_until: str = ""
+    """No pod is moved there before, since one was in vain; "": that is not so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +186,8 @@ def summary(workload: ShownWorkload) -> str:
 def _cluster(each: ShownCluster) -> str:
     plan = "" if each.planned is None else f"{each.planned} planned, "
     waiting = f", {each.waiting} waiting" if each.waiting else ""
-    return f"{each.cluster} {plan}{each.running} running{waiting}"
+    closed = f", no pod is moved there until {each.no_moves_until}" if each.no_moves_until else ""
+    return f"{each.cluster} {plan}{each.running} running{waiting}{closed}"
 
 
 def _workload(raw: Object) -> ShownWorkload:
@@ -194,6 +197,7 @@ def _workload(raw: Object) -> ShownWorkload:
             _number(each["planned"]) if "planned" in each else None,
             _number(each.get("running")),
             _number(each.get("waiting")),
+            visible.line(str(each.get("noMovesUntil") or "")),
         )
         for each in _objects(raw.get("targets"))
     )

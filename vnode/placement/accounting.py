@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import Final
+from datetime import datetime
+from typing import Final, Protocol
 
 from vnode.api.objects import Object
 from vnode.placement import accounts
@@ -21,15 +22,29 @@ from vnode.scheduling.placement.policy import Policy
 _BATCH: Final = 200  # pods that are looked for in targets at a time
 
 
+class ClosedClusters(Protocol):
+    """Knows where moves of workloads were in vain."""
+
+    def closed(self, workload: str, group_by: str) -> Mapping[str, datetime]:
+        """Return the nodes to which pods of a workload were moved in vain, and until when none is."""
+
+    def subscribe(self, changed: Callable[[str], None]) -> None:
+        """Call `changed` with the key of a policy when that is another for one of its workloads."""
+
+
 class Accounting:
     """Makes accounts; `weights` returns what each virtual node weighs for a workload (by its key)
     whose policy has no weights, None if it is not known."""
 
     def __init__(
-        self, links: Links, weights: Callable[[Policy, str], Mapping[str, int] | None]
+        self,
+        links: Links,
+        weights: Callable[[Policy, str], Mapping[str, int] | None],
+        moves: ClosedClusters | None = None,
     ) -> None:
         self._links = links
         self._weights = weights
+        self._moves = moves
 
     async def status(
         self,
@@ -57,6 +72,7 @@ class Accounting:
             nodes,
             candidates=candidates,
             weights=self._weights(policy, workload),
+            closed=self._moves.closed(workload, policy.group_by) if self._moves else {},
         )
 
     async def _candidates(self, unbound: Mapping[str, str]) -> Counter[str]:

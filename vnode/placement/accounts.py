@@ -11,6 +11,7 @@ import heapq
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 from vnode.api import keys, node_labels, objects
@@ -48,6 +49,8 @@ class ClusterAccount:
     waiting: int
     placeholders: int = 0
     """Pods that run elsewhere, and wait here for room."""
+    closed_until: datetime | None = None
+    """No pod of the workload is moved here before, since one was in vain."""
 
     @property
     def difference(self) -> int | None:
@@ -85,16 +88,19 @@ def account(
     *,
     candidates: Mapping[str, int] | None = None,
     weights: Mapping[str, int] | None = None,
+    closed: Mapping[str, datetime] | None = None,
 ) -> WorkloadAccount:
     """Return the account of a workload.
 
     `candidates` has how many of its pods that are not bound wait in which cluster, `weights` what
     each cluster weighs for a policy without weights, where that is known: else it has no plan.
+    `closed` has the clusters to which none of them is moved before that moment.
     """
     waiting = tally.starting + Counter(candidates or {})
     there = tally.running + waiting
     made = _plan(policy, workload, tally, covering(nodes, tally.namespace), weights)
-    planned = {} if made is None else made.planned
+    planned, closed = {} if made is None else made.planned, closed or {}
+    known = planned.keys() | there.keys() | tally.placeholders.keys() | closed.keys()
     return WorkloadAccount(
         workload,
         tally.replicas,
@@ -105,8 +111,9 @@ def account(
                 tally.running[name],
                 waiting[name],
                 tally.placeholders[name],
+                closed.get(name),
             )
-            for name in sorted(planned.keys() | there.keys() | tally.placeholders.keys())
+            for name in sorted(known)
         ),
         0 if made is None else made.unplaced,
     )
@@ -174,5 +181,8 @@ def _entry(target: ClusterAccount) -> Object:
 
     if target.placeholders:
         entry["placeholders"] = target.placeholders
+
+    if target.closed_until is not None:
+        entry["noMovesUntil"] = objects.timestamp(target.closed_until)
 
     return entry

@@ -58,11 +58,10 @@ class RescheduleSpec(PolicySpecPart, frozen=True):
 
 def failback(spec: FailbackSpec) -> Failback:
     """Return what `failback` says. Raises ConfigError."""
-    where = "spec.failback"
-    stabilization = "5m" if spec.stabilization is None else spec.stabilization
+    where, stabilization = "spec.failback", spec.stabilization
     return Failback(
         spec.mode or FailbackMode.PLACEHOLDER,
-        seconds(stabilization, f"{where}.stabilization"),
+        None if stabilization is None else seconds(stabilization, f"{where}.stabilization"),
         portion(spec.max_concurrent, f"{where}.maxConcurrent"),
     )
 

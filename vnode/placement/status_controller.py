@@ -22,7 +22,7 @@ from vnode.kube.client import Client
 from vnode.kube.events import NORMAL, WARNING, EventRecorder
 from vnode.kube.informer import Handler, Informer
 from vnode.placement import accounts, conditions, counting, decoding
-from vnode.placement.accounting import Accounting
+from vnode.placement.accounting import Accounting, ClosedClusters
 from vnode.placement.collection import PlacementPolicies
 from vnode.placement.counting import WorkloadCounts
 from vnode.placement.decisions.published import PublishingState
@@ -74,6 +74,7 @@ class PolicyStatusController:
         publisher: DecisionPublisher | None = None,
         lost: LostTargets | None = None,
         weights: Callable[[Policy, str], Mapping[str, int] | None] = lambda _policy, _key: None,
+        moves: ClosedClusters | None = None,
         events: EventRecorder,
         clock: Clock,
     ) -> None:
@@ -83,7 +84,8 @@ class PolicyStatusController:
         self._bound = bound
         self._nodes = nodes
         self._links = links
-        self._accounting = Accounting(links, weights)
+        self._accounting = Accounting(links, weights, moves)
+        self._moves = moves
         self._publisher = publisher
         self._lost = lost
         self._events = events
@@ -111,6 +113,9 @@ class PolicyStatusController:
 
         if self._lost is not None:
             self._lost.subscribe(lambda _node: self._settle(self._policies.keys()))
+
+        if self._moves is not None:
+            self._moves.subscribe(lambda policy: self._settle((policy,)))
 
         self._policies.subscribe(self._recount)
         for informer in self._policies.informers:

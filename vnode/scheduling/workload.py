@@ -36,6 +36,8 @@ class WorkloadPod:
     aim: str = ""
     opened: tuple[tuple[str, float], ...] = ()
     """Further nodes, with the moment since which it may go there."""
+    directed: str = ""
+    """The node beside its aim that it replaces a moved pod on; "" if there is none."""
     placeholders: tuple[str, ...] = ()
     """Nodes where a bound pod waits for room, too."""
     revision: Revision = UNREVISED
@@ -75,7 +77,7 @@ class Workload:
         """Node -> when a pod last turned to another node, after waiting for this one in vain. Until
         one is bound there it counts as full for a while, also when no pod waits there any more."""
         self.directed: Counter[str] = Counter()
-        """Node -> pods that were moved to it, and have no replacement yet that is planned there."""
+        """Node -> pods that were moved to it, and have no replacement yet that is to go there."""
         self.destination = ""
         """The node that a workload which is kept together is being moved to; "" if it is not."""
         self.moved_for = ""
@@ -168,6 +170,7 @@ class Workload:
         member.since = None if node else unschedulable_since(pod)
         if node:
             member.aim, member.opened, member.assumed = "", (), frozenset()
+            member.directed = ""
             self.saturated.pop(node, None)
 
         self._add(member)
@@ -187,19 +190,26 @@ class Workload:
             member.assumed = frozenset(nodes)
             self._count(member, 1)
 
-    def plan(self, member: WorkloadPod, aim: str, opened: tuple[tuple[str, float], ...]) -> None:
+    def plan(
+        self,
+        member: WorkloadPod,
+        aim: str,
+        opened: tuple[tuple[str, float], ...],
+        directed: str = "",
+    ) -> None:
         """Record where a pending pod is to go; no effect on the counts if it is not a member."""
-        if (member.aim, member.opened) == (aim, opened):
+        if (member.aim, member.opened, member.directed) == (aim, opened, directed):
             return
 
         known = self.members.get(member.uid) is member
         if known:
             self._count(member, -1)
 
-        if aim != member.aim and self.directed[aim]:
-            _step(self.directed, aim, -1)
+        for node, before in ((aim, member.aim), (directed, member.directed)):
+            if node != before and self.directed[node]:
+                _step(self.directed, node, -1)
 
-        member.aim, member.opened = aim, opened
+        member.aim, member.opened, member.directed = aim, opened, directed
         if known:
             self._count(member, 1)
 

@@ -41,14 +41,17 @@ def test_a_pod_that_no_policy_is_for_has_no_plan() -> None:
 
 def test_the_plan_is_that_of_the_policy_that_counts() -> None:
     berlin = {"cluster": "berlin", "planned": 2, "running": 1, "waiting": 1}
-    ours = policy(**counted(berlin, {"cluster": "paris", "running": 1}, unplaced=1))
+    closed = "2026-01-01T00:10:00Z"
+    paris = {"cluster": "paris", "running": 1, "noMovesUntil": closed}
+    ours = policy(**counted(berlin, paris, unplaced=1))
     plan = policies.of_pod([policy("everyones", ""), ours], pod())
     assert plan is not None
     assert plan.policy is not None
     assert plan.counts is not None
     assert plan.policy.name == "placementpolicy/web"
     assert policies.summary(plan.counts) == (
-        "berlin 2 planned, 1 running, 1 waiting; paris 1 running; "
+        "berlin 2 planned, 1 running, 1 waiting; "
+        f"paris 1 running, no pod is moved there until {closed}; "
         "1 unplaced, which the maximums leave over"
     )
 

@@ -88,7 +88,7 @@ async def test_it_grows_overflows_goes_back_and_shrinks(clock: Clock) -> None:
         for room in env.rooms[:2]:
             room.grow(8)
 
-        await asyncio.sleep(295)
+        await asyncio.sleep(8)
         assert found(env) == Placed((6, 6, 8), placeholders=(2, 2, 0))
         await asyncio.sleep(60)
         assert found(env) == Placed((8, 8, 4))

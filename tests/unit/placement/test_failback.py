@@ -137,7 +137,7 @@ async def test_a_placeholder_says_since_when_there_is_room(clock: Clock) -> None
 
 
 async def test_pods_go_back_to_where_their_placeholders_could_start(clock: Clock) -> None:
-    env = fleet(clock, 6, 6, 14)
+    env = fleet(clock, 6, 6, 14, failback=Failback(stabilization=300))
     async with placeholders_kept(env, clock):
         await overflowed(env)
         c1, c2, _ = env.rooms

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from vnode.placement.moves.under_way import BACKOFF, OWNER, Move, MoveOutcome, MovesUnderWay
 from vnode.scheduling.placement.moving import STARTING, MoveReason, Replica
+from vnode.scheduling.promises import REPORT_SECONDS
 
 
 def begun(*targets: str) -> MovesUnderWay:
@@ -92,3 +93,34 @@ def test_a_cluster_where_pods_do_not_start_is_left_alone_for_longer_each_time() 
     assert not moves
     assert moves.in_backoff(now + STARTING + 2 * BACKOFF - 1) == {"a"}
     assert moves.in_backoff(now + STARTING + 2 * BACKOFF) == frozenset()
+
+
+def test_places_are_taken_until_reports_must_show_them() -> None:
+    moves = begun("a", "a")
+    assert dict(moves.taken(0.0)) == {"a": 2}
+    settle(moves, Replica("new", "a"), now=1.0)
+    assert dict(moves.taken(1.0)) == {"a": 2}
+    assert moves.wait(1.0) == REPORT_SECONDS
+    assert dict(moves.taken(1.0 + REPORT_SECONDS)) == {"a": 1}
+
+
+def test_a_back_off_ends_early_once_for_the_same_room() -> None:
+    moves = begun("a")
+    moves.moves[0].fits = 1
+    settle(moves, Replica("new", "b"), now=0.0)
+    assert not moves.reopen("a", 1, 1.0)
+    assert moves.reopen("a", 3, 2.0)
+    assert moves.in_backoff(2.0) == frozenset()
+    again = Move("old9", "default/old9", "a", frozenset({"other", "new"}), MoveReason.DRAIN, "")
+    again.fits = 1
+    moves.begin(again)
+    settle(moves, Replica("new9", "b"), now=3.0)
+    assert moves.backoffs(3.0) == {"a": 3.0 + 2 * BACKOFF}
+    assert not moves.reopen("a", 3, 4.0)
+
+
+def test_a_pod_that_came_to_a_better_cluster_was_not_moved_in_vain() -> None:
+    moves = begun("a")
+    moves.moves[0].better = frozenset({"b"})
+    assert settle(moves, Replica("new", "b"), now=0.0) == [MoveOutcome.ELSEWHERE]
+    assert moves.in_backoff(0.0) == frozenset()

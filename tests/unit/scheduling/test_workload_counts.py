@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from datetime import UTC, datetime
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vnode.api import objects
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.workload import Workload, unschedulable_since
 
@@ -20,7 +22,7 @@ def pod(
 ) -> dict[str, Any]:
     reference = {"apiVersion": "batch/v1", "kind": "Job", "name": owner, "uid": owner}
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
-    moment = {"lastTransitionTime": f"1970-01-01T00:00:{since or 0:02}Z"}
+    moment = {"lastTransitionTime": objects.timestamp(datetime.fromtimestamp(since or 0, UTC))}
     return {
         "metadata": {
             "name": uid,

@@ -15,10 +15,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from datetime import datetime
 from typing import Final
 
 from vnode.api import objects
 from vnode.api.clock import Clock
+from vnode.api.listeners import Listeners
 from vnode.api.objects import Object
 from vnode.kube.informer import Informer
 from vnode.placement.accounts import PlannedNode, planned_node
@@ -71,6 +73,7 @@ class Moves:
         self._on_plan_freed = on_plan_freed
         self._changes = PlanChanges()
         self._workloads = WatchedWorkloads(proxies, policies, self.demands)
+        self._closings: Listeners[str] = Listeners()
         self._controller: Controller[PlannedWorkload] = Controller(
             "moves", self._reconcile, workers=4
         )
@@ -95,6 +98,15 @@ class Moves:
         for pod in self._proxies.store.values():
             if objects.namespace(pod) == namespace:
                 self._check(pod)
+
+    def closed(self, workload: str, group_by: str) -> dict[str, datetime]:
+        """Return the nodes to which pods of a workload were moved in vain, and until when none is."""
+        found = self._workloads.get(PlannedWorkload(workload, group_by))
+        return {n: each.until for n, each in found[0].closed.items()} if found else {}
+
+    def subscribe(self, changed: Callable[[str], None]) -> None:
+        """Call `changed` with the key of a policy when `closed` is another for one of its workloads."""
+        self._closings.add(changed)
 
     def planned(self, namespace: str) -> dict[PlannedWorkload, str]:
         """Return the workloads of a namespace that have a plan, and the policies that plan them."""
@@ -182,12 +194,22 @@ class Moves:
 
             self.demands.report(key, reason, moves, decision)
 
+        self._note_closed(moves, view)
         reasons = self._reasons(key, moves, policy)
         is_idle = not any(view.has_candidates(reason, nodes) for reason in reasons)
         if is_idle and not moves.under_way and not moves.under_way.in_backoff(now):
             self._forget(key)
 
         return min((delay for delay in delays if delay is not None), default=None)
+
+    def _note_closed(self, moves: WorkloadMoves, view: MovableWorkload) -> None:
+        """Tell where moves were in vain, and where that counts no longer."""
+        news = moves.close(self._clock.monotonic(), self._clock.now())
+        for node in news or ():
+            self._mover.tell_failed(view, node, moves.closed[node].until)
+
+        if news is not None:
+            self._closings.call(view.policy_key)
 
     def _reasons(
         self, key: PlannedWorkload, moves: WorkloadMoves, policy: Policy
@@ -231,4 +253,4 @@ def _settling(reason: MoveReason, policy: Policy) -> float:
     if reason is not MoveReason.FAILBACK:
         return SETTLED
 
-    return max(SETTLED, policy.failback.stabilization / _LOOKS)
+    return max(SETTLED, policy.failback.stable_after(is_asked=False) / _LOOKS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Final
 
 from vnode.api import objects
@@ -14,6 +15,7 @@ from vnode.scheduling.snapshot import Snapshot
 
 MOVED: Final = "Moved"
 WAITS: Final = "MoveWaits"
+FAILED: Final = "MoveFailed"
 
 
 def explanation(
@@ -61,6 +63,18 @@ def blocked_on(
     if policy is not None:
         message = f"{workload}: {decision.left} pods wait to be moved ({reason.value})"
         _tell_policy(events, policy, WARNING, WAITS, f"{message}: {decision.why}")
+
+
+def failed(
+    events: EventRecorder, policy: Object | None, workload: str, target: str, until: datetime
+) -> None:
+    """Tell on the policy that nothing is moved to a cluster for a while, and why."""
+    if policy is not None:
+        message = (
+            f"{workload}: a pod that was moved to {target} did not become ready there; none is "
+            f"moved there until {objects.timestamp(until)}, or until it has more room than it had"
+        )
+        _tell_policy(events, policy, WARNING, FAILED, message)
 
 
 def _record(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from datetime import datetime
 from typing import Final, Protocol
 
 from vnode.api import kinds, objects, resources
@@ -102,6 +103,12 @@ class Mover:
         self._room_tracker.forget(key.workload)
         self._deferred.discard(key)
 
+    def tell_failed(self, view: MovableWorkload, node: str, until: datetime) -> None:
+        """Tell on the policy that nothing is moved to a node until then."""
+        target = move_events.shown(node, self._cache.snapshot())
+        policy = self._policies.get(view.policy_key)
+        move_events.failed(self._events, policy, view.workload.key, target, until)
+
     async def pursue(
         self,
         key: PlannedWorkload,
@@ -138,6 +145,7 @@ class Mover:
                 included=context.clusters.included,
                 room=room,
                 limit=limit.of(len(replicas) + missing.total()),
+                overflows=view.policy.overflow.max_candidates > 1,
                 under_way=len(moves.under_way),
                 missing=missing,
                 caps=context.clusters.caps,
@@ -190,9 +198,13 @@ class Mover:
         able, free = self._takers(template, snapshot, _PLUGIN)
         requests = resources.pod_requests(template)
         clusters = workload_state.clusters_of(view.policy, view.workload, snapshot, able, requests)
+        fits = {node.name: workload_state.fits(node, requests) for node in snapshot.nodes}
+        for node in moves.under_way.in_backoff(now) & free:
+            moves.under_way.reopen(node, fits[node], now)
+
         usable = clusters.included - moves.under_way.in_backoff(now)
         takers = able & usable, free & usable
-        return MoveContext(view, moves, snapshot, clusters, *takers, requests, others, now)
+        return MoveContext(view, moves, snapshot, clusters, *takers, fits, requests, others, now)
 
     async def _template(self, moves: WorkloadMoves, view: MovableWorkload) -> Object | None:
         """Return a pod as the owner makes the next one: one of the workload, as it is stored."""
@@ -230,8 +242,16 @@ class Mover:
         pod = view.workload.members[eviction.uid].pod
         policy = self._policies.get(view.policy_key)
         known = frozenset(view.workload.members)
-        owner = objects.controller_uid(pod)
-        move = Move(eviction.uid, objects.key(pod), eviction.target, known, reason, owner)
+        move = Move(
+            eviction.uid,
+            objects.key(pod),
+            eviction.target,
+            known,
+            reason,
+            objects.controller_uid(pod),
+            context.better_than(eviction.target),
+            context.fits[eviction.target],
+        )
         moves.begin(view, move)  # other workloads look while the eviction is on its way
         why = move_events.explanation(view.policy, reason, eviction, context.snapshot)
         self._replacements.await_replacement(pod, why)

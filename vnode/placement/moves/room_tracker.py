@@ -7,6 +7,7 @@ room is not believed for a while.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -26,7 +27,7 @@ class OtherMoves:
     """The moves of other workloads."""
 
     going: Mapping[str, int]
-    """Cluster -> those that are not seen there yet."""
+    """Cluster -> places that they take there, which its reports may not show yet."""
     targets: frozenset[str]
     """The clusters of all that are under way, or were a moment ago."""
 
@@ -43,10 +44,17 @@ class MoveContext:
     """Those that could take its pods, given room; without those where moves were in vain."""
     free: frozenset[str]
     """Those that have room as well, by the filters."""
+    fits: Mapping[str, int]
+    """Cluster -> such pods for which it has room, by what it says is free."""
     requests: Resources
     others: OtherMoves
     now: float
     """Of the monotonic clock."""
+
+    def better_than(self, node: str) -> frozenset[str]:
+        """Return the clusters of higher tiers."""
+        tiers = {share.node: share.tier for share in self.clusters.shares}
+        return frozenset(n for n, tier in tiers.items() if tier > tiers.get(node, tier))
 
 
 class RoomTracker:
@@ -64,7 +72,8 @@ class RoomTracker:
     def room(self, context: MoveContext, reason: MoveReason) -> tuple[dict[str, int], float | None]:
         """Return the room in each cluster, and after how long there may be more."""
         view, key = context.view, context.view.workload.key
-        wanted = context.requests, context.others.going
+        own = Counter[str]() if view.is_together else _own_places(context)
+        wanted = context.requests, own + Counter(context.others.going)
         room = workload_state.room(view.workload, context.snapshot, context.free, *wanted)
         moving = context.moves.under_way.targets(context.now)
         self._probed.observe(key, room, context.now, moving)
@@ -76,11 +85,12 @@ class RoomTracker:
         asked: dict[str, int] = {}
         if failback.mode is FailbackMode.PLACEHOLDER and self._placeholders is not None:
             # Targets themselves say that there is room, whatever they have said of what is free.
-            # Of a place that another workload is being given, theirs do not know yet.
+            # Of a place that a pod is being given, or got a moment ago, theirs do not know yet:
+            # they hold none, so that one place is enough for all of them to say so.
             answerable = workload_state.room(
                 view.workload, context.snapshot, context.able, *wanted, least=1
             )
-            taken, placeholders = context.others.targets, view.workload.placeholders
+            taken, placeholders = context.others.targets | moving, view.workload.placeholders
             asked = {
                 node: room.get(node, 0) if node in taken else count
                 for node, count in answerable.items()
@@ -90,7 +100,9 @@ class RoomTracker:
         probed = {node: count for node, count in room.items() if node not in asked}
         found, wait = _stable(self._probed, key, failback, probed, context.now)
         if asked and self._placeholders is not None:
-            stable, longer = _stable(self._placeholders, key, failback, asked, context.now)
+            stable, longer = _stable(
+                self._placeholders, key, failback, asked, context.now, is_asked=True
+            )
             found |= stable
             wait = min((each for each in (wait, longer) if each is not None), default=None)
 
@@ -111,8 +123,23 @@ class RoomTracker:
         return found
 
 
+def _own_places(context: MoveContext) -> Counter[str]:
+    """Return the places that pods of the workload are about to take, moved ones and others."""
+    under_way = context.moves.under_way
+    replacing = {move.replacement for move in under_way.moves}
+    pending = context.view.workload.pending()
+    new = Counter(m.aim for m in pending if m.aim and m.uid not in replacing)
+    return under_way.taken(context.now) + new
+
+
 def _stable(
-    openings: Openings, workload: str, failback: Failback, room: dict[str, int], now: float
+    openings: Openings,
+    workload: str,
+    failback: Failback,
+    room: dict[str, int],
+    now: float,
+    *,
+    is_asked: bool = False,
 ) -> tuple[dict[str, int], float | None]:
     """Return the room that there has been for long enough, and how long to wait for more."""
     stable, waits = {}, []
@@ -121,7 +148,7 @@ def _stable(
         if since is None:
             continue
 
-        left = since + failback.stabilization - now
+        left = since + failback.stable_after(is_asked=is_asked) - now
         if left >= TICK:
             waits.append(left)
         else:

@@ -3,7 +3,8 @@
 A move begins when a pod is evicted. It is over when a pod that its owner has made since is ready,
 or when the owner makes none: then the workload lacks none. A pod that was moved to a cluster and
 did not become ready there was moved in vain: what is known of the room there was wrong, so nothing
-is moved there for a while, each time for longer. Only a pod of the same template can show that.
+is moved there for a while, each time for longer, unless the cluster gets more room than it had then.
+Only a pod of the same template can show that, and none that came to run in a still better cluster.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Final
 
 from vnode.api.clock import TICK
 from vnode.scheduling.placement.moving import STARTING, MoveReason, Replica
-from vnode.scheduling.promises import PROMISE_SECONDS
+from vnode.scheduling.promises import PROMISE_SECONDS, REPORT_SECONDS
 
 OWNER: Final = 60.0
 """Seconds after the end of a pod in which its owner makes another one, if it is to."""
@@ -51,6 +52,10 @@ class Move:
     reason: MoveReason
     owner: str
     """UID of the pod's controller."""
+    better: frozenset[str] = frozenset()
+    """Clusters that would be better still."""
+    fits: int = 0
+    """So many such pods the target seemed to have room for."""
     alone: float | None = None
     """Since when it is gone without a new pod, None while it is not."""
     replacement: str = ""
@@ -58,13 +63,24 @@ class Move:
     """Since when there is the new pod."""
 
 
+@dataclass(slots=True)
+class _Backoff:
+    """A cluster to which a move was in vain, since when none has succeeded."""
+
+    until: float
+    seconds: float
+    fits: int
+    """So many pods it has seemed to have room for at most, when it had none."""
+
+
 class MovesUnderWay:
     """The moves of one workload, oldest first."""
 
     def __init__(self) -> None:
         self.moves: list[Move] = []
-        self._landed: dict[str, float] = {}  # node -> when a pod that was moved there became ready
-        self._backoffs: dict[str, tuple[float, float]] = {}  # node -> until when, and for how long
+        # Nodes, and when a pod that was moved there became ready; of a moment ago.
+        self._landed: list[tuple[str, float]] = []
+        self._backoffs: dict[str, _Backoff] = {}  # by node
 
     def __len__(self) -> int:
         return len(self.moves)
@@ -85,13 +101,35 @@ class MovesUnderWay:
         """Return node -> moves to it without a new pod."""
         return Counter(move.target for move in self.moves if not move.replacement)
 
+    def taken(self, now: float) -> Counter[str]:
+        """Return node -> places for moved pods that reports of what is free may not show yet."""
+        found = Counter(move.target for move in self.moves)
+        found.update(node for node, at in self._landed if now - at < REPORT_SECONDS - TICK)
+        return found
+
+    def backoffs(self, now: float) -> dict[str, float]:
+        """Return the nodes to which moves were in vain lately, and until when nothing goes there."""
+        return {n: each.until for n, each in self._backoffs.items() if each.until - now >= TICK}
+
     def in_backoff(self, now: float) -> frozenset[str]:
         """Return the nodes to which moves were in vain lately."""
-        return frozenset(node for node, (until, _) in self._backoffs.items() if until - now >= TICK)
+        return frozenset(self.backoffs(now))
+
+    def reopen(self, node: str, fits: int, now: float) -> bool:
+        """End a back-off if the node has room for more than it ever had in vain; return whether.
+
+        The next one is longer all the same, and what is free now is no news again.
+        """
+        backoff = self._backoffs.get(node)
+        if backoff is None or backoff.until - now < TICK or fits <= backoff.fits:
+            return False
+
+        backoff.until, backoff.fits = now, fits
+        return True
 
     def targets(self, now: float) -> frozenset[str]:
         """Return the nodes that pods are moved to now, or were a moment ago."""
-        recent = (node for node, at in self._landed.items() if now - at < _REPORTED + TICK)
+        recent = (node for node, at in self._landed if now - at < _REPORTED + TICK)
         return frozenset((*recent, *(move.target for move in self.moves)))
 
     def settle(
@@ -101,6 +139,7 @@ class MovesUnderWay:
 
         `is_there` tells whether an evicted pod still exists.
         """
+        self._landed = [(n, at) for n, at in self._landed if now - at < _REPORTED + TICK]
         present = {r.uid: r for r in sorted(replicas, key=lambda r: (-r.age, r.uid))}
         self._match_replacements(present, now)
         kept, over = [], []
@@ -127,8 +166,10 @@ class MovesUnderWay:
         """Return in how many seconds to settle again if no pod changes; None if never."""
         ends = [move.alone + OWNER for move in self.moves if move.alone is not None]
         ends += [move.replaced_at + STARTING for move in self.moves if move.replacement]
-        ends += [at + _REPORTED for at in self._landed.values() if now - at < _REPORTED - TICK]
-        ends += [until for until, _ in self._backoffs.values() if until > now]
+        for seconds in (REPORT_SECONDS, _REPORTED):
+            ends += [at + seconds for _, at in self._landed if now - at < seconds - TICK]
+
+        ends += self.backoffs(now).values()
         return max(0.0, min(ends) - now) if ends else None
 
     def _match_replacements(self, present: dict[str, Replica], now: float) -> None:
@@ -161,7 +202,7 @@ class MovesUnderWay:
 
         if replica.ready and replica.bound and replica.node == move.target:
             self._backoffs.pop(move.target, None)
-            self._landed[move.target] = now
+            self._landed.append((move.target, now))
             return MoveOutcome.ARRIVED
 
         if not replica.ready and now - move.replaced_at < STARTING - TICK:
@@ -169,12 +210,12 @@ class MovesUnderWay:
 
         # A pod of another ReplicaSet, after a rollout or of a Deployment that was made anew, tells
         # nothing of the room for this one.
-        if replica.owner == move.owner:
-            self._back_off(move.target, now)
+        if replica.owner == move.owner and not (replica.ready and replica.node in move.better):
+            self._back_off(move, now)
 
         return MoveOutcome.ELSEWHERE if replica.ready else MoveOutcome.LATE
 
-    def _back_off(self, node: str, now: float) -> None:
-        _, seconds = self._backoffs.get(node, (0.0, BACKOFF / 2))
-        seconds = min(2 * seconds, BACKOFF_LIMIT)
-        self._backoffs[node] = now + seconds, seconds
+    def _back_off(self, move: Move, now: float) -> None:
+        before = self._backoffs.get(move.target) or _Backoff(0.0, BACKOFF / 2, 0)
+        seconds = min(2 * before.seconds, BACKOFF_LIMIT)
+        self._backoffs[move.target] = _Backoff(now + seconds, seconds, max(before.fits, move.fits))

@@ -100,7 +100,7 @@ class WatchedWorkloads:
         going, targets = Counter[str](), set[str]()
         for other in self._workloads.values():
             if other is not moves:
-                going += other.under_way.missing()
+                going += other.under_way.taken(now)
                 targets |= other.under_way.targets(now)
 
         return OtherMoves(going, frozenset(targets))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Final
 
 from vnode.api import objects
@@ -71,6 +73,15 @@ class MovableWorkload:
         return max(pods, key=_created, default=None)
 
 
+@dataclass(frozen=True, slots=True)
+class ClosedCluster:
+    """A cluster to which nothing is moved for a while, since a move to it was in vain."""
+
+    until: datetime
+    ends: float
+    """The same moment of the monotonic clock."""
+
+
 class WorkloadMoves:
     """What is kept of a workload from one look to the next."""
 
@@ -90,6 +101,8 @@ class WorkloadMoves:
         """Why pods stay that are to be moved, as it was told last."""
         self.reason: MoveReason | None = None
         """Why the workload is being moved as one; None if it is not."""
+        self.closed: dict[str, ClosedCluster] = {}
+        """By node: those to which moves were in vain lately, as it was told."""
         self._owner: Object = {}  # the controller of its newest pod; empty before the first look
 
     def head_for(self, view: MovableWorkload, node: str, reason: MoveReason) -> bool:
@@ -147,6 +160,23 @@ class WorkloadMoves:
         if not self.under_way:
             for node in before:
                 view.workload.directed.pop(node, None)
+
+    def close(self, now: float, wall: datetime) -> tuple[str, ...] | None:
+        """Take note of where moves were in vain; return the nodes that are news, None if no change.
+
+        `now` is of the monotonic clock, and the same moment as `wall`.
+        """
+        ends, before = self.under_way.backoffs(now), self.closed
+        self.closed = {
+            node: before[node]
+            if node in before and before[node].ends == end
+            else ClosedCluster(wall + timedelta(seconds=round(end - now)), end)
+            for node, end in ends.items()
+        }
+        if self.closed == before:
+            return None
+
+        return tuple(n for n, each in self.closed.items() if each != before.get(n))
 
     def _is_another(self, view: MovableWorkload) -> bool:
         """Tell whether the owner was deleted and made anew since the last look.

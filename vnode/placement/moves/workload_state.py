@@ -131,14 +131,13 @@ def room(
 ) -> dict[str, int]:
     """Return how many more pods of the workload could start on these nodes, which filters accept.
 
-    At least that many, but none where another one waits. Pods that were moved there and are not
-    planned there yet are taken off; `going` has those of other workloads.
+    At least that many, but none where another one waits. `going` has the pods that are on their way
+    there, or came a moment ago: what reports say is free may not be without these.
     """
     found = {}
     for node in snapshot.nodes:
         if node.name in nodes and math.isinf(workload.waiting_since(node.name)):
-            count = fits(node, requests) - going.get(node.name, 0)
-            found[node.name] = max(least, count) - workload.directed[node.name]
+            found[node.name] = max(least, fits(node, requests) - going.get(node.name, 0))
 
     return {node: count for node, count in found.items() if count > 0}
 

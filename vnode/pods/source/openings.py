@@ -3,6 +3,10 @@
 A target's scheduler says so: it has found a node for the placeholder, which vnode there refuses it,
 or, in targets that run Admiralty or an older vnode, holds for a while. The time begins anew when it
 says that there is no room, when the target does not answer, and with each leader.
+
+One place is enough for all placeholders of a workload to say so, as they hold none. So when one says
+that there is no room any more, those of the others count that say otherwise after they were tried
+again, too.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ from vnode.api.listeners import Listeners
 from vnode.api.objects import Object
 from vnode.pods.source import candidates
 from vnode.runtime.links import Link
+from vnode.scheduling.placement.moves import TRIED_AGAIN
 from vnode.scheduling.placement.policy import Policies
 from vnode.scheduling.placement.workloads import workload_of
 
@@ -38,6 +43,8 @@ class PlaceholderOpenings:
         self._policies = policies
         self._clock = clock
         self._openings: dict[str, dict[str, _Opening]] = {}  # node -> UID of a pod; no empty dicts
+        # Node -> workload -> when a placeholder of it ceased to be able to start there.
+        self._refuted: dict[str, dict[str, float]] = {}
         self._changed: Listeners[str] = Listeners()
 
     def since(self, workload: str, node: str) -> float | None:
@@ -47,7 +54,11 @@ class PlaceholderOpenings:
             for uid, opening in self._openings.get(node, {}).items()
             if self._is_of(workload, node, uid, opening.pod)
         )
-        return min(found, default=None)
+        since, refuted = min(found, default=None), self._refuted.get(node, {}).get(workload)
+        if since is None or refuted is None or since > refuted:
+            return since
+
+        return refuted + TRIED_AGAIN
 
     def subscribe(self, changed: Callable[[str], None]) -> None:
         """Call `changed` with a workload of which a placeholder could start, or no longer could."""
@@ -66,6 +77,9 @@ class PlaceholderOpenings:
             self._openings.setdefault(node, here)[uid] = opening
             self._notify(opening.pod)
         elif could_start is False:
+            if answers and uid in here and (workload := self._workload(pod)):
+                self._refuted.setdefault(node, {})[workload] = self._clock.monotonic()
+
             self.forget(node, uid)
 
     def forget(self, node: str, uid: str) -> None:
@@ -75,6 +89,7 @@ class PlaceholderOpenings:
         if opening is not None:
             if not here:
                 del self._openings[node]
+                self._refuted.pop(node, None)
 
             self._notify(opening.pod)
 

@@ -12,6 +12,9 @@ take is divided by the weights of the others.
 While a Deployment is rolled out its new pods are planned without the old ones
 (`vnode.scheduling.placement.revisions`), so that more pods than a maximum may be planned for a
 cluster until these are gone. Where there is no room for that, the new ones overflow at once.
+
+A pod that replaces one that was moved to a better cluster, though not to where the plan has a gap,
+has that cluster opened as soon as its planned one has rejected it: it leaves a placeholder there.
 """
 
 from __future__ import annotations
@@ -54,6 +57,8 @@ class ClusterChoice:
     """When one more cluster is opened, if the pod is still pending then; wall clock."""
     is_surge: bool = False
     """With the pods of older revisions, as many as its maximum are in the planned cluster."""
+    directed: str = ""
+    """The node beside its aim for which a pod was moved that this one replaces, if any was."""
 
     def nodes(self) -> tuple[str, ...]:
         """Return all nodes where it may go, best first."""
@@ -79,9 +84,13 @@ def choose(
     limit = min(overflow.max_candidates, len(shares)) - 1 if aim else 0
     opened = opened[:limit]
     is_surge = search.is_surge(aim)
+    directed = search.directed(aim) if limit else ""
+    if directed and member.since is not None and directed not in dict(opened):
+        opened.append((directed, now))
+
     due = _passed(now - since, overflow.after) if member.since is not None else 0
     due = min(limit, max(due, is_surge))
-    while len(opened) < due:
+    while (count := sum(node != directed for node, _ in opened)) < due:
         own = {aim, *(node for node, _ in opened)}
         if member.since is not None:
             search.note_full(own, now)
@@ -90,12 +99,20 @@ def choose(
         if not node:
             break
 
+        if len(opened) >= limit:  # it has waited where it was moved to for as long as elsewhere
+            opened = [entry for entry in opened if entry[0] != directed]
+            directed = ""
+
         opened.append((node, now))
 
-    waits = due <= len(opened) < limit
-    until = since + (len(opened) + 1) * overflow.after if waits else None
+    waits = due <= count < limit
+    until = since + (count + 1) * overflow.after if waits else None
+    if directed and member.since is None:
+        until = since
+
+    planned = search.planned, search.replicas
     return ClusterChoice(
-        aim, tuple(opened), search.planned, search.replicas, member.since, until, is_surge
+        aim, tuple(opened), *planned, member.since, until, is_surge, directed
     )
 
 
@@ -179,6 +196,21 @@ class _Search:
     def note_full(self, nodes: Collection[str], now: float) -> None:
         """Take note that the pod has waited for them in vain."""
         self._workload.saturated.update(dict.fromkeys(nodes, now))
+
+    def directed(self, aim: str) -> str:
+        """Return the node beside its aim that the pod replaces a moved one on; "" if none.
+
+        The first pods to come do so, as it is with gaps that pods were moved to.
+        """
+        node, wanted = self._own.directed, self._workload.directed
+        if node:
+            return node if node != aim and self.takes(node) else ""
+
+        if not wanted or wanted[aim] or self._own.aim or self._own.opened:
+            return ""
+
+        others = (share for share in self._seats.ranked if share.node != aim)
+        return next((s.node for s in others if wanted[s.node] and self.takes(s.node)), "")
 
     def overflow(self, own: Collection[str], after: float, now: float) -> str:
         """Return the next cluster for a pod that waits in its `own` ones; "" if there is none.

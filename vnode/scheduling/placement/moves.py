@@ -9,7 +9,13 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
+
+
+STABILIZATION: Final = 300.0
+"""Seconds for which estimates must have shown room, unless a policy says otherwise."""
+TRIED_AGAIN: Final = 10.0
+"""Seconds after which a target's scheduler has tried each pod again that it had no place for."""
 
 
 class FailbackMode(enum.Enum):
@@ -48,10 +54,21 @@ class Failback:
     """When pods that overflowed go back."""
 
     mode: FailbackMode = FailbackMode.PLACEHOLDER
-    stabilization: float = 300.0
-    """Seconds for which there must have been room all the time."""
+    stabilization: float | None = None
+    """Seconds for which there must have been room all the time; None: the defaults."""
     max_concurrent: IntOrPercent = IntOrPercent()
     """How much of a workload is moved at once; counts for drain and reschedule, too."""
+
+    def stable_after(self, *, is_asked: bool) -> float:
+        """Return for how many seconds there must have been room.
+
+        Where a placeholder `is_asked`, its target itself has found a place for it; there an
+        autoscaler may be, which removes a node that nobody uses after some twenty seconds.
+        """
+        if self.stabilization is not None:
+            return self.stabilization
+
+        return TRIED_AGAIN if is_asked else STABILIZATION
 
 
 @dataclass(frozen=True, slots=True)

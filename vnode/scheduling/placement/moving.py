@@ -5,6 +5,11 @@ pod is moved only out of a cluster that has more than its plan, and only while a
 and has room at that moment: else the new pod would wait, or come back. Each step brings what runs
 closer to the plan, so a workload that is at its plan, or cannot get closer, is left alone.
 
+A plan is blind to capacity. Pods that overflowed past a better cluster for lack of room go up to it
+when it has some, though the plan may have no gap there, nor a place for them anywhere else. Such a
+step leaves the pods that are out of place as many as they were, and each closer to its place: so
+these steps end, too, and no other undoes one.
+
 The plan is the scheduler's own, as it will be once the new pod is there: pods on clusters that take
 none now keep their places and are not planned. While a Deployment is rolled out, each of its
 revisions is planned by itself (`revisions`), and moved within it.
@@ -86,6 +91,8 @@ class WorkloadState:
     """Cluster that is drained -> pods that may stay."""
     destination: str = ""
     """The cluster that was chosen for all of a workload that is kept together; "" if none was."""
+    overflows: bool = True
+    """A pod may wait in another cluster beside its planned one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +159,8 @@ def decide(now: WorkloadState, reason: MoveReason) -> Decision:
 def _by_revision(now: WorkloadState) -> list[WorkloadState]:
     """Return the parts that are planned apart: one, unless the workload is being rolled out.
 
-    Of the pods that are planned with those of an older revision, only these are moved.
+    Of the pods that are planned with those of an older revision, only these are moved. None goes up
+    to where its plan has no gap, as maximums are about all revisions together.
     """
     latest: dict[Revision, float] = {}
     for replica in now.replicas:
@@ -171,7 +179,7 @@ def _by_revision(now: WorkloadState) -> list[WorkloadState]:
             for replica in now.replicas
             if replica.revision in counted
         )
-        parts.append(replace(now, replicas=replicas))
+        parts.append(replace(now, replicas=replicas, overflows=False))
 
     return parts
 
@@ -185,12 +193,14 @@ class _StepFinder:
     def __init__(self, now: WorkloadState, reason: MoveReason, room: dict[str, int]) -> None:
         self._seats = now.seats
         self._reason = reason
+        self._climbs = reason is MoveReason.FAILBACK and now.overflows
         self._caps = now.caps
         self._included = now.included
         self._able = {share.node: rank for rank, share in enumerate(now.seats.ranked)}
         self._there = Counter(r.node for r in now.replicas if r.bound)
         self._counted = Counter(r.node for r in now.replicas if r.node) + Counter(now.missing)
         self._room = room
+        self._placeholders = Counter(node for r in now.replicas for node in r.placeholders)
         self._replicas = len(now.replicas) + sum(now.missing.values())
         self._elsewhere = sum(n for node, n in self._there.items() if node not in self._able)
         self._candidates: dict[str, list[Replica]] = {}
@@ -203,6 +213,7 @@ class _StepFinder:
         for source in self._sources():
             if (target := self._target(source)) is not None:
                 replica = self._pick(source, target.node)
+                self._placeholders.subtract(replica.placeholders)
                 eviction = PlannedEviction(
                     replica.uid,
                     source,
@@ -232,7 +243,10 @@ class _StepFinder:
         """Return how many are still too many, and which clusters they could go to: now, ever."""
         sources = list(self._sources())
         count = sum(min(self._surplus(s), len(self._candidates[s])) for s in sources)
-        gaps = sorted({share.node for s in sources for share, _ in self._gaps(s)})
+        places = (
+            share for s in sources for share in (*(g for g, _ in self._gaps(s)), *self._better(s))
+        )
+        gaps = sorted({share.node for share in places})
         return count, [node for node in gaps if self._room.get(node, 0) > 0], gaps
 
     def _concerns(self, replica: Replica) -> bool:
@@ -277,7 +291,30 @@ class _StepFinder:
             if gap > 0 and share.node != source:
                 yield share, gap
 
+    def _better(self, source: str) -> Iterator[Share]:
+        """Yield the clusters of higher tiers that may have more of the workload, gap or not."""
+        tier = self._seats.ranked[self._able[source]].tier if self._climbs else 0
+        for share in self._seats.ranked if self._climbs else ():
+            counted = self._counted[share.node] + self._placeholders[share.node]
+            counted -= any(share.node in r.placeholders for r in self._candidates[source])
+            may_have = share.maximum is None or counted < share.maximum
+            if share.tier > tier and share.weight > 0 and may_have:
+                yield share
+
     def _target(self, source: str) -> Share | None:
+        """Return where a pod of a cluster goes: to a gap of the plan, or up; None if nowhere."""
+        return self._gap(source) or self._step_up(source)
+
+    def _step_up(self, source: str) -> Share | None:
+        """Return the cluster whose share is furthest behind, of those with room in the best tier.
+
+        That is where a pod would go that finds all clusters full that the plan has a gap in.
+        """
+        better = [share for share in self._better(source) if self._room.get(share.node, 0) > 0]
+        best = [share for share in better if share.tier == better[0].tier]
+        return max(best, key=lambda s: s.weight / (2 * self._counted[s.node] + 1), default=None)
+
+    def _gap(self, source: str) -> Share | None:
         """Return the cluster with the largest gap, of those with room in the best tier."""
         found, widest = None, 0
         for share, gap in self._gaps(source):

@@ -42,6 +42,8 @@ def planned(policy: Policy, share: Share, choice: ClusterChoice, aim: str) -> st
         here = f"planned here: {count} of {choice.replicas}{by_weight(policy, share)}"
     elif opened is not None and choice.is_surge:
         here = f"overflowed from {aim}, which pods of an older revision still fill"
+    elif share.node == choice.directed:
+        here = f"overflowed from {aim}, and moved here from a cluster of a lower priority"
     elif opened is not None and choice.since is not None:
         here = f"overflowed from {aim} after {duration(opened - choice.since)}"
     else:

@@ -36,7 +36,7 @@ class ChoosingEnvironment:
     def choose(self, uid: str) -> ClusterChoice:
         member = self.workload.members[uid]
         choice = choosing.choose(self.workload, member, self.shares, self.overflow, float(self.now))
-        self.workload.plan(member, choice.aim, choice.opened)
+        self.workload.plan(member, choice.aim, choice.opened, choice.directed)
         return choice
 
     def cycle(self) -> None:

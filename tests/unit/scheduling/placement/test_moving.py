@@ -98,8 +98,16 @@ def workload_states(draw: st.DrawFn) -> tuple[WorkloadState, MoveReason]:
 def after(now: WorkloadState, evictions: tuple[PlannedEviction, ...]) -> WorkloadState:
     """Return the situation once the pods of these steps are replaced where they were to go."""
     targets = {eviction.uid: eviction.target for eviction in evictions}
+    counted = Counter(r.node for r in now.replicas)
+    planned = now.seats.plan(len(now.replicas)).planned
     replicas = tuple(
-        replace(r, uid=f"{r.uid}+", node=targets[r.uid], ready=True, overflowed=False)
+        replace(
+            r,
+            uid=f"{r.uid}+",
+            node=targets[r.uid],
+            ready=True,
+            overflowed=counted[targets[r.uid]] >= planned.get(targets[r.uid], 0),
+        )
         if r.uid in targets
         else r
         for r in now.replicas
@@ -136,10 +144,16 @@ def test_pods_go_only_where_there_is_room_and_a_gap(
     assert all(count <= now.room.get(node, 0) for node, count in going.items())
     counted = Counter(r.node for r in now.replicas) + Counter(now.missing) + going
     most = now.seats.plan(len(now.replicas) + sum(now.missing.values())).planned
-    assert all(counted[node] <= most.get(node, 0) for node in going)
+    shares = {share.node: share for share in now.seats.ranked}
     for eviction in evictions:
         assert eviction.source != eviction.target
         assert eviction.there > eviction.planned
+        target = shares[eviction.target]
+        if counted[target.node] > most.get(target.node, 0):  # no gap: it goes up a tier
+            assert reason is MoveReason.FAILBACK
+            assert target.tier > shares[eviction.source].tier
+            assert target.weight > 0
+            assert target.maximum is None or counted[target.node] <= target.maximum
 
 
 @given(workload_states())
@@ -234,6 +248,34 @@ def test_only_who_asks_for_it_moves_pods_out_of_clusters_without_a_share() -> No
     assert sorted(moves(decide(now, MoveReason.REBALANCE))) == [(OUTSIDE, "a"), (OUTSIDE, "b")]
     drained = replace(now, caps={AWAY: 0})
     assert sorted(moves(decide(drained, MoveReason.DRAIN))) == [(AWAY, "a"), (AWAY, "b")]
+
+
+FILL = [Share("a", tier=3), Share("b", tier=2), Share("c", tier=1)]
+
+
+def test_pods_that_overflowed_go_up_where_the_plan_has_no_gap() -> None:
+    now = workload_state(FILL, placed({"a": 2, "b": 2, "c": 4}), limit=9)
+    assert moves(decide(replace(now, room={"b": 2}), MoveReason.FAILBACK)) == [("c", "b")] * 2
+    both = decide(replace(now, room={"a": 1, "b": 1}), MoveReason.FAILBACK)
+    assert moves(both) == [("c", "a"), ("c", "b")]
+    assert not decide(replace(now, room={"c": 9}), MoveReason.FAILBACK).evictions
+    for reason in (MoveReason.REBALANCE, MoveReason.RESCHEDULE):
+        assert not decide(replace(now, room={"b": 2}), reason).evictions
+
+    cannot = replace(now, room={"b": 2}, overflows=False)
+    assert not decide(cannot, MoveReason.FAILBACK).evictions
+
+
+def test_nothing_goes_up_beyond_a_maximum_that_placeholders_of_others_take_up() -> None:
+    shares = [FILL[0], replace(FILL[1], maximum=3), FILL[2]]
+    pods = placed({"a": 2, "b": 2, "c": 2})
+    now = workload_state(shares, pods, room={"b": 9}, limit=9)
+    assert moves(decide(now, MoveReason.FAILBACK)) == [("c", "b")]
+    waits = replace(pods[-1], placeholders=("b",))
+    now = replace(now, replicas=(*pods[:-1], waits))
+    assert [each.uid for each in decide(now, MoveReason.FAILBACK).evictions] == [waits.uid]
+    other = Replica("other", OUTSIDE, placeholders=("b",))
+    assert not decide(replace(now, replicas=(*pods, other)), MoveReason.FAILBACK).evictions
 
 
 def test_of_the_pods_of_a_cluster_those_that_are_not_ready_go_first_then_the_youngest() -> None:
