@@ -16,7 +16,7 @@ from vnode.api.objects import Object
 from vnode.overrides import policy as override_policy
 from vnode.overrides import reporting
 from vnode.placement import decoding
-from vnode.placement.conditions import CLUSTERS_READY, DECIDED, PUBLISHED
+from vnode.placement.conditions import CLUSTERS_FOUND, CLUSTERS_READY, DECIDED, PUBLISHED
 from vnode.placement.judging import ACCEPTED
 from vnode.placement.matching import PolicyIndex
 from vnode.scheduling.placement.policy import Mode, Policy
@@ -126,7 +126,7 @@ def undecided(obj: Object) -> str:
 
 def message(obj: Object) -> str:
     """Return the message of a policy's first condition that does not hold, else of Accepted."""
-    types = (ACCEPTED, DECIDED, CLUSTERS_READY, PUBLISHED)
+    types = (ACCEPTED, CLUSTERS_FOUND, DECIDED, CLUSTERS_READY, PUBLISHED)
     failures = (_failure(obj, type_) for type_ in types)
     accepted = objects.condition(obj, ACCEPTED) or {}
     return next(filter(None, failures), str(accepted.get("message") or ""))

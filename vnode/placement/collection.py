@@ -1,4 +1,4 @@
-"""Keeps the placement policies that are in force: valid ones whose clusters exist.
+"""Keeps the placement policies that are in force: valid ones whose clusters exist, or did.
 
 All replicas watch both kinds. A cluster without their CRDs, or an agent without the right to list
 them, has no policies, and nothing else waits for them: who has none pays nothing. Who schedules
@@ -19,15 +19,9 @@ from vnode.api.listeners import Listeners
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
-from vnode.placement import decoding
+from vnode.placement import decoding, judging
 from vnode.placement.decisions.followed import FollowedDecisions
-from vnode.placement.judging import (
-    INVALID,
-    UNKNOWN_CLUSTER,
-    PolicyVerdict,
-    in_time,
-    missing_cluster,
-)
+from vnode.placement.judging import INVALID, UNKNOWN_CLUSTER, PolicyVerdict, in_time
 from vnode.placement.matching import PolicyIndex
 from vnode.runtime.supervisor import supervise
 from vnode.scheduling.placement.decided import DecisionReference
@@ -68,6 +62,7 @@ class PlacementPolicies:
         self._in_force: dict[str, Policy] = {}
         self._index: PolicyIndex | None = None  # of those in force; None if it must be built
         self._listeners: Listeners[[]] = Listeners()
+        self._verdict_listeners: Listeners[str] = Listeners()
         for informer in self.informers:
             informer.subscribe(self._on_policy)
 
@@ -128,14 +123,21 @@ class PlacementPolicies:
         """Call `changed` whenever a policy begins or ceases to be in force, or is another one."""
         self._listeners.add(changed)
 
-    def _on_policy(self, _old: Object | None, new: Object | None) -> None:
-        key = objects.key(new or _old or {})
+    def subscribe_verdicts(self, changed: Callable[[str], None]) -> None:
+        """Call `changed` with the key of a policy that there is whenever its verdict is another."""
+        self._verdict_listeners.add(changed)
+
+    def _on_policy(self, old: Object | None, new: Object | None) -> None:
+        key = objects.key(objects.latest(old, new))
         if new is None:
             self._verdicts.pop(key, None)
             self._drain_ends.pop(key, None)
             self._decisions.use(key, None)
         else:
-            self._verdicts[key] = self._judge(new)
+            if old is not None and objects.uid(old) != objects.uid(new):
+                self._verdicts.pop(key, None)  # what was accepted before is another one
+
+            self._decide(key, new)
 
         if self._enforce(key):
             self._listeners.call()
@@ -167,11 +169,20 @@ class PlacementPolicies:
         known: dict[str, frozenset[str] | None] = {}
         for key in policies:
             if (obj := self.get(key)) is not None:
-                self._verdicts[key] = self._judge(obj, known)
+                self._decide(key, obj, known)
                 changed |= self._enforce(key)
 
         if changed:
             self._listeners.call()
+
+    def _decide(
+        self, key: str, obj: Object, names: dict[str, frozenset[str] | None] | None = None
+    ) -> None:
+        """Judge a policy, and tell if the verdict is another one than before."""
+        before, verdict = self._verdicts.get(key), self._judge(obj, names)
+        self._verdicts[key] = verdict
+        if verdict != before:
+            self._verdict_listeners.call(key)
 
     def _enforce(self, key: str) -> bool:
         """Put the policy into force, or out of it; return whether that changed anything."""
@@ -202,12 +213,19 @@ class PlacementPolicies:
         if policy.namespace not in names:
             names[policy.namespace] = self._clusters.cluster_names(policy.namespace)
 
-        known = names[policy.namespace]
-        missing = None if known is None else missing_cluster(policy, known)
-        if missing is not None:
-            return PolicyVerdict(None, UNKNOWN_CLUSTER, missing)
+        known, before = names[policy.namespace], self._verdicts.get(key)
+        if known is None:
+            verdict = PolicyVerdict(policy, is_final=not judging.names_of(policy))
+        else:
+            was = before.policy if before is not None and before.is_final else None
+            existed = judging.names_of(was) | judging.accepted_names(obj)
+            verdict = judging.judge(policy, known, existed)
 
-        return PolicyVerdict(self._decided(key, self._without_ended(key, policy)))
+        if verdict.policy is None:
+            return verdict
+
+        decided = self._decided(key, self._without_ended(key, policy))
+        return dataclasses.replace(verdict, policy=decided)
 
     def _decided(self, key: str, policy: Policy) -> Policy:
         """Return the policy with what is decided now, if it follows a decision."""

@@ -1,7 +1,8 @@
 """Builds the conditions of a placement policy. Pure.
 
 Accepted says whether it is in force, Decided whether the decision that it follows can be used as it
-is, Published whether its own is published. A policy has the last two only where it asks for that.
+is, Published whether its own is published. A policy has the last two only where it asks for that,
+and ClustersFound only while clusters do not exist any more that it names.
 ClustersReady is there while clusters are lost, of a policy that says what becomes of their pods.
 """
 
@@ -17,7 +18,7 @@ from vnode.api.objects import Object, Objects
 from vnode.placement.decisions import published
 from vnode.placement.decisions.followed import AWAITED
 from vnode.placement.decisions.published import PublishingState
-from vnode.placement.judging import ACCEPTED, PolicyVerdict
+from vnode.placement.judging import ACCEPTED, UNKNOWN_CLUSTER, PolicyVerdict
 from vnode.scheduling.placement.decided import ClusterDecision, DecidedNode
 from vnode.scheduling.placement.failover import Purge
 from vnode.scheduling.placement.policy import PlacementNode, Policy
@@ -26,6 +27,7 @@ DECIDED: Final = "Decided"
 PUBLISHED: Final = published.CONDITION
 CLUSTERS_READY: Final = "ClustersReady"
 CLUSTERS_LOST: Final = "ClustersLost"
+CLUSTERS_FOUND: Final = "ClustersFound"
 NO_CLUSTERS: Final = "NoClusters"
 UNKNOWN_CLUSTERS: Final = "UnknownClusters"
 INCOMPLETE: Final = "Incomplete"
@@ -41,6 +43,9 @@ def build(
 ) -> Objects:
     """Build the conditions that a policy has now; Accepted comes first."""
     found = [(ACCEPTED, verdict.policy is not None, verdict.reason, verdict.message)]
+    if verdict.gone:
+        found.append((CLUSTERS_FOUND, False, UNKNOWN_CLUSTER, verdict.gone))
+
     decision = verdict.policy.decision if verdict.policy is not None else None
     if decision is not None and decision.reason != AWAITED:
         found.append((DECIDED, *decided(decision, nodes)))
@@ -98,7 +103,7 @@ def merged(obj: Object, wanted: Objects) -> Objects | None:
     """Return all conditions of a policy with these for ours; None if that changes nothing."""
     types = {condition["type"] for condition in wanted}
     known: Objects = objects.status(obj).get("conditions") or []
-    ended = {DECIDED, PUBLISHED, CLUSTERS_READY} - types
+    ended = {DECIDED, PUBLISHED, CLUSTERS_READY, CLUSTERS_FOUND} - types
     if not any(entry.get("type") in ended for entry in known):
         return status_conditions.merged(obj, *wanted)
 

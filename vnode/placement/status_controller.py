@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, Protocol
 
-from vnode.api import node_labels, objects, status_conditions
+from vnode.api import objects, status_conditions
 from vnode.api.clock import Clock
 from vnode.api.identity import parent_key
 from vnode.api.objects import Object, Objects
@@ -118,6 +118,7 @@ class PolicyStatusController:
             self._moves.subscribe(lambda policy: self._settle((policy,)))
 
         self._policies.subscribe(self._recount)
+        self._policies.subscribe_verdicts(lambda policy: self._settle((policy,)))
         for informer in self._policies.informers:
             informer.subscribe_by_key(self._wake)
 
@@ -150,7 +151,8 @@ class PolicyStatusController:
         self._settle(self._counts.set(objects.key(objects.latest(old, new)), pod))
 
     def _on_node(self, old: Object | None, new: Object | None) -> None:
-        if old is None or new is None or node_labels.of_node(old) != node_labels.of_node(new):
+        before, after = (accounts.planned_node(node) if node else None for node in (old, new))
+        if before != after:
             self._settle(self._policies.keys())
 
     def _on_link(self, link: Link) -> None:
@@ -175,6 +177,9 @@ class PolicyStatusController:
                 self._publisher.forget(key)
 
             return None
+
+        if not verdict.is_final:
+            return None  # what is written now would be remembered; it is judged again
 
         if self._expectations.pending(key, obj):
             return None  # our last write is not in the informer yet; its event wakes this key

@@ -18,6 +18,7 @@ from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Handler, Informer
 from vnode.nodes import controller as nodes
 from vnode.nodes import virtual
+from vnode.placement.accounting import ClosedClusters
 from vnode.placement.collection import PlacementPolicies
 from vnode.placement.decisions.publisher import DecisionPublisher
 from vnode.placement.status_controller import PolicyStatusController
@@ -56,6 +57,7 @@ class PlacementEnvironment:
         self.server = APIServer("c1", clock)
         self.links = Links()
         self.policies: PlacementPolicies
+        self.moves: ClosedClusters | None = None
         for cluster in clusters:
             self.add_target(cluster)
 
@@ -71,18 +73,25 @@ class PlacementEnvironment:
         ready = {"conditions": [{"type": "Ready", "status": "True"}]}
         self.server.add(kinds.NODES, node | {"status": ready})
 
+    def remove_target(self, name: str) -> None:
+        """Remove a ClusterTarget, and with it its virtual node."""
+        self.server.remove(kinds.CLUSTER_TARGETS, name)
+        self.server.remove(kinds.NODES, node_of(name))
+
     def add_policy(self, name: str = "web", namespace: str = "default", **spec: Any) -> None:
         kind = kinds.PLACEMENT_POLICIES if namespace else kinds.CLUSTER_PLACEMENT_POLICIES
         metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
         self.server.add(kind, {"metadata": metadata | {"generation": 1}, "spec": spec})
 
-    def add_pods(self, workload: str, node: str, count: int, phase: str = "Running") -> Objects:
+    def add_pods(
+        self, workload: str, node: str, count: int, phase: str = "Running", name: str = ""
+    ) -> Objects:
         """Add pods of a Deployment, bound to a virtual node unless that is ""."""
         owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": f"{workload}-1", "uid": "r"}
         made = []
         for number in range(count):
             metadata = {
-                "name": f"{workload}-{node or 'none'}-{number}",
+                "name": f"{name or workload}-{node or 'none'}-{number}",
                 "namespace": "default",
                 "labels": {"app": workload, "pod-template-hash": "1"},
                 "ownerReferences": [owner | {"controller": True}],
@@ -142,6 +151,7 @@ class PlacementEnvironment:
                 events=events,
                 clock=self.clock,
                 publisher=publisher,
+                moves=self.moves,
             )
             runs = [
                 each.run()

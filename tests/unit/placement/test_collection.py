@@ -10,7 +10,7 @@ import pytest
 from tests.unit.placement.environment import SETTLED, PlacementEnvironment
 from vnode.api import kinds, objects
 from vnode.api.clock import Clock
-from vnode.api.errors import Denied, NotFound, VnodeError
+from vnode.api.errors import ApiError, Denied, NotFound, VnodeError
 from vnode.api.objects import Object
 
 pytestmark = pytest.mark.looptime
@@ -67,7 +67,7 @@ async def test_listeners_hear_of_each_change_of_what_is_in_force(clock: Clock) -
         assert heard[2] == "None"
 
 
-async def test_a_policy_is_in_force_while_its_clusters_exist(clock: Clock) -> None:
+async def test_a_policy_is_refused_that_names_a_cluster_which_never_existed(clock: Clock) -> None:
     env = PlacementEnvironment(clock, "a")
     env.add_policy(selector=WEB, targets=[{"cluster": "a"}, {"cluster": "b"}])
     async with env.running():
@@ -80,9 +80,89 @@ async def test_a_policy_is_in_force_while_its_clusters_exist(clock: Clock) -> No
         await asyncio.sleep(SETTLED)
         assert env.policies.of(POD)
         assert env.accepted()[0] == "True"
-        env.server.remove(kinds.CLUSTER_TARGETS, "b")
+
+
+FILL = {
+    "selector": WEB,
+    "mode": "Fill",
+    "targets": [{"cluster": "a", "maxReplicas": 4}, {"cluster": "b"}],
+    "drain": [{"cluster": "b", "maxReplicas": 3}],
+}
+
+
+async def test_a_policy_stays_in_force_without_a_cluster_that_has_gone(clock: Clock) -> None:
+    env = PlacementEnvironment(clock, "a", "b", "c")
+    env.add_policy(**FILL)
+    async with env.running():
+        before = env.policies.of(POD)
+        env.remove_target("b")
+        await asyncio.sleep(2)
+        assert env.policies.of(POD) == before
+        status, reason, message = env.accepted(type_="ClustersFound")
+        assert (status, reason) == ("False", "UnknownCluster")
+        assert "b (spec.targets[1].cluster), b (spec.drain[0].cluster)" in message
+        assert env.accepted() == ("True", "Accepted", "the policy is in force")
+
+    # Another agent, which was not there before.
+    async with env.running():
+        assert env.policies.of(POD) == before
+        assert env.accepted(type_="ClustersFound")[0] == "False"
+        env.add_target("b")
+        await asyncio.sleep(2)
+        types = [condition["type"] for condition in env.status()["conditions"]]
+        assert types == ["Accepted"]
+
+
+async def test_a_change_may_keep_a_cluster_that_has_gone_and_name_no_new_one(clock: Clock) -> None:
+    env = PlacementEnvironment(clock, "a", "b")
+    env.add_policy(**FILL)
+
+    def change(cluster: str, maximum: int) -> None:
+        def changed(policy: Object) -> None:
+            policy["metadata"]["generation"] += 1
+            policy["spec"]["targets"][0] = {"cluster": cluster, "maxReplicas": maximum}
+
+        env.server.change(kinds.PLACEMENT_POLICIES, "web", "default", changed)
+
+    async with env.running():
+        env.remove_target("b")
+        await asyncio.sleep(SETTLED)
+        change("a", 5)
+        await asyncio.sleep(SETTLED)
+        found = env.policies.of(POD)
+        assert found is not None
+        assert found.targets[0].maximum == 5
+        change("moon", 5)
         await asyncio.sleep(SETTLED)
         assert env.policies.of(POD) is None
+        assert "there is no Target or ClusterTarget moon" in env.accepted()[2]
+
+    async with env.running():
+        assert env.policies.of(POD) is None
+
+
+async def test_a_policy_that_is_made_anew_is_judged_anew(clock: Clock) -> None:
+    env = PlacementEnvironment(clock, "a", "b")
+    env.add_policy(**FILL)
+    async with env.running():
+        env.remove_target("b")
+        env.server.remove(kinds.PLACEMENT_POLICIES, "web", "default")
+        env.add_policy(**FILL)
+        await asyncio.sleep(SETTLED)
+        assert env.policies.of(POD) is None
+        assert env.accepted()[1] == "UnknownCluster"
+
+
+async def test_nothing_is_said_of_a_policy_before_it_is_known_which_clusters_exist(
+    clock: Clock,
+) -> None:
+    """What is said once is believed later."""
+    env = PlacementEnvironment(clock, "a")
+    env.add_policy(selector=WEB, targets=[{"cluster": "moon"}])
+    env.server.fail(ApiError(503, "ServiceUnavailable", "later"), kind=kinds.CLUSTER_TARGETS, times=4)
+    async with env.running():
+        written = env.server.received("patch", kinds.PLACEMENT_POLICIES, "status")
+        assert [each.body["status"]["conditions"][0]["status"] for each in written] == ["False"]
 
 
 async def test_a_policy_cannot_name_the_target_of_another_namespace(clock: Clock) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import random
+from collections.abc import Callable
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -11,6 +14,8 @@ from tests.unit.placement.environment import SETTLED, US, PlacementEnvironment, 
 from vnode.api import keys, kinds, names, objects
 from vnode.api.clock import Clock
 from vnode.api.objects import Object
+from vnode.cli.plan import planning
+from vnode.cli.plan.planning import ClusterView, PlanRequest
 from vnode.placement import accounts
 
 pytestmark = pytest.mark.looptime
@@ -248,3 +253,133 @@ async def test_a_namespace_of_many_policies_does_not_keep_back_that_of_another(
     async with env.running():
         assert env.accepted()[0] == "True"
         assert env.status("p0", "a-many") == {}
+
+
+def would_plan(env: PlacementEnvironment, name: str = "web") -> dict[str, int]:
+    """Return what `vnode plan` says of the only workload of a policy."""
+    policy = env.server.find(kinds.PLACEMENT_POLICIES, name, "default")
+    assert policy is not None
+    objs = env.server.all
+    view = ClusterView(objs(kinds.NODES), objs(kinds.PODS), objs(kinds.PLACEMENT_POLICIES))
+    request = PlanRequest(policy, "default")
+    [account] = planning.make(request, view, env.clock.now().timestamp()).accounts
+    return {target.cluster: target.planned or 0 for target in account.targets}
+
+
+def ready(status: str) -> Callable[[Object], None]:
+    def change(node: Object) -> None:
+        node["status"] = {"conditions": [{"type": "Ready", "status": status}]}
+
+    return change
+
+
+def cordoned(is_cordoned: bool) -> Callable[[Object], None]:
+    def change(node: Object) -> None:
+        node["spec"] = {**objects.spec(node), "unschedulable": is_cordoned}
+
+    return change
+
+
+def in_region(region: str) -> Callable[[Object], None]:
+    def change(node: Object) -> None:
+        node["metadata"]["labels"]["region"] = region
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "back"),
+    [
+        (ready("False"), ready("True")),
+        (ready("Unknown"), ready("True")),
+        (cordoned(True), cordoned(False)),
+        (in_region("us"), in_region("eu")),
+    ],
+)
+async def test_it_is_true_at_once_when_a_cluster_is_lost_or_cordoned_and_when_it_is_back(
+    clock: Clock, change: Callable[[Object], None], back: Callable[[Object], None]
+) -> None:
+    env = PlacementEnvironment(clock)
+    for name in "abc":
+        env.add_target(name, labels={"region": "eu"})
+
+    env.add_policy(
+        selector=WEB, clusters={"selector": {"matchLabels": {"region": "eu"}}}, targets=SHARES
+    )
+    env.add_pods("web", B, 8)
+    async with env.running():
+        before = env.planned()
+        for each in (change, back):
+            env.server.change(kinds.NODES, A, "", each)
+            await asyncio.sleep(2)
+            assert env.planned() == {"deployment/default/web": would_plan(env)}
+            assert (env.planned() == before) is (each is back)
+
+
+async def test_it_is_true_whatever_nodes_policies_and_pods_go_through(clock: Clock) -> None:
+    env = PlacementEnvironment(clock, "a", "b", "c")
+    soon = objects.timestamp(clock.now() + timedelta(seconds=300))
+    drain = [{"cluster": "b", "until": soon}]
+    env.add_policy(selector=WEB, targets=SHARES, drain=drain)
+    env.add_pods("web", A, 3)
+    dice, made = random.Random(7), 0
+    async with env.running():
+        for step in range(60):
+            node = node_of(dice.choice("abc"))
+            changes = [ready("True"), ready("False"), cordoned(True), cordoned(False)]
+            if env.server.find(kinds.NODES, node) is None:
+                env.add_target(node.rpartition("-")[2])
+            elif dice.random() < 0.15:
+                env.remove_target(node.rpartition("-")[2])
+            elif dice.random() < 0.2:
+                made += 1
+                env.add_pods("web", node, 1, name=f"more-{made}")
+            else:
+                env.server.change(kinds.NODES, node, "", dice.choice(changes))
+
+            await asyncio.sleep(12)
+            counts = {k: v for k, v in would_plan(env).items() if v}
+            [planned] = env.planned().values()
+            assert {k: v for k, v in planned.items() if v} == counts, step
+
+
+async def test_it_is_true_when_a_drain_ends(clock: Clock) -> None:
+    env = PlacementEnvironment(clock, "a", "b")
+    soon = objects.timestamp(clock.now() + timedelta(seconds=100))
+    env.add_policy(selector=WEB, targets=SHARES[:2], drain=[{"cluster": "b", "until": soon}])
+    env.add_pods("web", A, 8)
+    async with env.running():
+        assert env.planned()["deployment/default/web"] == {A: 8}
+        await asyncio.sleep(100 - SETTLED + 2)
+        assert env.planned()["deployment/default/web"] == {A: 4, B: 4}
+
+
+class _Closed:
+    """Says that moves to a cluster were in vain."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, datetime] = {}
+        self.changed: list[Callable[[str], None]] = []
+
+    def closed(self, workload: str, group_by: str) -> dict[str, datetime]:
+        return self.found if (workload, group_by) == ("deployment/default/web", "") else {}
+
+    def subscribe(self, changed: Callable[[str], None]) -> None:
+        self.changed.append(changed)
+
+
+async def test_it_says_where_nothing_is_moved_for_a_while(clock: Clock) -> None:
+    env, moves = PlacementEnvironment(clock, "a", "b"), _Closed()
+    env.moves = moves
+    env.add_policy(selector=WEB, targets=SHARES[:2])
+    env.add_pods("web", A, 2)
+    async with env.running():
+        for found in ({B: clock.now() + timedelta(seconds=600)}, {}):
+            moves.found = found
+            for changed in moves.changed:
+                changed("default/web")
+
+            await asyncio.sleep(2)
+            [workload] = env.status()["workloads"]
+            closed = {t["cluster"]: t.get("noMovesUntil") for t in workload["targets"]}
+            assert closed == {A: None, B: objects.timestamp(found[B]) if found else None}

@@ -75,10 +75,13 @@ def make(request: PlanRequest, view: ClusterView, now: float) -> PolicyPlan:
     """
     policy = judging.in_time(decoding.decode(request.policy), now)
     nodes = [accounts.planned_node(node) for node in view.nodes]
-    if missing := judging.missing_cluster(policy, _names(nodes, policy.namespace)):
-        raise ConfigError(f"{policy.name}: {missing}")
+    present = next((p for p in view.policies if _is_same(p, request.policy)), {})
+    existed = judging.accepted_names(present)
+    verdict = judging.judge(policy, _names(nodes, policy.namespace), existed)
+    if verdict.policy is None:
+        raise ConfigError(f"{policy.name}: {verdict.message}")
 
-    notes: list[str] = []
+    notes = [verdict.gone] if verdict.gone else []
     if policy.decision is not None:
         decision = _decision(policy.decision, view)
         policy = replace(policy, decision=decision)
@@ -106,6 +109,12 @@ def make(request: PlanRequest, view: ClusterView, now: float) -> PolicyPlan:
         )
 
     return PolicyPlan(policy, tuple(accounted), tuple(notes))
+
+
+def _is_same(policy: Object, other: Object) -> bool:
+    return decoding.reference(policy) == decoding.reference(other) and (
+        objects.namespace(policy) == objects.namespace(other)
+    )
 
 
 def _decision(named: ClusterDecision, view: ClusterView) -> ClusterDecision:
@@ -188,7 +197,8 @@ def _others(policy: Policy, view: ClusterView, nodes: Iterable[PlannedNode]) -> 
             continue
 
         is_same = counting.key_of(other) == counting.key_of(policy)
-        if not is_same and not judging.missing_cluster(other, _names(known, other.namespace)):
+        names, existed = _names(known, other.namespace), judging.accepted_names(obj)
+        if not is_same and judging.judge(other, names, existed).policy is not None:
             found.append(other)
 
     return found

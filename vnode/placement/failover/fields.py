@@ -10,12 +10,11 @@ from vnode.api import keys, names
 from vnode.api.errors import ConfigError
 from vnode.placement.failover import preserving
 from vnode.placement.move_fields import PolicySpecPart
-from vnode.scheduling.placement.failover import Failover, PreservedValue, Purge
+from vnode.scheduling.placement.failover import LONGEST_GRACE, Failover, PreservedValue, Purge
 
-_LONGEST: Final = 7 * 86400  # seconds
 _DEFAULT: Final = Failover()
 
-_Seconds = Annotated[int, msgspec.Meta(ge=0, le=_LONGEST)]
+_Seconds = Annotated[int, msgspec.Meta(ge=0, le=LONGEST_GRACE)]
 
 
 class PreserveSpec(PolicySpecPart, frozen=True):

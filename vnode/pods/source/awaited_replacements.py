@@ -3,8 +3,9 @@
 Who moves a pod says so here, and then deletes it; its owner makes another one at once, and the
 finalizer keeps the old one. `Termination` asks here before it has a delegate end. What waits gets a
 condition, which tells people why the pod still runs, and the next leader that it is to wait. The
-condition alone has nothing wait for long: the pod's owner, the policy that is in force, and the
-moment of the deletion say whether, and until when (docs/decisions/0051).
+condition alone has nothing wait for long: the pod's owner, its policy, and the moment of the
+deletion say whether, and until when (docs/decisions/0051). The policy that counts is that of the
+moment at which the pod was moved: what becomes of it later ends no pod that waits.
 """
 
 from __future__ import annotations
@@ -20,7 +21,13 @@ from vnode.api.objects import Object
 from vnode.kube.events import NORMAL, WARNING, EventRecorder, about
 from vnode.kube.informer import Informer
 from vnode.pods.source import proxy_state
-from vnode.scheduling.placement.failover import FAILOVER_REASON, EndingPod, LivePod, awaiting
+from vnode.scheduling.placement.failover import (
+    FAILOVER_REASON,
+    LONGEST_GRACE,
+    EndingPod,
+    LivePod,
+    awaiting,
+)
 from vnode.scheduling.placement.policy import WatchedPolicies
 
 WAITS: Final = "AwaitsReplacement"
@@ -37,6 +44,7 @@ class _Begun:
     why: str
     since: float  # wall clock
     known: frozenset[str]  # UIDs of its owner's pods before
+    grace: float  # seconds for which it may wait, by its policy
 
 
 class AwaitedReplacements:
@@ -76,7 +84,9 @@ class AwaitedReplacements:
     def await_replacement(self, pod: Object, why: str) -> None:
         """Note that the pod is about to be deleted, for that reason; call it right before."""
         known = frozenset(objects.uid(other) for other in self._of_owner(pod))
-        self._begun[objects.uid(pod)] = _Begun(why, self._clock.now().timestamp(), known)
+        policy, now = self._policies.of(pod), self._clock.now().timestamp()
+        grace = policy.replacement_grace if policy is not None else 0.0
+        self._begun[objects.uid(pod)] = _Begun(why, now, known, grace)
 
     def withdraw(self, pod: Object) -> None:
         """Take that back: the pod was not deleted."""
@@ -91,14 +101,14 @@ class AwaitedReplacements:
 
         Empty if the pod does not, or has the mark. Its target may be out of reach.
         """
-        begun, policy = self._begun.get(objects.uid(proxy)), self._policies.of(proxy)
-        if begun is None or policy is None or not policy.replacement_grace:
+        begun = self._begun.get(objects.uid(proxy))
+        if begun is None or not begun.grace:
             return {}
 
         if awaits_replacement(proxy) or not _is_replaced_at_once(proxy):
             return {}
 
-        until = datetime.fromtimestamp(_deleted_at(proxy) + policy.replacement_grace, UTC)
+        until = datetime.fromtimestamp(_deleted_at(proxy) + begun.grace, UTC)
         condition = {
             "type": keys.AWAITS_REPLACEMENT,
             "status": "True",
@@ -130,8 +140,8 @@ class AwaitedReplacements:
         return waits, seconds
 
     def _decide(self, proxy: Object) -> tuple[bool, float | None]:
-        policy, now = self._policies.of(proxy), self._clock.now().timestamp()
-        left = _deleted_at(proxy) + (policy.replacement_grace if policy else 0.0) - now
+        now = self._clock.now().timestamp()
+        left = _deleted_at(proxy) + self._grace(proxy) - now
         waiting, seconds = awaiting(self._ending(proxy), self._living(proxy), now)
         if objects.uid(proxy) not in waiting or seconds is None:
             return False, None
@@ -141,6 +151,19 @@ class AwaitedReplacements:
             self._events.event(about(proxy), WARNING, LATE, text)
 
         return left >= TICK, min(seconds, left)
+
+    def _grace(self, pod: Object) -> float:
+        """Return for how many seconds a pod may wait; what a former leader has begun says it."""
+        if begun := self._begun.get(objects.uid(pod)):
+            return begun.grace
+
+        said = str((objects.condition(pod, keys.AWAITS_REPLACEMENT) or {}).get("message") or "")
+        until = objects.parse_timestamp(said.rpartition(" until ")[2].partition(" ")[0])
+        if until is not None:
+            return min(until.timestamp() - _deleted_at(pod), LONGEST_GRACE)
+
+        policy = self._policies.of(pod)
+        return policy.replacement_grace if policy is not None else 0.0
 
     def _begin(self, pod: Object) -> None:
         condition = objects.condition(pod, keys.AWAITS_REPLACEMENT)

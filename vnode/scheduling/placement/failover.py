@@ -21,6 +21,8 @@ from vnode.scheduling.placement.moving import STARTING
 OWNER: Final = 60.0
 """Seconds after the deletion of a pod in which its owner makes another one, if it is to."""
 DEFAULT_GRACE: Final = STARTING
+LONGEST_GRACE: Final = 7 * 86400
+"""Seconds that a policy may have pods wait at most."""
 FAILOVER_REASON: Final = "DeletionByTaintManager"
 """Reason of the condition DisruptionTarget of a pod that is evicted: Kubernetes' own."""
 

@@ -14,6 +14,7 @@ from tests.unit.pods.policies import spread
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
 from vnode.scheduling.placement.failover import Failover, Purge
+from vnode.scheduling.placement.policy import Policy
 
 pytestmark = pytest.mark.looptime
 
@@ -138,16 +139,28 @@ async def test_with_immediate_it_does_not_wait(env: BoundPodsEnvironment) -> Non
         assert env.event_messages("AwaitsReplacement") == []
 
 
-async def test_without_its_policy_it_waits_no_more(env: BoundPodsEnvironment) -> None:
+@pytest.mark.parametrize("policy", [None, spread(failover=Failover(purge=Purge.IMMEDIATE))])
+async def test_it_keeps_the_grace_that_it_began_with_whatever_becomes_of_its_policy(
+    env: BoundPodsEnvironment, clock: Clock, policy: Policy | None
+) -> None:
+    env.policies.policy = spread(failover=Failover(grace=200))
     async with moving(env):
         replace(env)
         await asyncio.sleep(10)
-        env.policies.policy = None
+        env.policies.policy = policy
         for changed in env.policies.listeners:
             changed()
 
-        await asyncio.sleep(1)
-        assert not runs_on(env)
+        await asyncio.sleep(100)
+        assert runs_on(env)
+
+    successor = _successor(env, clock, policy)
+    async with successor.running():
+        successor.controller.replacements.open()
+        await asyncio.sleep(80)
+        assert runs_on(successor)
+        await asyncio.sleep(20)
+        assert not runs_on(successor)
 
 
 async def test_a_delegate_that_is_not_ready_is_not_worth_waiting(env: BoundPodsEnvironment) -> None:
@@ -183,14 +196,11 @@ async def test_each_of_two_waits_for_a_replacement_of_its_own(env: BoundPodsEnvi
 # --- another leader
 
 
-async def test_the_next_leader_has_it_wait_and_no_longer(
-    env: BoundPodsEnvironment, clock: Clock
-) -> None:
-    async with moving(env):
-        replace(env)
-        await asyncio.sleep(100)
-
-    successor = BoundPodsEnvironment(clock, policy=spread())
+def _successor(
+    env: BoundPodsEnvironment, clock: Clock, policy: Policy | None
+) -> BoundPodsEnvironment:
+    """Return another leader, which finds the pods as they are."""
+    successor = BoundPodsEnvironment(clock, policy=policy)
     for name in ("web", "other", "new"):
         pod = env.source.find(kinds.PODS, name, "shop")
         assert pod is not None
@@ -198,6 +208,17 @@ async def test_the_next_leader_has_it_wait_and_no_longer(
         if name != "new":
             successor.target.add(pod, **RUNNING)
 
+    return successor
+
+
+async def test_the_next_leader_has_it_wait_and_no_longer(
+    env: BoundPodsEnvironment, clock: Clock
+) -> None:
+    async with moving(env):
+        replace(env)
+        await asyncio.sleep(100)
+
+    successor = _successor(env, clock, spread())
     async with successor.running():
         await asyncio.sleep(5)
         assert runs_on(successor)  # its policies are not known yet
