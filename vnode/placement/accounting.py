@@ -26,7 +26,7 @@ class ClosedClusters(Protocol):
     """Knows where moves of workloads were in vain."""
 
     def closed(self, workload: str, group_by: str) -> Mapping[str, datetime]:
-        """Return the nodes to which pods of a workload were moved in vain, and until when none is."""
+        """Return until when no pod of a workload is moved to the nodes where that was in vain."""
 
     def subscribe(self, changed: Callable[[str], None]) -> None:
         """Call `changed` with the key of a policy when that is another for one of its workloads."""

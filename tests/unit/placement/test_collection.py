@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -82,7 +83,7 @@ async def test_a_policy_is_refused_that_names_a_cluster_which_never_existed(cloc
         assert env.accepted()[0] == "True"
 
 
-FILL = {
+FILL: dict[str, Any] = {
     "selector": WEB,
     "mode": "Fill",
     "targets": [{"cluster": "a", "maxReplicas": 4}, {"cluster": "b"}],
@@ -159,7 +160,9 @@ async def test_nothing_is_said_of_a_policy_before_it_is_known_which_clusters_exi
     """What is said once is believed later."""
     env = PlacementEnvironment(clock, "a")
     env.add_policy(selector=WEB, targets=[{"cluster": "moon"}])
-    env.server.fail(ApiError(503, "ServiceUnavailable", "later"), kind=kinds.CLUSTER_TARGETS, times=4)
+    env.server.fail(
+        ApiError(503, "ServiceUnavailable", "later"), kind=kinds.CLUSTER_TARGETS, times=4
+    )
     async with env.running():
         written = env.server.received("patch", kinds.PLACEMENT_POLICIES, "status")
         assert [each.body["status"]["conditions"][0]["status"] for each in written] == ["False"]

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.unit.placement.moving_environment import MovingEnvironment, fleet
+from tests.unit.placement.moving_environment import FrankRoom, MovingEnvironment, fleet
+from tests.unit.pods.policies import spread
 from vnode.api import kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.objects import Object
@@ -84,7 +85,7 @@ async def test_it_fails_where_there_is_no_room_and_says_so(clock: Clock) -> None
         assert env.evictions == []
 
 
-async def test_it_fails_at_once_for_what_has_no_plan(clock: Clock) -> None:
+async def test_it_fails_for_what_has_no_plan(clock: Clock) -> None:
     env = fleet(clock, 20, 20, 20)
     async with env.moving():
         await turned(env)
@@ -93,9 +94,9 @@ async def test_it_fails_at_once_for_what_has_no_plan(clock: Clock) -> None:
         await asyncio.sleep(30)
         status = env.rebalanced()
         assert status["phase"] == "Failed"
-        assert status["message"].startswith("statefulset/default/db: no placement policy")
+        assert status["message"] == "pods of statefulset/default/db not found"
         assert env.rebalanced("bad")["conditions"][0]["reason"] == "Invalid"
-        assert env.server.count("patch", kinds.REBALANCES) == 2
+        assert env.server.count("patch", kinds.REBALANCES) == 3
         assert env.evictions == []
 
 
@@ -139,3 +140,83 @@ async def test_a_new_leader_goes_on(clock: Clock) -> None:
             await asyncio.sleep(60)
             status = env.rebalanced()
             assert (status["phase"], status["moved"]) == ("Complete", 2)
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason", "message"),
+    [
+        ({"policy": "nope"}, "NotFound", "placementpolicy/nope not found"),
+        (
+            {"policy": "nope", "workloads": [{"kind": "Deployment", "name": "web"}]},
+            "NotFound",
+            "placementpolicy/nope not found",
+        ),
+        (
+            {"policy": "unused"},
+            "NotPlanned",
+            "placementpolicy/unused applies to no pods",
+        ),
+        (
+            {"policy": "refused"},
+            "NotPlanned",
+            "placementpolicy/refused is not in force: create Target moon",
+        ),
+        (
+            {"workloads": [{"kind": "StatefulSet", "name": "db"}]},
+            "NotFound",
+            "pods of statefulset/default/db not found",
+        ),
+        (
+            {"policy": "web", "workloads": [{"kind": "StatefulSet", "name": "db"}]},
+            "NotFound",
+            "pods of statefulset/default/db not found",
+        ),
+    ],
+)
+async def test_it_fails_if_it_names_what_is_not_there(
+    clock: Clock, spec: Object, reason: str, message: str
+) -> None:
+    env = fleet(clock, 20, 20, 20)
+    refused = {"type": "Accepted", "status": "False", "message": "create Target moon"}
+    env.policy.others = {
+        "default/unused": (spread(), {}),
+        "default/refused": (None, {"conditions": [refused]}),
+    }
+    async with env.moving():
+        await turned(env)
+        env.rebalance(**spec)
+        await asyncio.sleep(30)
+        status = env.rebalanced()
+        assert (status["phase"], status["message"]) == ("Failed", message)
+        [failed] = [c for c in status["conditions"] if c["status"] == "True"]
+        assert (failed["type"], failed["reason"]) == ("Failed", reason)
+        assert env.evictions == []
+
+
+async def test_what_is_created_a_moment_later_is_found(clock: Clock) -> None:
+    env = fleet(clock, 20, 20, 20)
+    async with env.moving():
+        await turned(env)
+        policy = env.policy.policy
+        env.change_policy(None)
+        env.rebalance(policy="web")
+        await asyncio.sleep(2)
+        status = env.rebalanced()
+        assert (status["phase"], status["message"]) == (
+            "Progressing",
+            "placementpolicy/web not found",
+        )
+        env.change_policy(policy)
+        await asyncio.sleep(60)
+        assert env.rebalanced()["phase"] == "Complete"
+        assert len(env.evictions) == 2
+
+
+async def test_a_namespace_without_plans_says_that_there_are_none(clock: Clock) -> None:
+    env = MovingEnvironment(clock, None, FrankRoom("c1", clock, 5))
+    async with env.moving():
+        env.rebalance()
+        await asyncio.sleep(30)
+        status = env.rebalanced()
+        assert status["phase"] == "Complete"
+        assert status["message"].startswith("no pods of the namespace have a placement policy")

@@ -30,6 +30,8 @@ class Fixed:
     def __init__(self, policy: Policy | None) -> None:
         self.policy = policy
         self.listeners: list[Callable[[], None]] = []
+        self.others: dict[str, tuple[Policy | None, Object]] = {}
+        """Policies that no pod has, by key, with their statuses."""
 
     def subscribe(self, changed: Callable[[], None]) -> None:
         self.listeners.append(changed)
@@ -41,10 +43,15 @@ class Fixed:
         return self.policy
 
     def in_force(self) -> dict[str, Policy]:
-        return {"default/web": self.policy} if self.policy else {}
+        found = {"default/web": self.policy} if self.policy else {}
+        return found | {key: policy for key, (policy, _) in self.others.items() if policy}
 
-    def get(self, _key: str) -> Object | None:
-        return {"metadata": {"name": "web", "namespace": "default", "uid": "policy"}}
+    def get(self, key: str) -> Object | None:
+        metadata = {"name": key.rpartition("/")[2], "namespace": "default", "uid": "policy"}
+        if key in self.others:
+            return {"metadata": metadata, "status": self.others[key][1]}
+
+        return {"metadata": metadata} if key == "default/web" and self.policy else None
 
 
 def entry(node: str, **fields: Any) -> PlacementTarget:

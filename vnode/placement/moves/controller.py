@@ -14,7 +14,7 @@ its pods say.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import datetime
 from typing import Final
 
@@ -100,17 +100,25 @@ class Moves:
                 self._check(pod)
 
     def closed(self, workload: str, group_by: str) -> dict[str, datetime]:
-        """Return the nodes to which pods of a workload were moved in vain, and until when none is."""
+        """Return until when no pod of a workload is moved to the nodes where that was in vain."""
         found = self._workloads.get(PlannedWorkload(workload, group_by))
         return {n: each.until for n, each in found[0].closed.items()} if found else {}
 
     def subscribe(self, changed: Callable[[str], None]) -> None:
-        """Call `changed` with the key of a policy when `closed` is another for one of its workloads."""
+        """Call `changed` with the key of a policy when `closed` changes for one of its workloads."""
         self._closings.add(changed)
 
     def planned(self, namespace: str) -> dict[PlannedWorkload, str]:
         """Return the workloads of a namespace that have a plan, and the policies that plan them."""
         return self._workloads.planned(namespace)
+
+    def unplanned(self, namespace: str, policy: str, workloads: Collection[str]) -> list[str]:
+        """Return why nothing can be moved of a PlacementPolicy (if one is named) or workloads."""
+        problem = self._workloads.problem_of_policy(namespace, policy) if policy else ""
+        if problem:
+            return [problem]
+
+        return [self._workloads.problem_of(namespace, each, policy) for each in workloads]
 
     def _check(self, pod: Object) -> None:
         if (key := self._workloads.find(pod)) is not None:

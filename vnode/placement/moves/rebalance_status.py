@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
@@ -18,6 +18,7 @@ from vnode.scheduling.placement.moves import IntOrPercent
 PROGRESSING: Final = "Progressing"
 COMPLETE: Final = "Complete"
 FAILED: Final = "Failed"
+NOT_FOUND: Final = "not found"
 
 _NAMES_SHOWN: Final = 5
 
@@ -82,6 +83,10 @@ def judge(
 ) -> RebalanceOutcome:
     """Return how far a Rebalance of these workloads is; `is_stuck` if nothing moves any more."""
     moved = sum(each.moved for each in progress.values())
+    if not progress:
+        message = "no pods of the namespace have a placement policy of mode Spread, Fill or Single"
+        return RebalanceOutcome(RebalancePhase.COMPLETE, "NothingPlanned", message)
+
     if all(each.is_done for each in progress.values()):
         message = f"{moved} pods of {len(progress)} workloads were moved; all run as planned"
         return RebalanceOutcome(RebalancePhase.COMPLETE, "Planned", message)
@@ -97,12 +102,16 @@ def judge(
     return RebalanceOutcome(RebalancePhase.PROGRESSING, "Waiting" if waits else "Moving", message)
 
 
-def not_planned(missing: Iterable[str]) -> RebalanceOutcome:
-    """Return the outcome for workloads that have no pods, or no plan."""
-    names = sorted(missing)
-    shown = ", ".join(names[:_NAMES_SHOWN])
-    message = f"{shown}: no placement policy of mode Spread, Fill or Single applies to these pods"
-    return RebalanceOutcome(RebalancePhase.FAILED, "NotPlanned", message)
+def unplanned(problems: Sequence[str], *, may_come: bool) -> RebalanceOutcome:
+    """Return the outcome where there is nothing to move of what a Rebalance names.
+
+    What is created together with it may come a moment later.
+    """
+    more = f"; and {len(problems) - _NAMES_SHOWN} more" if len(problems) > _NAMES_SHOWN else ""
+    message = "; ".join(problems[:_NAMES_SHOWN]) + more
+    phase = RebalancePhase.PROGRESSING if may_come else RebalancePhase.FAILED
+    is_found = all(not problem.endswith(NOT_FOUND) for problem in problems)
+    return RebalanceOutcome(phase, "NotPlanned" if is_found else "NotFound", message)
 
 
 def status(

@@ -1,14 +1,16 @@
 """Carries out Rebalances: asks the mover for their workloads, and says how far it is.
 
 A Rebalance is for the workloads that there are when it begins. It is complete when each of them has
-been at its plan once, and has failed when nothing has moved for a long time. Then it is deleted
-after the time that it names. A new leader begins again with those that have not ended.
+been at its plan once, and has failed when nothing has moved for a long time, or what it names is
+not there. Then it is deleted after the time that it names. A new leader begins again with those that
+have not ended.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -32,6 +34,8 @@ from vnode.runtime.expectations import Expectations
 
 PROGRESS_DEADLINE: Final = 600.0
 """Seconds without a move after which a Rebalance has failed."""
+_AWAITED: Final = 5.0
+"""Seconds in which what a Rebalance names may be created after it, as from the same file."""
 _SETTLED: Final = 1.0  # seconds in which progress is awaited, to be written together
 
 log = logging.getLogger(__name__)
@@ -46,6 +50,9 @@ class RequestedMoves(Protocol):
 
     def planned(self, namespace: str) -> dict[PlannedWorkload, str]:
         """Return the workloads of a namespace that have a plan, and the policies that plan them."""
+
+    def unplanned(self, namespace: str, policy: str, workloads: Collection[str]) -> list[str]:
+        """Return why nothing can be moved of a policy, or of workloads; what is "" is not asked."""
 
     def look_at_pods_of(self, namespace: str) -> None:
         """Decide about all workloads of a namespace."""
@@ -115,11 +122,14 @@ class Rebalances:
 
         running = self._running.get(key) or self._start(key, obj, spec)
         progress = running.demand.progress
-        if missing := spec.workloads - {each.workload for each in progress}:
-            outcome = rebalance_status.not_planned(missing)
-        else:
-            outcome = rebalance_status.judge(progress, is_stuck=self._is_stuck(running))
+        if problems := self._problems(objects.namespace(obj), spec, running.demand):
+            left = self._awaited(obj)
+            self._stop(key)
+            outcome = rebalance_status.unplanned(problems, may_come=left > 0)
+            await self._write(key, obj, progress, outcome, running.before)
+            return min(left, _SETTLED) if left > 0 else None
 
+        outcome = rebalance_status.judge(progress, is_stuck=self._is_stuck(running))
         await self._write(key, obj, progress, outcome, running.before)
         left = running.changed_at + PROGRESS_DEADLINE - self._clock.monotonic()
         return max(left, _SETTLED) if outcome.phase is RebalancePhase.PROGRESSING else None
@@ -136,11 +146,25 @@ class Rebalances:
         running = _RunningRebalance(objects.uid(obj), demand, before)
         running.changed_at = self._clock.monotonic()
         self._running[key] = running
-        if spec.workloads <= {each.workload for each in demand.progress}:
+        if not self._problems(namespace, spec, demand):
             self._moves.demands.add(demand)
             self._moves.look_at_pods_of(namespace)
 
         return running
+
+    def _problems(self, namespace: str, spec: RebalanceSpec, demand: RebalanceDemand) -> list[str]:
+        """Return what is wrong with what a Rebalance names."""
+        missing = sorted(spec.workloads - {each.workload for each in demand.progress})
+        if not missing and (demand.progress or not spec.policy):
+            return []
+
+        return self._moves.unplanned(namespace, spec.policy, missing)
+
+    def _awaited(self, obj: Object) -> float:
+        """Return for how many seconds what a Rebalance names may still come; 0 if no more."""
+        created = objects.parse_timestamp(str(objects.metadata(obj).get("creationTimestamp") or ""))
+        age = (self._clock.now() - created).total_seconds() if created else _AWAITED
+        return max(0.0, _AWAITED - age) if age < _AWAITED - TICK else 0.0
 
     def _stop(self, key: str) -> None:
         if (running := self._running.pop(key, None)) is not None:

@@ -3,7 +3,7 @@
 A move begins when a pod is evicted. It is over when a pod that its owner has made since is ready,
 or when the owner makes none: then the workload lacks none. A pod that was moved to a cluster and
 did not become ready there was moved in vain: what is known of the room there was wrong, so nothing
-is moved there for a while, each time for longer, unless the cluster gets more room than it had then.
+is moved there for a while, each time for longer, unless the cluster gets more room than it had.
 Only a pod of the same template can show that, and none that came to run in a still better cluster.
 """
 
@@ -108,7 +108,7 @@ class MovesUnderWay:
         return found
 
     def backoffs(self, now: float) -> dict[str, float]:
-        """Return the nodes to which moves were in vain lately, and until when nothing goes there."""
+        """Return the nodes to which moves were in vain lately, and until when none goes there."""
         return {n: each.until for n, each in self._backoffs.items() if each.until - now >= TICK}
 
     def in_backoff(self, now: float) -> frozenset[str]:

@@ -13,6 +13,7 @@ from typing import Final
 from vnode.api import objects
 from vnode.api.objects import Object
 from vnode.kube.informer import Informer
+from vnode.placement.judging import ACCEPTED
 from vnode.placement.moves import workload_state
 from vnode.placement.moves.demands import MoveDemands, PlannedWorkload
 from vnode.placement.moves.mover import MovingPolicies
@@ -118,6 +119,31 @@ class WatchedWorkloads:
                 found[key] = policy.name
 
         return found
+
+    def problem_of_policy(self, namespace: str, name: str) -> str:
+        """Return why a PlacementPolicy plans nothing; "" if it does."""
+        shown, key = f"placementpolicy/{name}", objects.join_key(namespace, name)
+        obj, policy = self._policies.get(key), self._policies.in_force().get(key)
+        if obj is None:
+            return f"{shown} not found"
+
+        if policy is None:
+            why = (objects.condition(obj, ACCEPTED) or {}).get("message") or "see its conditions"
+            return f"{shown} is not in force: {why}"
+
+        if policy.mode not in _MOVABLE:
+            return f"{shown} has no plan, as its mode is {policy.mode.value}"
+
+        return "" if shown in self.planned(namespace).values() else f"{shown} applies to no pods"
+
+    def problem_of(self, namespace: str, workload: str, policy: str) -> str:
+        """Return why a workload has no plan by a PlacementPolicy, or by any if none is named."""
+        pods = (p for p in self._proxies.store.values() if objects.namespace(p) == namespace)
+        if not any(workload_of(p, "") == workload and not objects.is_finished(p) for p in pods):
+            return f"pods of {workload} not found"
+
+        by = f"placementpolicy/{policy}" if policy else "a policy of mode Spread, Fill or Single"
+        return f"{workload} has no plan: {by} does not apply to its pods"
 
 
 def _fails_back(policy: Policy, pod: Object) -> bool:

@@ -4,9 +4,9 @@ A target's scheduler says so: it has found a node for the placeholder, which vno
 or, in targets that run Admiralty or an older vnode, holds for a while. The time begins anew when it
 says that there is no room, when the target does not answer, and with each leader.
 
-One place is enough for all placeholders of a workload to say so, as they hold none. So when one says
-that there is no room any more, those of the others count that say otherwise after they were tried
-again, too.
+One place is enough for all placeholders of a workload to say so, as they hold none. So when one of
+them says that there is no room any more, what the others say counts only if they still say it after
+they were tried again.
 """
 
 from __future__ import annotations

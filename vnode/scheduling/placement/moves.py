@@ -11,7 +11,6 @@ import enum
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-
 STABILIZATION: Final = 300.0
 """Seconds for which estimates must have shown room, unless a policy says otherwise."""
 TRIED_AGAIN: Final = 10.0
