@@ -105,7 +105,7 @@ class Moves:
         return {n: each.until for n, each in found[0].closed.items()} if found else {}
 
     def subscribe(self, changed: Callable[[str], None]) -> None:
-        """Call `changed` with the key of a policy when `closed` changes for one of its workloads."""
+        """Call `changed` with the key of a policy when `closed` changes for a workload of it."""
         self._closings.add(changed)
 
     def planned(self, namespace: str) -> dict[PlannedWorkload, str]:

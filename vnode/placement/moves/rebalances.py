@@ -2,8 +2,8 @@
 
 A Rebalance is for the workloads that there are when it begins. It is complete when each of them has
 been at its plan once, and has failed when nothing has moved for a long time, or what it names is
-not there. Then it is deleted after the time that it names. A new leader begins again with those that
-have not ended.
+not there. Then it is deleted after the time that it names. A new leader begins again with those
+that have not ended.
 """
 
 from __future__ import annotations
