@@ -21,7 +21,7 @@ from tests.simulation.schedule import Schedule, WorkloadOwner
 from vnode.api import keys, kinds, objects
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
-from vnode.placement import accounts, decoding
+from vnode.placement import accounts, counting, decoding
 from vnode.placement.matching import PolicyIndex
 from vnode.scheduling.placement import seats
 from vnode.scheduling.placement.moves import FailbackMode
@@ -61,16 +61,7 @@ class PlacementRules:
             return
 
         groups = self._groups()
-        for policy in self._policies():
-            verdict = (objects.condition(policy, "Accepted") or {}).get("status")
-            expected = "False" if _is_wrong(policy) else "True"
-            if verdict != expected:
-                yield "policies say whether they count", f"{objects.name(policy)}: {verdict}"
-            else:
-                mine = [g for g in groups if g.policy.name == decoding.reference(policy)]
-                for what in miscounted(policy, mine):
-                    yield "statuses have the sums", what
-
+        yield from self._untrue(groups)
         for group in groups:
             for what in self._unplanned(group):
                 yield "stable plans are kept", what
@@ -114,6 +105,42 @@ class PlacementRules:
             and objects.uid(pod) not in known
             and keys.OVERFLOWED_FROM in objects.annotations(pod)
         ]
+
+    def _untrue(self, groups: list[Group]) -> Iterator[tuple[str, str]]:
+        """Compare the statuses of policies with what there is."""
+        for policy in self._policies():
+            verdict = (objects.condition(policy, "Accepted") or {}).get("status")
+            expected = "False" if _is_wrong(policy) else "True"
+            if verdict != expected:
+                yield "policies say whether they count", f"{objects.name(policy)}: {verdict}"
+                continue
+
+            mine = [g for g in groups if g.policy.name == decoding.reference(policy)]
+            for what in miscounted(policy, mine):
+                yield "statuses have the sums", what
+
+            for what in self._outdated(policy, mine):
+                yield "statuses have the plan of the moment", what
+
+    def _outdated(self, policy: Object, groups: list[Group]) -> Iterator[str]:
+        """Compare the status of a policy with what `vnode plan` would say."""
+        found = {each["workload"]: each for each in objects.status(policy).get("workloads") or ()}
+        nodes = [accounts.planned_node(n) for n in self.source.server.store.all(kinds.NODES)]
+        for group in groups:
+            if group.workload not in found or accounts.weighs_capacity(group.policy):
+                continue
+
+            counts = counting.WorkloadCounts()
+            for pod in group.pods:
+                counts.set(objects.key(pod), counting.counted(pod, lambda _, g=group: g.policy))
+
+            [tally] = counts.of(counting.key_of(group.policy)).values()
+            account = accounts.account(group.policy, group.workload, tally, nodes)
+            planned = {each.cluster: each.planned for each in account.targets if each.planned}
+            entries = found[group.workload]["targets"]
+            told = {each["cluster"]: each["planned"] for each in entries if each.get("planned")}
+            if told != planned:
+                yield f"{objects.name(policy)}: {group.workload}: {told} instead of {planned}"
 
     def _policies(self) -> list[Object]:
         return self.source.server.store.all(kinds.PLACEMENT_POLICIES)

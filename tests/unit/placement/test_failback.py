@@ -123,6 +123,9 @@ async def test_a_placeholder_says_since_when_there_is_room(clock: Clock) -> None
             assert workload == "deployment/default/web"
             return self.moments.get(node)
 
+        def refuted(self, _workload: str, _node: str) -> float | None:
+            return None
+
     env, known = fleet(clock, 6, 6, 14), KnownPlaceholders()
     env.placeholders = known
     async with env.moving():
@@ -196,6 +199,9 @@ async def test_a_place_that_becomes_free_is_given_to_one_workload_only(clock: Cl
 async def test_pods_that_left_no_placeholder_go_back_as_in_mode_probe(clock: Clock) -> None:
     class Silent:
         def since(self, _workload: str, _node: str) -> float | None:
+            return None
+
+        def refuted(self, _workload: str, _node: str) -> float | None:
             return None
 
     env = fleet(clock, 6, 6, 14, keep_unschedulable=False)

@@ -16,7 +16,7 @@ from vnode.api.resources import Resources
 from vnode.placement.moves import workload_state
 from vnode.placement.moves.workload_moves import MovableWorkload, WorkloadMoves
 from vnode.placement.moves.workload_state import PolicyClusters
-from vnode.scheduling.placement.moves import Failback, FailbackMode, Openings
+from vnode.scheduling.placement.moves import TRIED_AGAIN, Failback, FailbackMode, Openings
 from vnode.scheduling.placement.moving import MoveReason
 from vnode.scheduling.placement.openings import ProbedOpenings
 from vnode.scheduling.snapshot import Snapshot
@@ -92,7 +92,7 @@ class RoomTracker:
             )
             taken, placeholders = context.others.targets | moving, view.workload.placeholders
             asked = {
-                node: room.get(node, 0) if node in taken else count
+                node: room.get(node, 0) if node in taken or self._is_doubtful(key, node) else count
                 for node, count in answerable.items()
                 if placeholders[node]
             }
@@ -107,6 +107,11 @@ class RoomTracker:
             wait = min((each for each in (wait, longer) if each is not None), default=None)
 
         return found, wait
+
+    def _is_doubtful(self, workload: str, node: str) -> bool:
+        """Tell whether placeholders say so that were not tried since another one had no place."""
+        at = self._placeholders.refuted(workload, node) if self._placeholders is not None else None
+        return at is not None and self._clock.monotonic() - at < TRIED_AGAIN - TICK
 
     def _in_vain(self, view: MovableWorkload, now: float) -> set[str]:
         """Return the nodes where pods have waited in vain lately, though there seemed to be room.

@@ -4,15 +4,15 @@ A target's scheduler says so: it has found a node for the placeholder, which vno
 or, in targets that run Admiralty or an older vnode, holds for a while. The time begins anew when it
 says that there is no room, when the target does not answer, and with each leader.
 
-One place is enough for all placeholders of a workload to say so, as they hold none. So when one of
-them says that there is no room any more, what the others say counts only if they still say it after
-they were tried again.
+One place is enough for all placeholders of a workload to say so, as they hold none. While one of
+them is tried it has the place, though, and another one that is tried just then says that there is
+none. So the time goes on from one to the next: that one ceases to say so means little by itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from vnode.api import objects, placeholders
 from vnode.api.clock import Clock
@@ -20,13 +20,19 @@ from vnode.api.listeners import Listeners
 from vnode.api.objects import Object
 from vnode.pods.source import candidates
 from vnode.runtime.links import Link
-from vnode.scheduling.placement.moves import TRIED_AGAIN
 from vnode.scheduling.placement.policy import Policies
 from vnode.scheduling.placement.workloads import workload_of
+
+_HANDED_ON: Final = 3.0  # seconds from the answer of one placeholder to that of another
 
 
 class _Opening(NamedTuple):
     pod: str
+    since: float
+
+
+class _Refutation(NamedTuple):
+    at: float
     since: float
 
 
@@ -43,8 +49,9 @@ class PlaceholderOpenings:
         self._policies = policies
         self._clock = clock
         self._openings: dict[str, dict[str, _Opening]] = {}  # node -> UID of a pod; no empty dicts
-        # Node -> workload -> when a placeholder of it ceased to be able to start there.
-        self._refuted: dict[str, dict[str, float]] = {}
+        # Node -> workload -> when a placeholder of it ceased to be able to start there, and since
+        # when one could then.
+        self._refuted: dict[str, dict[str, _Refutation]] = {}
         self._changed: Listeners[str] = Listeners()
 
     def since(self, workload: str, node: str) -> float | None:
@@ -54,11 +61,12 @@ class PlaceholderOpenings:
             for uid, opening in self._openings.get(node, {}).items()
             if self._is_of(workload, node, uid, opening.pod)
         )
-        since, refuted = min(found, default=None), self._refuted.get(node, {}).get(workload)
-        if since is None or refuted is None or since > refuted:
-            return since
+        return min(found, default=None)
 
-        return refuted + TRIED_AGAIN
+    def refuted(self, workload: str, node: str) -> float | None:
+        """Return when (monotonic) a placeholder of a workload last ceased to be able to start."""
+        found = self._refuted.get(node, {}).get(workload)
+        return None if found is None else found.at
 
     def subscribe(self, changed: Callable[[str], None]) -> None:
         """Call `changed` with a workload of which a placeholder could start, or no longer could."""
@@ -73,12 +81,13 @@ class PlaceholderOpenings:
         )
         here = self._openings.get(node, {})
         if could_start and uid not in here:
-            opening = _Opening(objects.key(pod), self._clock.monotonic())
+            opening = _Opening(objects.key(pod), self._begins(node, pod))
             self._openings.setdefault(node, here)[uid] = opening
             self._notify(opening.pod)
         elif could_start is False:
             if answers and uid in here and (workload := self._workload(pod)):
-                self._refuted.setdefault(node, {})[workload] = self._clock.monotonic()
+                refutation = _Refutation(self._clock.monotonic(), here[uid].since)
+                self._refuted.setdefault(node, {})[workload] = refutation
 
             self.forget(node, uid)
 
@@ -89,9 +98,18 @@ class PlaceholderOpenings:
         if opening is not None:
             if not here:
                 del self._openings[node]
-                self._refuted.pop(node, None)
 
             self._notify(opening.pod)
+
+    def _begins(self, node: str, pod: Object) -> float:
+        """Return since when pods of the same workload could start where this one can now."""
+        now, workload = self._clock.monotonic(), self._workload(pod)
+        known = self.since(workload, node)
+        before = self._refuted.get(node, {}).get(workload)
+        if known is None and before is not None and now - before.at <= _HANDED_ON:
+            known = before.since
+
+        return now if known is None else known
 
     def _notify(self, key: str) -> None:
         """Tell of the workload of a pod; who listens hears elsewhere of one that is gone."""

@@ -90,3 +90,6 @@ class Openings(Protocol):
         The moment is one of the monotonic clock; None if none could start there now. The workload
         is the key of `vnode.scheduling.placement.workloads`, the node a virtual one.
         """
+
+    def refuted(self, workload: str, node: str) -> float | None:
+        """Return when (monotonic) something that said so ceased to; None if nothing did lately."""

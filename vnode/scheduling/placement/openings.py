@@ -21,6 +21,10 @@ class ProbedOpenings:
         """Return since when a pod of the workload would have passed, None if it would not."""
         return self._since.get(workload, {}).get(node)
 
+    def refuted(self, _workload: str, _node: str) -> float | None:
+        """Return None: what filters say they say of all pods of a workload."""
+        return None
+
     def observe(
         self, workload: str, nodes: Collection[str], now: float, moving: Collection[str] = ()
     ) -> None:
