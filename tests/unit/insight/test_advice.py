@@ -46,13 +46,6 @@ NOT_VALID = (
             ["LimitRange l: maximum cpu usage per Container is 1, but limit is 2"],
             ["change the pod's requests and limits"],
         ),
-        (
-            [
-                "at its maximum of 5 by placementpolicy/web",
-                "at its maximum of 5 by placementpolicy/web",
-            ],
-            ["raise maxReplicas in the placement policy"],
-        ),
         ([NO_MINTER, NO_ACCOUNT], ["give the agent the right to make tokens", ACCOUNT]),
         ([f"{NO_ACCOUNT}, {NO_MINTER}"], ["give the agent the right to make tokens", ACCOUNT]),
     ],

@@ -23,7 +23,7 @@ from vnode.runtime.links import Link
 from vnode.scheduling.placement.policy import Policies
 from vnode.scheduling.placement.workloads import workload_of
 
-_HANDED_ON: Final = 3.0  # seconds from the answer of one placeholder to that of another
+_HANDED_ON: Final = 0.8  # seconds from the answer of one placeholder to that of another
 
 
 class _Opening(NamedTuple):

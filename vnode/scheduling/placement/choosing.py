@@ -111,9 +111,7 @@ def choose(
         until = since
 
     planned = search.planned, search.replicas
-    return ClusterChoice(
-        aim, tuple(opened), *planned, member.since, until, is_surge, directed
-    )
+    return ClusterChoice(aim, tuple(opened), *planned, member.since, until, is_surge, directed)
 
 
 def home(workload: Workload, member: WorkloadPod, nodes: Mapping[str, Share]) -> str | None:
