@@ -124,6 +124,28 @@ async def test_placeholders_wait_for_room_and_never_run(
         await kit.until_gone(target, kinds.PODS, "default", label_selector=selector, seconds=60)
 
 
+async def test_no_more_go_back_at_once_than_there_is_room_for(
+    source: Client, c2: Client, policy: Policy, rooms: Rooms, grow: Grow
+) -> None:
+    """All placeholders say that there is room, as they hold none."""
+    await rooms(2, 8)
+    await policy(
+        {"cluster": "c2"},
+        {"cluster": "c3"},
+        mode="Fill",
+        overflow={"afterUnschedulableFor": "5s"},
+        failback={"maxConcurrent": 5},
+    )
+    await deploy(source, 7)
+    await until_there(source, c2=2, c3=5)
+    await until_placeholders(c2, 5, lambda _chaperon: True)
+    await grow(2)
+    await until_there(source, c2=4, c3=3)
+    told = [e for e in await source.list(kinds.EVENTS, "default") if e["reason"] == "Moved"]
+    assert len([e for e in told if "5 of 7" in e["message"] or "4 of 7" in e["message"]]) == 4
+    assert not [event for event in told if "3 of 7" in event["message"]]
+
+
 class NodePool:
     """A pool of nodes of c2, which an autoscaler grows for pods that find no room there."""
 

@@ -152,6 +152,29 @@ async def roll_out(source: Client, number: int, strategy: Object) -> None:
     await kit.until_one(source, kinds.DEPLOYMENTS, "web", "default", is_complete, seconds=60)
 
 
+async def test_a_target_that_goes_takes_no_other_part_of_its_policy_with_it(
+    source: Client, policy: Policy, rooms: Rooms
+) -> None:
+    await rooms(50, 50)
+    spare = {"metadata": {"name": "spare"}, "spec": {"kubeconfigSecret": {"name": "spare"}}}
+    await source.create(kinds.TARGETS, spare, "default")
+    await policy(
+        {"cluster": "c2", "maxReplicas": 2}, {"cluster": "c3"}, {"cluster": "spare"}, mode="Fill"
+    )
+    await deploy(source, 3)
+    await until_there(source, c2=2, c3=1)
+    await source.delete(kinds.TARGETS, "spare", "default")
+
+    def is_told(found: Object) -> bool:
+        condition = objects.condition(found, "ClustersFound") or {}
+        return "spare (spec.targets[2].cluster)" in condition.get("message", "")
+
+    found = await kit.until_one(source, kinds.PLACEMENT_POLICIES, "web", "default", is_told)
+    assert kit.has_condition(found, "Accepted")
+    await scale(source, 5)
+    await until_there(source, c2=2, c3=3)
+
+
 async def test_any_goes_where_there_is_room_within_the_clusters_of_the_policy(
     source: Client, policy: Policy, rooms: Rooms
 ) -> None:
