@@ -15,7 +15,7 @@ from vnode.api.identity import Identity
 from vnode.api.objects import Object
 from vnode.api.saved_manifest import SavedManifests
 from vnode.pods import chaperons
-from vnode.pods.overriding import Overrides
+from vnode.pods.overriding import Override, Overrides
 from vnode.pods.source import candidate_forms
 from vnode.pods.source.candidate_forms import FormInputs
 from vnode.runtime.links import Link
@@ -85,35 +85,41 @@ class ChaperonFactory:
         That the target runs another agent by now, or has tokens for other Secrets, makes no
         difference. Raises VnodeError like `build`.
         """
-        built = chaperons.build(
-            pod,
-            self.identity,
-            str(link.target),
-            manifests=self._manifests,
-            allowed=False,
-            finalizer=chaperons.is_held(candidate),
-            source_api=link.options.source_api,
-            tokens=chaperons.tokens_of(candidate),
-            override=self._overrides.choose(pod, link),
-            priorities=link.priorities,
+        override = self._overrides.choose(pod, link)
+        held = chaperons.is_held(candidate)
+        return candidate_forms.digest(
+            self._anew(pod, candidate, link, override, allowed=False, finalizer=held)
         )
-        return candidate_forms.digest(built)
 
     def rebuild(self, pod: Object, chaperon: Object, link: Link) -> Object:
         """Return what the chaperon of a pod that runs would be now, by the rules that it has.
 
         Raises ConfigError if these cannot be known.
         """
+        override = self._overrides.recorded(pod, chaperon, link)
+        return self._anew(pod, chaperon, link, override, allowed=True, finalizer=True)
+
+    def _anew(
+        self,
+        pod: Object,
+        chaperon: Object,
+        link: Link,
+        override: Override | None,
+        *,
+        allowed: bool,
+        finalizer: bool,
+    ) -> Object:
+        """Build a chaperon that exists as it would be now, with the tokens that it has."""
         return chaperons.build(
             pod,
             self.identity,
             str(link.target),
             manifests=self._manifests,
-            allowed=True,
-            finalizer=True,
+            allowed=allowed,
+            finalizer=finalizer,
             source_api=link.options.source_api,
             tokens=chaperons.tokens_of(chaperon),
-            override=self._overrides.recorded(pod, chaperon, link),
+            override=override,
             priorities=link.priorities,
             storage_classes=link.options.storage_classes,
         )
