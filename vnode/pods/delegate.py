@@ -95,7 +95,12 @@ def is_adoptable(chaperon: Object, pod: Object) -> bool:
     """Tell whether a pod without an owner is the delegate of a chaperon: its reference was removed.
 
     Nobody would end it any more. Its name is the chaperon's, and it was made for the same pod.
+    Where vnode does not hold the chaperon, it was let go: an uninstall that keeps delegates takes
+    the finalizer off, and then the owner.
     """
+    if keys.DELEGATE_FINALIZER not in objects.finalizers(chaperon):
+        return False
+
     uid = objects.labels(pod).get(keys.PARENT_UID)
     ours, theirs = objects.annotations(chaperon), objects.annotations(pod)
     if objects.controller_reference(pod) or not uid or keys.PARENT_NAME not in ours:

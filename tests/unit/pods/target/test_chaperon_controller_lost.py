@@ -153,6 +153,21 @@ async def test_a_delegate_gets_back_its_owner_and_its_label_and_ends_with_its_ch
         assert not cluster.ends
 
 
+async def test_a_delegate_that_was_let_go_gets_no_owner_again(cluster):
+    """As by an uninstall that keeps delegates: they would end with the CRD of chaperons."""
+    async with cluster.running():
+        await cluster.send_running(annotations={keys.IS_ALLOWED: "true", **PARENT})
+        cluster.server.change(
+            kinds.POD_CHAPERONS, "web", NAMESPACE, lambda obj: obj["metadata"].pop("finalizers")
+        )
+        await asyncio.sleep(SETTLED)
+        cluster.server.change(
+            kinds.PODS, "web", NAMESPACE, lambda pod: pod["metadata"].pop("ownerReferences")
+        )
+        await asyncio.sleep(600)
+        assert "ownerReferences" not in objects.metadata(cluster.pod())
+
+
 async def test_what_the_target_wrote_on_a_lost_delegate_is_not_on_the_next(cluster):
     async with cluster.running():
         await cluster.send_running(annotations={keys.IS_ALLOWED: "true", "example.com/own": "1"})
