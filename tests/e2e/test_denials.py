@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import ssl
 from collections.abc import AsyncIterator
@@ -169,6 +170,9 @@ async def filling(*targets: Client) -> AsyncIterator[None]:
             await target.create(POLICIES, policy)
             await target.create(BINDINGS, binding)
 
+        for target in targets:
+            await until_in_force(target)
+
         yield
     finally:
         for target in targets:
@@ -176,6 +180,20 @@ async def filling(*targets: Client) -> AsyncIterator[None]:
             await target.delete(POLICIES, "filling")
             for left in await target.list(kinds.RESOURCE_QUOTAS, "default"):
                 await target.discard(kinds.RESOURCE_QUOTAS, left)
+
+
+async def until_in_force(target: Client) -> None:
+    """Wait until the policy acts; nothing tells when an API server has taken it up."""
+    probe = kit.pod("probe", annotations={FILL: ""}, schedulerName="nobody")
+    probe["spec"]["containers"][0].pop("resources", None)
+    async with asyncio.timeout(30):
+        while True:
+            made = await target.create(kinds.PODS, probe, "default")
+            await target.delete(kinds.PODS, "probe", "default", grace=0)
+            if objects.spec(made)["containers"][0].get("resources"):
+                return
+
+            await asyncio.sleep(0.2)
 
 
 async def test_pods_that_the_targets_own_admission_makes_fit_run(

@@ -16,6 +16,7 @@ from tests.e2e.own_targets import home, named, put_target
 from tests.kit import Fleet
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import SystemClock
+from vnode.api.errors import Conflict
 from vnode.api.objects import Object
 from vnode.kube import leases
 from vnode.kube.client import Client
@@ -78,9 +79,15 @@ class Stream:
 
 async def take_lease(source: Client) -> None:
     """Take the agent's Lease, as another agent does that thinks this one is gone."""
-    lease = await source.get(kinds.LEASES, AGENT_LEASE, "vnode")
-    body = leases.takeover(lease, STRANGER, 9, SystemClock().now())
-    await source.patch(kinds.LEASES, AGENT_LEASE, body, "vnode")
+    while True:
+        lease = await source.get(kinds.LEASES, AGENT_LEASE, "vnode")
+        body = leases.takeover(lease, STRANGER, 9, SystemClock().now())
+        try:
+            await source.patch(kinds.LEASES, AGENT_LEASE, body, "vnode")
+        except Conflict:  # the agent, which is not gone, has just renewed it
+            continue
+
+        return
 
 
 async def until_held(source: Client, by_stranger: bool) -> Object:
