@@ -83,7 +83,7 @@ async def run(arguments: argparse.Namespace, there: LocalFleet) -> list[Violatio
         watcher = Watcher(one)
         watching = group.create_task(watcher.run(), name="watch")
         await watcher.synced()
-        own = ("hostile", "policies", "replaced", "cloud")
+        own = ("hostile", "policies", "replaced", "cloud", "cleaning")
         others = (random.Random(f"{what} {seed}") for what in own)
         runner = Runner(one, watcher, dice, say, *others)
         found = await runner.begin()
@@ -106,6 +106,7 @@ def _report(
     say(f"  placement policies: {_counts(runner.placements.done)}")
     say(f"  replaced targets: {_counts(runner.replacer.done)}")
     say(f"  virtual nodes that a cloud controller deleted: {runner.cloud.deleted}")
+    say(f"  finished delegates that were cleaned up: {runner.target_controllers.cleaned}")
     requests = sum(
         (fault_proxy.counts for fault_proxy in one.fault_proxies.values()),
         start=type(tally.faults)(),

@@ -45,6 +45,7 @@ class Actor:
         self.timer = Timer(harness.source, NAMESPACE)
         self.violations: list[Violation] = []
         self.refused = 0  # evictions that budgets were against to the end
+        self.deleted_chaperons: set[str] = set()  # UIDs of their proxies
 
     async def act(self, action: Action, *, timed: bool = False) -> None:
         """Do it; gives up, silently, when what it is about is gone.
@@ -179,6 +180,7 @@ class Actor:
         for cluster, chaperon in self._snapshot().chaperons_of(objects.uid(proxy)):
             client, name = self._harness.clients[cluster], objects.name(chaperon)
             if action.verb is Verb.DELETE_CHAPERON:
+                self.deleted_chaperons.add(objects.uid(proxy))
                 await client.discard(kinds.POD_CHAPERONS, chaperon)
                 return
 

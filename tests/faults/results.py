@@ -21,6 +21,8 @@ class Results:
     """What was seen of results since the beginning."""
 
     known: dict[str, str] = field(default_factory=dict)  # UID of a proxy -> phase
+    # UIDs of proxies whose chaperon somebody deleted, perhaps before the source saw the result.
+    deleted: set[str] = field(default_factory=set)
 
     def on_chaperon(self, chaperon: Object | None) -> None:
         """Take note of a chaperon that is there, or was changed."""
@@ -33,7 +35,7 @@ class Results:
         """Yield what pods show in place of their results, once all is well."""
         for pod in proxies:
             ended = self.known.get(objects.uid(pod), phase(pod))
-            if phase(pod) != ended:
+            if phase(pod) != ended and objects.uid(pod) not in self.deleted:
                 yield f"{objects.key(pod)} is {phase(pod)}, its delegate ended as {ended}"
 
 

@@ -23,6 +23,7 @@ from tests.faults.placements import Placements
 from tests.faults.plan import ENDING, SOURCE, TARGETS, Action, Step, Verb, Wish, WorkloadKind
 from tests.faults.replacing import ReplaceAct, Replacer
 from tests.faults.snapshot import FleetSnapshot, Violation
+from tests.faults.target_controllers import TargetControllers, not_injected
 from tests.faults.targets import NAMESPACE
 from tests.faults.watching import Watcher
 from vnode.api import kinds, objects
@@ -55,6 +56,7 @@ class Runner:
         planning: random.Random,
         replacing: random.Random,
         deleting: random.Random,
+        cleaning: random.Random,
     ) -> None:
         self.tally = Tally()
         self._harness = harness
@@ -63,12 +65,14 @@ class Runner:
         self._say = say
         self._wish = Wish()
         self.actor = Actor(harness, lambda: watcher.snapshot(self._wish))
+        watcher.results.deleted = self.actor.deleted_chaperons
         self.hostility = Hostility(
             harness, hostile, lambda: list(watcher.snapshot(self._wish).proxies.values())
         )
         self.placements = Placements(harness, planning)
         self.replacer = Replacer(harness, replacing, watcher.remove)
         self.cloud = CloudController(harness, deleting)
+        self.target_controllers = TargetControllers(harness, cleaning)
 
     async def run(self, seconds: float, longest: float) -> list[Violation]:
         """Take steps for that many seconds; return the violations; there should be none."""
@@ -84,6 +88,7 @@ class Runner:
     async def begin(self) -> list[Violation]:
         """Remove what an earlier run left in this fleet; return what is wrong afterwards."""
         await remove_all(self._harness.source)
+        await self.target_controllers.begin()
         await self.placements.begin()
         await self.hostility.begin()
         return await self.hostility.end() or await self._settle({})
@@ -119,6 +124,7 @@ class Runner:
             keeping = group.create_task(self._harness.keep(), name="keep")
             hostile = group.create_task(self.hostility.run(), name="hostility")
             cloud = group.create_task(self.cloud.run(step), name="cloud controller")
+            cleaning = group.create_task(self.target_controllers.run(), name="cleaning")
             tasks = [
                 *(group.create_task(self._act(a, step), name=str(a)) for a in step.actions),
                 *(group.create_task(self.placements.act(a), name=str(a)) for a in acts),
@@ -142,6 +148,7 @@ class Runner:
             found = found or await self._settle(survivors, is_planned=True)
             found = found or await self.cloud.end(ending | step.left_targets)
             keeping.cancel()
+            cleaning.cancel()
 
         return found
 
@@ -200,7 +207,7 @@ class Runner:
                 return seen
 
             self._wish = without_lost(self._wish, self._watcher.snapshot(self._wish))
-            found = rules.violations(self._watcher.snapshot(self._wish, survivors))
+            found = self._violations(self._watcher.snapshot(self._wish, survivors))
             late = time.monotonic() - began > SETTLED
             if self._watcher.changed.is_set() and not late:
                 continue
@@ -212,6 +219,12 @@ class Runner:
                 self.tally.settled.append(time.monotonic() - began)
                 self._say(f"  settled after {time.monotonic() - began:.1f} s")
                 return found
+
+    def _violations(self, snapshot: FleetSnapshot) -> list[Violation]:
+        """Return what is wrong in a snapshot that things have settled to."""
+        found = [*rules.violations(snapshot), *not_injected(snapshot)]
+        unshown = self._watcher.results.not_shown(snapshot.proxies.values())
+        return [*found, *(Violation("results are shown", what) for what in unshown)]
 
     def _seen(self) -> list[Violation]:
         """Return what was wrong at some moment, however all is now."""
@@ -237,7 +250,7 @@ class Runner:
     async def _ask(self, survivors: dict[str, str], *, is_planned: bool) -> list[Violation]:
         try:
             snapshot = await self._watcher.fresh_snapshot(self._wish, survivors)
-            found = rules.violations(snapshot)
+            found = self._violations(snapshot)
             return found or (await self.placements.violations() if is_planned else [])
         except VnodeError as error:
             return [Violation("API servers answer", str(error))]

@@ -13,6 +13,8 @@ from vnode.following.references import Ref
 APP = "app"  # the label that says which workload a pod is of
 VERSION = "example.com/version"  # the annotation that says of which version of it
 REPLACES_FAILED = "example.com/replaces-failed"  # on pods of Jobs with podReplacementPolicy Failed
+SIDECAR = "mesh"  # the container that injectors of targets add
+INJECTED = "injector.example.com/status"  # the annotation by which they know that they have
 ALIVE = ("", "Pending", "Running", "Unknown")
 
 

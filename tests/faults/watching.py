@@ -11,6 +11,7 @@ from tests.faults.harness import Harness
 from tests.faults.history import History, Suspicion
 from tests.faults.jobs import Indexes
 from tests.faults.plan import SOURCE, TARGETS, Wish
+from tests.faults.results import Results
 from tests.faults.snapshot import FleetSnapshot, Violation, node_of, virtual_node
 from tests.faults.targets import NAMESPACE
 from vnode.api import keys, kinds, objects
@@ -56,6 +57,7 @@ class Watcher:
     harness: Harness
     history: History = field(default_factory=History)
     indexes: Indexes = field(default_factory=Indexes)
+    results: Results = field(default_factory=Results)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     removed: set[str] = field(default_factory=set)  # virtual nodes whose pods may end
     forced: frozenset[str] = frozenset()  # targets whose pods may be replaced before they end
@@ -113,6 +115,7 @@ class Watcher:
             self._on_proxy(new or old or {}, new)
         elif name.endswith("/c"):
             self.history.on_chaperon(name.partition("/")[0], old, new)
+            self.results.on_chaperon(new)
         elif name.endswith("/d"):
             self._on_delegate(name.partition("/")[0], old, new)
 

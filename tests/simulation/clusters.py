@@ -15,6 +15,7 @@ from tests.apiserver.requests import APIRequest
 from tests.apiserver.server import APIServer
 from tests.apiserver.status import StatusError
 from tests.apiserver.writing import ObjectWriter
+from tests.faults.snapshot import INJECTED, SIDECAR
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import SystemClock
 from vnode.api.identity import Identity
@@ -25,8 +26,6 @@ from vnode.runtime.certs import authority
 from vnode.runtime.links import TargetKey
 
 NAMESPACE: Final = "default"
-INJECTED: Final = "injector.example.com/status"  # an annotation
-SIDECAR: Final = "mesh"
 AGENT_NAMESPACE: Final = "vnode"
 _AGAIN: Final = 0.5  # seconds until somebody tries again whose API server is down
 

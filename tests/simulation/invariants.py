@@ -11,8 +11,16 @@ from dataclasses import dataclass
 
 from tests.faults import rules
 from tests.faults.results import Results
-from tests.faults.snapshot import ALIVE, FleetSnapshot, Violation, node_of, phase, virtual_node
-from tests.simulation.clusters import SIDECAR, SimulatedCluster
+from tests.faults.snapshot import (
+    ALIVE,
+    SIDECAR,
+    FleetSnapshot,
+    Violation,
+    node_of,
+    phase,
+    virtual_node,
+)
+from tests.simulation.clusters import SimulatedCluster
 from tests.simulation.kube_scheduler import CandidateScheduler, cpus
 from tests.simulation.owners import Controllers
 from tests.simulation.placement_rules import PlacementRules

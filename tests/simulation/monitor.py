@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from tests.apiserver.store import Change
 from tests.faults.history import History
 from tests.faults.results import Results
-from tests.faults.snapshot import Violation, node_of, phase, virtual_node
-from tests.simulation.clusters import SIDECAR, SimulatedCluster
+from tests.faults.snapshot import SIDECAR, Violation, node_of, phase, virtual_node
+from tests.simulation.clusters import SimulatedCluster
 from tests.simulation.form_rules import FormRules
 from tests.simulation.kubelet import PodSimulator
 from tests.simulation.override_policies import MARK
