@@ -115,7 +115,7 @@ def chaperon(pod_name: str, pod_uid: str) -> str:
     the pod's name is too long to be in it whole, pods of one owner may have the rest in common: the
     suffix is longer then.
     """
-    if len(pod_name) <= LABEL_LIMIT - _SUFFIX_LENGTH:
+    if _fits_whole(pod_name):
         return _former_chaperon(pod_name, pod_uid)
 
     return f"{_cut(pod_name)}{_suffix(pod_uid, _CUT_SUFFIX_LENGTH)}"
@@ -129,8 +129,12 @@ def _cut(pod_name: str) -> str:
 def chaperons(pod_name: str, pod_uid: str) -> tuple[str, ...]:
     """Return the name of a pod's chaperon, and the one that an earlier vnode gave it if that
     differs."""
-    found = (chaperon(pod_name, pod_uid), _former_chaperon(pod_name, pod_uid))
-    return tuple(dict.fromkeys(found))
+    now = chaperon(pod_name, pod_uid)
+    return (now,) if _fits_whole(pod_name) else (now, _former_chaperon(pod_name, pod_uid))
+
+
+def _fits_whole(pod_name: str) -> bool:
+    return len(pod_name) <= LABEL_LIMIT - _SUFFIX_LENGTH
 
 
 def _former_chaperon(pod_name: str, pod_uid: str) -> str:

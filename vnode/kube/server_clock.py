@@ -12,11 +12,20 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 from typing import Final
 
 from vnode.api.clock import Clock
 
 _RESOLUTION: Final = 1.0  # seconds: those of a Date are cut off
+
+
+@lru_cache(maxsize=16)  # a server says the same for a second, in many answers
+def _seconds(date: str) -> float | None:
+    try:
+        return parsedate_to_datetime(date).timestamp()
+    except (ValueError, OverflowError):
+        return None
 
 
 class ClockSkew:
@@ -27,10 +36,8 @@ class ClockSkew:
 
     def observe(self, date: str | None, sent: float, received: float) -> None:
         """Take note of an answer's header Date; `sent` and `received` are this machine's time."""
-        try:
-            told = parsedate_to_datetime(date or "").timestamp()
-        except (ValueError, OverflowError):
-            return  # none, or not by the rules: it tells nothing
+        if (told := _seconds(date or "")) is None:
+            return  # no date, or not by the rules: it tells nothing
 
         least, most = told - received, told + _RESOLUTION - sent
         if least <= most:  # else this machine's clock was set meanwhile

@@ -16,7 +16,7 @@ from vnode.api import keys, kinds, objects, shapes
 from vnode.api.identity import Identity
 from vnode.pods import changes, delegate
 from vnode.pods.chaperons import build
-from vnode.pods.source import candidates, feedback, proxy_state
+from vnode.pods.source import after_feedback, candidates, feedback, proxy_state
 from vnode.runtime.links import TargetKey
 from vnode.targets.kept_chaperons import trim_chaperon
 
@@ -110,7 +110,7 @@ def test_whatever_passes_can_be_read_by_all_who_read_chaperons(path, nonsense) -
     assert isinstance(objects.key(chaperon), str)
     candidates.read(chaperon, 0.0)
     delegate.rejection(objects.status(chaperon))
-    feedback.exceeds(pod, feedback.status_patch(pod, chaperon))
+    after_feedback.exceeds(pod, feedback.status_patch(pod, chaperon))
     feedback.annotations_patch(pod, chaperon, two_way=True)
     kept = trim_chaperon(chaperon)
     changes.is_news(pod, kept, PARENT)

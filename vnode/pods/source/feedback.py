@@ -15,8 +15,6 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any, Final
 
-import msgspec
-
 from vnode.api import disruptions, keys, objects
 from vnode.api.objects import Object
 from vnode.pods import (
@@ -28,7 +26,6 @@ from vnode.pods import (
     overriding,
     status_size,
 )
-from vnode.pods.source.proxy_state import MANIFEST_BYTES
 
 _STAYS_BEHIND: Final = frozenset({"qosClass", "nominatedNodeName", event_record.FIELD})
 # Lists that a strategic merge patch merges by a key of their entries, if it is not told otherwise.
@@ -39,13 +36,6 @@ _CONTAINERS: Final = {
     "ephemeralContainerStatuses": "ephemeralContainers",
 }
 _PREEMPTED: Final = "PreemptionByScheduler"  # kube-scheduler's reason
-# Bytes of JSON that a pod may have by feedback, of the annotations that an API server takes: some
-# stay for users.
-ANNOTATIONS_LIMIT: Final = 192 * 1024
-# Bytes of a status beside what is reported: conditions that the source's controllers have set.
-_OWN_STATUS: Final = 64 * 1024
-# Bytes of keys and values of all annotations that an API server takes.
-_TOTAL_LIMIT: Final = 256 * 1024
 
 
 def status_patch(proxy: Object, chaperon: Object, *, tight: bool = False) -> Object:
@@ -86,13 +76,18 @@ def shown(proxy: Object, chaperon: Object, *, tight: bool = False) -> Object:
 
 def excess(proxy: Object, chaperon: Object, *, tight: bool) -> int:
     """Return the bytes of a chaperon's status if its proxy cannot show all of it, else 0."""
+    most = _most(proxy, tight=tight)
+    if status_size.size(objects.status(chaperon)) <= most:
+        return 0
+
     size = status_size.size(_whole(chaperon))
-    return size if size > _most(proxy, tight=tight) else 0
+    return size if size > most else 0
 
 
 def _whole(chaperon: Object) -> Object:
-    reported = objects.without_nulls(objects.status(chaperon))
-    return {k: v for k, v in reported.items() if k != event_record.FIELD}
+    reported = objects.status(chaperon).items()
+    plain: Object = _plain({k: v for k, v in reported if k != event_record.FIELD})
+    return plain
 
 
 def _most(proxy: Object, *, tight: bool) -> int:
@@ -101,8 +96,7 @@ def _most(proxy: Object, *, tight: bool) -> int:
 
 def _fields_patch(proxy: Object, status: Object) -> Object:
     """Build the patch of all fields but the conditions."""
-    own_fields = {k: v for k, v in status.items() if k not in _STAYS_BEHIND}
-    wanted: Object = _without_directives(own_fields)
+    wanted = {k: v for k, v in status.items() if k not in _STAYS_BEHIND}
     for field in MERGED_LISTS & wanted.keys():  # an API server refuses other entries
         if isinstance(wanted[field], list):
             wanted[field] = [entry for entry in wanted[field] if isinstance(entry, dict)]
@@ -113,8 +107,9 @@ def _fields_patch(proxy: Object, status: Object) -> Object:
             wanted[field] = [entry for entry in wanted[field] if entry.get("name") in own]
 
     _drop_special_addresses(wanted)
-    known = objects.without_nulls(objects.status(proxy))
     apart = _STAYS_BEHIND | {"conditions"} | ({observed_generation.FIELD} - wanted.keys())
+    shown_now = objects.status(proxy).items()
+    known = objects.without_nulls({k: v for k, v in shown_now if k not in apart})
     patch: Object = {}
     for field in sorted((known.keys() | wanted.keys()) - apart):
         if field in wanted:
@@ -141,72 +136,25 @@ def _replacement(field: str, known: Any, value: Any) -> Any:
     return value
 
 
-def _without_directives(value: Any) -> Any:
-    """Drop directives of strategic merge patches at any depth: they are not a target's to write."""
-    if isinstance(value, dict):
-        return {k: _without_directives(v) for k, v in value.items() if not k.startswith("$")}
+def _plain(value: Any) -> Any:
+    """Drop nulls and directives of strategic merge patches, at any depth.
 
-    return [_without_directives(entry) for entry in value] if isinstance(value, list) else value
-
-
-def exceeds(proxy: Object, patch: Object) -> str:
-    """Return what the pod would have after this patch, if that exceeds a limit; else "".
-
-    The result counts: many small patches add up to a large one. Honest clusters have no reason for
-    so much, unless the pod's own annotations leave no room.
+    Servers keep, fill in or drop the former; the latter are not a target's to write.
     """
-    most = status_size.limit(proxy) + _OWN_STATUS
-    if _outgrows(objects.status(proxy), _after(proxy, objects.status(patch)), most):
-        return f"a status of over {most} bytes, as only conditions or unknown fields can take"
+    if isinstance(value, dict):
+        return {
+            k: _plain(inner) if isinstance(inner, dict | list) else inner
+            for k, inner in value.items()
+            if inner is not None and not k.startswith("$")
+        }
 
-    news = objects.annotations(patch)
-    if not news:
-        return ""
-
-    known = dict(objects.annotations(proxy))
-    manifest = {k: v for k in (keys.SOURCE_POD_MANIFEST,) if (v := known.pop(k, None)) is not None}
-    after = objects.without_nulls(objects.merge_patches(known, news))
-    if _outgrows(known, after, ANNOTATIONS_LIMIT):
-        return f"annotations of over {ANNOTATIONS_LIMIT} bytes"
-
-    if _total(after) + (_total(manifest) or proxy.get(MANIFEST_BYTES, 0)) > _TOTAL_LIMIT:
-        return f"more than the {_TOTAL_LIMIT} bytes of annotations that a pod may have"
-
-    return ""
+    return [_plain(entry) for entry in value] if isinstance(value, list) else value
 
 
 def without_record(patch: Object) -> Object:
     """Return a patch of status without its annotations."""
     metadata = {k: v for k, v in objects.metadata(patch).items() if k != "annotations"}
     return {**patch, "metadata": metadata}
-
-
-def _after(proxy: Object, patch: Object) -> Object:
-    """Return the status after a patch; replaced lists still have their `$patch` directive."""
-    if not patch:
-        return objects.status(proxy)
-
-    known = objects.status(proxy)
-    fields = {
-        field: objects.merge_patches(known.get(field) or {}, value)
-        if isinstance(value, dict)
-        else value
-        for field, value in patch.items()
-        if field != "conditions"
-    }
-    entries = conditions.patched(conditions.of(proxy), patch.get("conditions") or [])
-    after: Object = {**known, **fields, "conditions": entries}
-    return {k: v for k, v in after.items() if v is not None}
-
-
-def _outgrows(known: Object, after: Object, limit: int) -> bool:
-    """Return whether the size after a patch is over the limit, and over the size before."""
-    size = len(msgspec.json.encode(after))
-    return size > limit and size > len(msgspec.json.encode(known))
-
-
-def _total(annotations: Object) -> int:
-    return sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
 
 
 def _drop_special_addresses(wanted: Object) -> None:

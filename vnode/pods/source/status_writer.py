@@ -26,7 +26,7 @@ from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.events import NORMAL, WARNING, EventRecorder, about
 from vnode.pods import chaperons, status_size
-from vnode.pods.source import feedback
+from vnode.pods.source import after_feedback, feedback
 from vnode.pods.source.feedback_limiter import FeedbackLimiter
 from vnode.runtime.expectations import Expectations
 from vnode.runtime.links import Link
@@ -116,20 +116,22 @@ class StatusWriter:
             return wait
 
         two_way = link.runs_vnode or chaperons.is_held(candidate)  # its agent may just be down
-        annotations = partial(feedback.annotations_patch, chaperon=candidate, two_way=two_way)
-        status = self._status_patch(proxy, candidate)
-        if wait := self._wait(proxy, annotations(proxy), status, link):
+        build = partial(feedback.annotations_patch, chaperon=candidate, two_way=two_way)
+        annotations, status = build(proxy), self._status_patch(proxy, candidate)
+        if wait := self._wait(proxy, annotations, status, link):
             self._lags.forget(key)
             return wait
 
         failure: ServerError | TooManyRequests | None = None
         try:
-            after = await self._offer(proxy, annotations, None, link)
+            after = await self._offer(proxy, annotations, build, None, link)
         except (ServerError, TooManyRequests) as error:  # of a webhook that need not see statuses
             after, failure = None, error
 
-        proxy = after or proxy
-        if (written := await self._offer_status(proxy, candidate, link)) is not None:
+        if after is not None:
+            proxy, status = after, self._status_patch(after, candidate)
+
+        if (written := await self._offer_status(proxy, status, candidate, link)) is not None:
             self._lags.stop(key)
             if (words := feedback.preempted(written)) and not feedback.preempted(proxy):
                 message = f"in target {link.target}: {words}"
@@ -142,17 +144,19 @@ class StatusWriter:
 
         return self._again_in(key)
 
-    async def _offer_status(self, proxy: Object, candidate: Object, link: Link) -> Object | None:
+    async def _offer_status(
+        self, proxy: Object, body: Object, candidate: Object, link: Link
+    ) -> Object | None:
         """Patch the status of a proxy as `_offer` does, shortened if the API server wants that."""
         key, build = objects.key(proxy), partial(self._status_patch, candidate=candidate)
         try:
-            written = await self._offer(proxy, build, "status", link)
+            written = await self._offer(proxy, body, build, "status", link)
         except ApiError as error:
             if not status_size.is_too_large(error) or key in self._tight:
                 raise
 
             self._tight.add(key)
-            written = await self._offer(proxy, build, "status", link)
+            written = await self._offer(proxy, build(proxy), build, "status", link)
 
         if written is not None:
             self._tell_shortened(proxy, candidate)
@@ -173,7 +177,7 @@ class StatusWriter:
         """Build the patch of status, without its record if there is no room for one."""
         tight = objects.key(proxy) in self._tight
         patch = feedback.status_patch(proxy, candidate, tight=tight)
-        if objects.annotations(patch) and feedback.exceeds(proxy, {**patch, "status": {}}):
+        if objects.annotations(patch) and after_feedback.exceeds(proxy, {**patch, "status": {}}):
             return feedback.without_record(patch)
 
         return patch
@@ -199,24 +203,25 @@ class StatusWriter:
     async def _offer(
         self,
         proxy: Object,
+        body: Object,
         build: Callable[[Object], Object],
         subresource: str | None,
         link: Link,
     ) -> Object | None:
         """Patch a proxy with what its target reports; None if nothing was written.
 
-        `build` builds the patch that is left for a proxy. The first time that a status is too large
-        for the API server, that error is raised.
+        `build` builds the patch that is left for a proxy: `body`, before the write. The first time
+        that a status is too large for the API server, that error is raised.
         """
         part = objects.key(proxy), subresource
-        if not (body := build(proxy)):
+        if not body:
             self._refusals.pop(part, None)
             self._ignored.pop(part, None)
 
         if not self._is_due(part, body):
             return None
 
-        if excess := feedback.exceeds(proxy, body):
+        if excess := after_feedback.exceeds(proxy, body):
             text = f"the delegate pod would give this pod {excess}: not taken over"
             self.warn(proxy, "FeedbackRefused", text)
             return None
@@ -236,10 +241,9 @@ class StatusWriter:
 
         self._limiter.written(part[0], str(link.target), len(msgspec.json.encode(after)))
         self._refusals.pop(part, None)
-        if left := build(after):
+        self._ignored.pop(part, None)
+        if not after_feedback.is_taken(after, body) and (left := build(after)):
             self._ignored[part] = left
-        else:
-            self._ignored.pop(part, None)
 
         return after
 

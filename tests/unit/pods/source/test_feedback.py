@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.unit.pods import strategic
 from vnode.api import keys, objects, shapes
 from vnode.api.objects import Object
 from vnode.pods import status_size
-from vnode.pods.source import feedback, proxy_state
+from vnode.pods.source import after_feedback, feedback, proxy_state
 
 OVER = status_size.limit({"spec": {"containers": [{}]}}) + 65 * 1024
 
@@ -193,6 +193,24 @@ def test_feeding_back_twice_writes_once(before, reported, then, gated):
         assert feedback.status_patch(pod, observed) == {}
 
 
+@given(_status, _status, st.data())
+def test_what_an_api_server_left_out_is_not_taken(before, reported, data):
+    """Whichever field of a patch is missing; a patch that arrived whole needs no second look."""
+    pod = proxy({k: v for k, v in before.items() if not k.startswith("$")})
+    observed = chaperon(reported)
+    assume(shapes.is_chaperon(observed))
+    patch = feedback.status_patch(pod, observed)
+    fields = objects.status(patch)
+    assume(not any("$patch" in entry for entry in fields.get("conditions") or ()))
+    strategic.apply(pod, patch)
+    assert after_feedback.is_taken(pod, patch)
+
+    sent = sorted(field for field, value in fields.items() if value is not None)
+    assume(sent)
+    del pod["status"][data.draw(st.sampled_from(sent))]
+    assert not after_feedback.is_taken(pod, patch)
+
+
 def test_addresses_that_no_pod_has_stay_behind():
     special = ["127.0.0.1", "169.254.169.254", "0.0.0.0", "224.0.0.1", "::1", "fe80::1", "nonsense"]
     for ip in special:
@@ -204,9 +222,9 @@ def test_addresses_that_no_pod_has_stay_behind():
 
 def test_a_status_without_bounds_is_oversized():
     long = chaperon({"phase": "Running", "reason": "x" * OVER})
-    assert "status" in feedback.exceeds(proxy(), feedback.status_patch(proxy(), long))
+    assert "status" in after_feedback.exceeds(proxy(), feedback.status_patch(proxy(), long))
     failed = feedback.status_patch(proxy(), chaperon({"phase": "Failed"}))
-    assert not feedback.exceeds(proxy(), failed)
+    assert not after_feedback.exceeds(proxy(), failed)
 
 
 def test_a_status_that_grows_in_steps_is_oversized_too():
@@ -215,7 +233,7 @@ def test_a_status_that_grows_in_steps_is_oversized_too():
     for step in range(8):
         observed[f"field{step}"] = "x" * (OVER // 4)
         patch = feedback.status_patch(pod, chaperon(observed))
-        if not feedback.exceeds(pod, patch):
+        if not after_feedback.exceeds(pod, patch):
             strategic.apply(pod, patch)
             taken += 1
 
@@ -225,25 +243,25 @@ def test_a_status_that_grows_in_steps_is_oversized_too():
 def test_annotations_that_grow_in_steps_leave_room_for_those_of_users():
     pod = proxy()
     for step in range(8):
-        long = {f"a.b/{step}": "x" * (feedback.ANNOTATIONS_LIMIT // 4)}
-        if not feedback.exceeds(pod, {"metadata": {"annotations": long}}):
+        long = {f"a.b/{step}": "x" * (after_feedback.ANNOTATIONS_LIMIT // 4)}
+        if not after_feedback.exceeds(pod, {"metadata": {"annotations": long}}):
             pod["metadata"]["annotations"] |= long
 
     assert len(objects.annotations(pod)) == 3
 
 
 def test_what_gets_smaller_is_taken_over_though_it_is_large():
-    pod = proxy(annotations={"a": "x" * feedback.ANNOTATIONS_LIMIT, "b": "x"})
-    assert not feedback.exceeds(pod, {"metadata": {"annotations": {"b": None}}})
-    assert feedback.exceeds(pod, {"metadata": {"annotations": {"b": "xx"}}})
+    pod = proxy(annotations={"a": "x" * after_feedback.ANNOTATIONS_LIMIT, "b": "x"})
+    assert not after_feedback.exceeds(pod, {"metadata": {"annotations": {"b": None}}})
+    assert after_feedback.exceeds(pod, {"metadata": {"annotations": {"b": "xx"}}})
 
 
 def test_a_saved_manifest_counts_though_it_is_not_kept():
     """The API server counts all annotations, by the bytes of their keys and values."""
     manifest = "x" * (250 * 1024)
     pod = proxy_state.trim(proxy(annotations={keys.SOURCE_POD_MANIFEST: manifest}))
-    assert not feedback.exceeds(pod, {"metadata": {"annotations": {"cni": "x" * 1024}}})
-    assert feedback.exceeds(pod, {"metadata": {"annotations": {"cni": "x" * 7 * 1024}}})
+    assert not after_feedback.exceeds(pod, {"metadata": {"annotations": {"cni": "x" * 1024}}})
+    assert after_feedback.exceeds(pod, {"metadata": {"annotations": {"cni": "x" * 7 * 1024}}})
 
 
 def test_one_address_replaces_another():

@@ -11,7 +11,7 @@ import pytest
 from tests.apiserver.server import APIServer
 from vnode.api import keys, kinds, objects
 from vnode.api.errors import Denied, Invalid, ServerError, Unreachable
-from vnode.pods.source import feedback, status_writer
+from vnode.pods.source import after_feedback, status_writer
 from vnode.pods.source.status_writer import StatusWriter
 
 pytestmark = pytest.mark.looptime
@@ -153,7 +153,7 @@ async def test_an_annotation_that_arrives_late_does_not_replace_what_a_user_wrot
 
 async def test_a_status_is_taken_over_though_there_is_no_room_for_the_record(mirror, source):
     """The pod's own annotations take all that an API server allows."""
-    full = {keys.PREFIX + "own": "x" * feedback.ANNOTATIONS_LIMIT}
+    full = {keys.PREFIX + "own": "x" * after_feedback.ANNOTATIONS_LIMIT}
     source.annotate(full)
     theirs = [{"type": "x/checked", "status": "True"}]
     await mirror.feed_back(source.proxy, {**chaperon(conditions=theirs), "metadata": {}}, LINK)
