@@ -111,6 +111,23 @@ async def test_a_drain_that_leaves_room_for_all_of_it_moves_nothing(clock: Clock
         assert env.living() == {"c2": 4}
 
 
+@pytest.mark.parametrize("budget", [False, True])
+async def test_a_workload_that_outgrows_what_a_drain_leaves_is_moved(
+    clock: Clock, budget: bool
+) -> None:
+    """Its new pods have no place where the others are, though none there is too many."""
+    env = together(clock, 10, 10)
+    async with env.moving():
+        await begun(env, 1)
+        drain(env, 0, maximum=1)
+        await asyncio.sleep(300)
+        assert env.evictions == []
+        env.forbid(times=3 if budget else 0)
+        env.scale(4)
+        await asyncio.sleep(200)
+        assert env.living() == {"c2": 4}
+
+
 async def test_no_other_cluster_is_chosen_before_all_are_there(clock: Clock) -> None:
     env = together(clock, 10, 4, 20)
     async with env.moving():

@@ -56,11 +56,19 @@ class MovableWorkload:
                 members = self.workload.members.values()
                 return any(workload_state.has_overflowed(m.pod) for m in members if m.node)
             case MoveReason.DRAIN:
-                bound, virtual = self.workload.bound, map(planned_node, nodes)
+                virtual = map(planned_node, nodes)
                 caps = ((node.name, self.policy.drained_to(node)) for node in virtual)
-                return any(cap is not None and bound[name] > cap for name, cap in caps)
+                return any(cap is not None and self._exceeds(name, cap) for name, cap in caps)
             case _:
                 return bool(self.workload.bound)
+
+    def _exceeds(self, node: str, cap: int) -> bool:
+        """Tell whether pods have to leave a node; where all are together, also for those to come.
+
+        A workload that may not keep all of its pods there leaves it whole.
+        """
+        bound = self.workload.bound[node]
+        return bool(bound) and (len(self.workload.members) if self.is_together else bound) > cap
 
     @property
     def is_together(self) -> bool:
