@@ -267,6 +267,7 @@ async def test_a_dry_run_changes_nothing(clock: Clock) -> None:
         assert verbs <= {"get", "list", "watch"}
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("lost", [False, True])
 async def test_ended_at_any_request_it_goes_on_when_run_again(clock: Clock, lost: bool) -> None:
     ended = 1

@@ -125,6 +125,7 @@ async def test_pods_whose_policy_has_ended_are_evicted_as_by_kubernetes(
         assert len(env.ending()) == 3
 
 
+@pytest.mark.no_cover
 async def test_pods_without_a_policy_are_evicted_as_their_tolerations_say(make: Any) -> None:
     """Kubernetes may set no taint, as where many nodes are lost at once."""
     env = make(Failover(10), targets=4, pods=0)

@@ -28,6 +28,7 @@ async def test_a_new_leader_goes_on_with_a_drain(clock: Clock) -> None:
             assert env.living() == {goal: 6}
 
 
+@pytest.mark.no_cover
 async def test_a_new_leader_goes_on_with_what_is_under_way_though_its_drain_is_over(
     clock: Clock,
 ) -> None:

@@ -203,6 +203,7 @@ async def test_a_burst_is_one_write_and_nothing_is_written_when_nothing_changes(
         assert env.server.count("patch", kinds.PLACEMENT_POLICIES) == before + 1
 
 
+@pytest.mark.no_cover
 async def test_counts_that_keep_changing_are_written_in_intervals(clock: Clock) -> None:
     env = PlacementEnvironment(clock, "a")
     env.add_policy(selector=WEB, targets=[{"cluster": "a", "weight": 1}])

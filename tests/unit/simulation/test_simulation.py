@@ -27,6 +27,7 @@ SHARES = 4  # so that the processes of pytest-xdist share the work
 SEEDS = 10 if settings.get_current_profile_name() == "quick" else 25  # in each of them
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("share", range(SHARES))
 def test_what_is_promised_holds_in_every_schedule(share: int) -> None:
     first = share * SEEDS

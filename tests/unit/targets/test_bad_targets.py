@@ -239,6 +239,7 @@ events = st.fixed_dictionaries(
 texts = st.binary(max_size=40)
 
 
+@pytest.mark.no_cover
 @settings(max_examples=60, deadline=None)
 @given(lists.map(json.dumps).map(str.encode) | texts)
 @example(b'{"kind": "List", "metadata": {}, "items": ["\xff"]}')
@@ -254,6 +255,7 @@ def test_answers_that_are_nonsense(body: bytes) -> None:
     runs(kubeconfig({}, {}), answer)
 
 
+@pytest.mark.no_cover
 @settings(max_examples=60, deadline=None)
 @given(events.map(json.dumps).map(str.encode) | texts)
 @example(b'{"type": "BOOKMARK", "object": {"metadata": ["7"]}}')

@@ -232,6 +232,7 @@ async def test_a_missing_right_is_told_long_before_the_token_is_due(
         assert len(env.asked) == asked  # it is known now, until there is another token
 
 
+@pytest.mark.no_cover
 async def test_a_secret_that_keeps_changing_is_asked_about_once_a_minute(clock: Clock) -> None:
     """Its author may have any token in it, and any server that looks at it."""
     env = RenewedTarget(clock, life=86400)

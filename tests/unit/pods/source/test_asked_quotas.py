@@ -141,6 +141,7 @@ async def test_a_pod_whose_requests_a_policy_lowers_runs(clock):
         assert not quota.refused
 
 
+@pytest.mark.no_cover
 async def test_a_target_is_asked_once_for_all_pods_of_a_kind_that_it_refuses(clock):
     target = Target("c2", clock, cpu="1000")
     quota = CPUQuota(target, 10)

@@ -147,6 +147,7 @@ async def test_pods_of_other_owners_have_no_cost(clock):
         assert cost_of(source, "p") is None
 
 
+@pytest.mark.no_cover
 async def test_a_burst_is_written_at_a_bounded_rate(clock):
     source = fleet(clock, 999, 999, 999)
     count = deletion_costs.BURST + 200

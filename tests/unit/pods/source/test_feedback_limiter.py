@@ -145,6 +145,7 @@ async def test_a_pod_that_ended_leaves_no_debt_to_its_successor(env: BoundPodsEn
 # --- pods beside each other
 
 
+@pytest.mark.no_cover
 async def test_a_target_that_floods_does_not_delay_the_feedback_of_another(
     two: BoundPodsEnvironment,
 ) -> None:

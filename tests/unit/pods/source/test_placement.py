@@ -56,6 +56,7 @@ async def test_pods_that_come_one_by_one_are_divided_alike(clock):
         assert places(source, pods) == {"c1": 4, "c2": 4, "c3": 2}
 
 
+@pytest.mark.no_cover
 async def test_an_hour_of_steady_load_moves_nothing(clock):
     targets = clouds(clock, 6, 6, 7)
     source = Planned(clock, weighted(targets, (40, 40, 20), max_candidates=2), *targets)

@@ -172,6 +172,7 @@ async def test_a_permission_is_taken_back_before_another_one_is_given(clock):
     assert (True, True) not in together
 
 
+@pytest.mark.no_cover
 async def test_thousands_of_pods_that_come_too_late_move_few_candidates(clock):
     victims = {"left": 5}
 
