@@ -84,9 +84,9 @@ class Cache:
 
     def remove_target(self, name: str) -> None:
         """Remove the node of a target that is gone, and what the target has reported."""
+        self._promises.set_rows(name, None)  # they can outlive the virtual node
         if node_info := self._node_infos.get(name):
             node_info.free = node_info.largest = None
-            self._promises.set_rows(name, None)
             self.remove_node(name)
 
     def update_free(
