@@ -7,9 +7,10 @@ import json
 
 import pytest
 
-from tests import kit
+from tests import admiralty_webhook, kit
 from tests.e2e import own_targets as own
 from tests.e2e.own_targets import home, shared
+from tests.fleets import vnode
 from tests.kit import Fleet
 from vnode.api import keys, kinds, names, objects
 from vnode.api.objects import Object
@@ -63,14 +64,42 @@ def assert_honest(delegate: Object) -> None:
     assert {"operator": "Exists"} not in spec["tolerations"]
 
 
-async def test_a_manifest_that_a_user_changes_later_changes_nothing_of_the_delegate(
+async def until_held(source: Client, name: str, namespace: str) -> None:
+    await kit.until_one(
+        source,
+        kinds.PODS,
+        name,
+        namespace,
+        lambda pod: (
+            "scheduling constraints are not known" in str(objects.condition(pod, "PodScheduled"))
+        ),
+    )
+
+
+async def test_a_pod_whose_manifest_a_user_changes_later_goes_nowhere(
     source: Client, c2: Client, restricted: str
 ) -> None:
     gated = kit.pod("later", schedulingGates=[{"name": "example.com/wait"}])
     await source.create(kinds.PODS, gated, restricted)
     body = {"metadata": {"annotations": forged("later")}, "spec": {"schedulingGates": None}}
     await source.patch(kinds.PODS, "later", body, restricted)
-    assert_honest(await delegate_of(source, c2, "later", restricted))
+    await until_held(source, "later", restricted)
+    assert await c2.list(kinds.POD_CHAPERONS, restricted) == []
+
+
+async def test_a_pod_in_the_form_of_admiraltys_webhook_goes_nowhere(
+    fleet: Fleet, source: Client, c2: Client, restricted: str
+) -> None:
+    """Its own constraints are in an annotation that anybody can write."""
+    own = kit.pod("by-hand", annotations={keys.ELECT: ""}, nodeSelector={"nope": "x"})
+    finalizers = [names.finalizer(restricted, "bad")]
+    await source.create(kinds.PODS, admiralty_webhook.admitted(own, finalizers), restricted)
+    await until_held(source, "by-hand", restricted)
+    assert await c2.list(kinds.POD_CHAPERONS, restricted) == []
+    told = kit.run([*fleet.kubectl_command("c1"), "describe", "pod", "by-hand", "-n", restricted])
+    assert "run vnode migrate if Admiralty has admitted the pod" in told
+    found = vnode("doctor", "--kubeconfig", fleet.kubeconfig("c1"))
+    assert f"pod/{restricted}/by-hand" in found.out
 
 
 @pytest.mark.parametrize("elected", [True, False], ids=["elected", "by-scheduler"])

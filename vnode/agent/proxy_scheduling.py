@@ -64,6 +64,7 @@ class ProxyScheduling:
         shared = self._shared
         return Handle(
             namespace_refusal=shared.enabled_namespaces.refusal,
+            manifest_refusal=shared.manifests.refusal,
             is_charged=lambda pod, node: quota_events.is_charged(shared.links, pod, node),
             is_refused=lambda pod, node: quota_events.is_refused(shared.links, pod, node),
             policies=shared.policies,

@@ -5,6 +5,9 @@ pod. So a delegate is built from the live spec. Of the saved manifest are taken 
 which the two differ by the webhook's own doing, since on the proxy they choose a virtual node; and
 these only if the signature is the agents' own, made for a pod of that namespace and name
 (docs/decisions/0037).
+
+A pod in which a webhook has replaced them, and whose manifest is not believed, has constraints that
+nobody knows: it may run nowhere (docs/decisions/0081).
 """
 
 from __future__ import annotations
@@ -30,6 +33,27 @@ FIELDS: Final = (
     "terminationGracePeriodSeconds",  # Admiralty's webhook sets it to 0
 )
 """The fields of a spec that the saved manifest decides; the webhook has replaced them."""
+
+UNKNOWN: Final = "the pod's own scheduling constraints are not known"
+"""How each refusal begins."""
+
+_AGAIN: Final = "delete the pod and create it again"
+_UNSIGNED: Final = (
+    f"{UNKNOWN}: vnode has not signed its annotation {keys.SOURCE_POD_MANIFEST}; run vnode migrate "
+    f"if Admiralty has admitted the pod, else {_AGAIN}"
+)
+_FALSE: Final = (
+    f"{UNKNOWN}: the signature of its annotation {keys.SOURCE_POD_MANIFEST} is for another text or "
+    f"another pod, or by a key that was replaced; {_AGAIN}"
+)
+_REMOVED: Final = (
+    f"{UNKNOWN}: it is a proxy pod without the annotation {keys.SOURCE_POD_MANIFEST}; {_AGAIN}"
+)
+_WEBHOOKS_TOLERATION: Final = {
+    "key": "node.kubernetes.io/network-unavailable",
+    "operator": "Exists",
+}
+"""Only the webhooks, Admiralty's and ours, give pods this one, without an effect."""
 
 
 class _SavedMetadata(msgspec.Struct):
@@ -88,6 +112,27 @@ class SavedManifests:
         wanted = self.signature(pod, namespace, text)
         return text if hmac.compare_digest(given.encode(), wanted.encode()) else None
 
+    def refusal(self, pod: Object, namespace: str | None = None) -> str:
+        """Return why a pod may run nowhere: its constraints are not known; "" if they are.
+
+        That is so if a webhook has replaced them, and what it has saved is not believed. In any
+        other pod they are what the pod says. `namespace` is for a pod that is being created.
+        """
+        if objects.spec(pod).get("schedulerName") != keys.PROXY_SCHEDULER:
+            return ""
+
+        annotations, namespace = objects.annotations(pod), namespace or objects.namespace(pod)
+        if keys.SOURCE_POD_MANIFEST not in annotations:
+            return _REMOVED if _is_changed(pod) and _is_marked(pod) else ""
+
+        if self.believed(pod, namespace) is not None:
+            return ""
+
+        if keys.MANIFEST_SIGNATURE not in annotations:
+            return _UNSIGNED
+
+        return _FALSE if _is_changed(pod) else ""
+
     def source_pod(self, proxy: Object, namespace: str | None = None) -> Object:
         """Return the pod to be sent: the live one, as it was before the webhook changed it.
 
@@ -102,6 +147,20 @@ class SavedManifests:
         live = {k: v for k, v in objects.spec(proxy).items() if k not in FIELDS}
         metadata = {**objects.metadata(proxy), "annotations": annotations}
         return {**proxy, "metadata": metadata, "spec": live | saved}
+
+
+def _is_changed(pod: Object) -> bool:
+    """Tell whether a pod has a selector of virtual nodes, as a webhook gives it."""
+    return keys.PROVIDER_LABEL in (objects.spec(pod).get("nodeSelector") or {})
+
+
+def _is_marked(pod: Object) -> bool:
+    """Tell whether a pod has all else that a webhook gives it.
+
+    A copy by `kubectl debug` has no labels, and its user wants it to run.
+    """
+    tolerations = objects.spec(pod).get("tolerations") or ()
+    return keys.HAS_FINALIZER in objects.labels(pod) and _WEBHOOKS_TOLERATION in tolerations
 
 
 def read(text: str) -> tuple[dict[str, str], Object]:

@@ -6,10 +6,17 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from vnode.api import keys, objects
+from vnode.api import keys, objects, saved_manifest
 from vnode.api.objects import Object
 
 _WHOLE_REASONS: Final = (
+    (
+        rf"{saved_manifest.UNKNOWN}.*",
+        (
+            "vnode migrate signs what Admiralty has saved of pods that wait; delete any other, and "
+            "create it again from the manifest that its user wrote"
+        ),
+    ),
     (
         r"the agent may not make tokens:.*? of the Target",
         (

@@ -1,7 +1,7 @@
 """Keeps the key by which the webhook signs saved manifests, in a Secret that all replicas share.
 
 The first replica creates the Secret; the others find it. Whoever deletes it revokes all signatures:
-the agents make another key, and pods that wait are sent by their live spec.
+the agents make another key, and pods that wait go nowhere until they are created again.
 """
 
 from __future__ import annotations

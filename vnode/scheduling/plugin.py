@@ -58,6 +58,8 @@ class Handle:
 
     namespace_refusal: Callable[[str], str]
     """Why pods of the namespace of that name cannot go to targets; "" if they can."""
+    manifest_refusal: Callable[[Object], str] = lambda _pod: ""
+    """Why a pod's own constraints are not known; "" if they are."""
     is_charged: Callable[[Object, str], bool] = lambda _pod, _node: False
     """Whether the quotas of a node's target count a pod already, which has its delegate there."""
     is_refused: Callable[[Object, str], bool] = lambda _pod, _node: False

@@ -80,10 +80,11 @@ def proxy_patch(
     """Return the JSON patch that makes an elected pod a proxy; empty if it is one already.
 
     `finalizers` are those of all targets that pods of its namespace may use. A manifest that is
-    saved already stays if `manifests` believes it, else the pod itself is saved. With `failover` of
-    its placement policy Kubernetes evicts the pod from no lost node, unless its user has said when,
-    and the pod may have to wait for the state of one that it replaces. Raises ConfigError if an
-    annotation is not acceptable: its text tells the user which one, why, and the cure.
+    saved already stays if `manifests` believes it, or if nobody knows what the pod was before, so
+    that it runs nowhere; else the pod itself is saved. With `failover` of its placement policy
+    Kubernetes evicts the pod from no lost node, unless its user has said when, and the pod may have
+    to wait for the state of one that it replaces. Raises ConfigError if an annotation is not
+    acceptable: its text tells the user which one, why, and the cure.
 
     The size of all annotations is checked first: some are parsed as YAML, and whoever sends the pod
     need not be an API server, which would refuse them too, but only after the webhook.
@@ -96,12 +97,13 @@ def proxy_patch(
         )
 
     is_saved = manifests.believed(pod, namespace) is not None
+    is_unknown = bool(manifests.refusal(pod, namespace))
     source = manifests.source_pod(pod, namespace)
     if keys.NO_PREFIX_LABEL_REGEXP in annotations:
         _checked(keys.NO_PREFIX_LABEL_REGEXP, patterns.compile_safe, annotations)
 
     patch = Patch(pod)
-    if not is_saved:
+    if not is_saved and not is_unknown:
         text = _manifest(pod)
         signature = manifests.signature(pod, namespace, text)
         patch.set(text, "metadata", "annotations", keys.SOURCE_POD_MANIFEST)

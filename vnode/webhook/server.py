@@ -136,7 +136,9 @@ class Webhook:
                 self._manifests,
                 failover=self._failover(pod, request.namespace),
             )
+            refusal = self._manifests.refusal(pod, request.namespace)
             warnings = [*spelling.warnings(pod, elected=True), *renaming.warnings(pod)]
+            warnings += [f"it runs nowhere: {refusal}"] if refusal else []
         except ConfigError as error:
             return _rejection(request, 400, "BadRequest", str(error))
         except VnodeError as error:

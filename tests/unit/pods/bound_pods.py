@@ -21,6 +21,7 @@ from vnode.api import keys, kinds, names, objects
 from vnode.api.clock import Clock
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
+from vnode.api.saved_manifest import SavedManifests
 from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Informer
 from vnode.pods import chaperons
@@ -137,6 +138,7 @@ class BoundPodsEnvironment:
         label_required: bool = False,
         overrides: Overrides | None = None,
         policy: Policy | None = None,
+        manifests: SavedManifests = MANIFESTS,
     ) -> None:
         self.policies = Fixed(policy)
         self.source = APIServer("c1", clock)
@@ -158,7 +160,7 @@ class BoundPodsEnvironment:
         )
         self.namespaces = Informer(client, kinds.NAMESPACES)
         self.factory = ChaperonFactory(
-            PARENT, MANIFESTS, overrides or NoOverrides(), self._ensure_copies
+            PARENT, manifests, overrides or NoOverrides(), self._ensure_copies
         )
         self.controller = ProxyController(
             client,

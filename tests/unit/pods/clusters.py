@@ -21,6 +21,7 @@ from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
+from vnode.api.saved_manifest import SavedManifests
 from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Informer
 from vnode.overrides.overrides import PolicyOverrides
@@ -60,6 +61,7 @@ class SourceCluster:
         overrides: Overrides | None = None,
         policies: Policies = NO_POLICIES,
         server: APIServer | None = None,
+        manifests: SavedManifests = MANIFESTS,
     ) -> None:
         self.server = server or APIServer("c1", clock, latency=lambda: LATENCY)
         self.targets = targets
@@ -87,6 +89,7 @@ class SourceCluster:
             defaults.WEIGHTS,
             Handle(
                 namespace_refusal=namespaces.refusal,
+                manifest_refusal=manifests.refusal,
                 is_charged=lambda pod, node: quota_events.is_charged(self.links, pod, node),
                 is_refused=lambda pod, node: quota_events.is_refused(self.links, pod, node),
                 policies=policies,
@@ -104,7 +107,7 @@ class SourceCluster:
         self._books = EventHandlers(self._nodes, namespaces, self.links, cache, queue)
         assumptions = Assumptions(framework, cache, queue, clock)
         lookup = self._proxies.store.get
-        factory = ChaperonFactory(US, MANIFESTS, overrides or NoOverrides(), self._ensure_copies)
+        factory = ChaperonFactory(US, manifests, overrides or NoOverrides(), self._ensure_copies)
         requests = CandidateRequests(factory, clock)
         self.events = EventRecorder(self._client, "vnode", clock)
         self._driver = ProxyScheduler(

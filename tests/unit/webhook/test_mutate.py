@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests import admiralty_webhook
 from tests.permitted import MANIFESTS
 from vnode.api import documents, keys, taints
 from vnode.api.errors import ConfigError
@@ -394,3 +395,24 @@ def test_a_pod_of_a_replica_set_waits_for_the_state_of_the_one_that_it_replaces(
         saved = json.loads(result["metadata"]["annotations"][keys.SOURCE_POD_MANIFEST])
         assert saved["spec"]["schedulingGates"] == gates
         assert proxied(result, failover=failover) == result
+
+
+def _forge(made: dict[str, Any]) -> None:
+    made["metadata"]["annotations"][keys.MANIFEST_SIGNATURE] = "AAAA"
+
+
+def _strip(made: dict[str, Any]) -> None:
+    del made["metadata"]["annotations"][keys.SOURCE_POD_MANIFEST]
+
+
+@pytest.mark.parametrize("change", [lambda _made: None, _forge, _strip])
+def test_what_another_webhook_has_made_of_a_pod_is_not_saved_as_the_pod_itself(change) -> None:
+    strict = SavedManifests(lambda: b"key")
+    made = admiralty_webhook.admitted(pod({keys.ELECT: ""}, nodeSelector={"nope": "x"}))
+    change(made)
+    before = made["metadata"]["annotations"]
+    patch = mutate.proxy_patch(made, "default", (FINALIZER,), strict)
+    result = jsonpatch.apply_patch(made, patch)
+    assert result["metadata"]["annotations"] == before
+    assert result["metadata"]["finalizers"] == [FINALIZER]
+    assert strict.refusal(result, "default")

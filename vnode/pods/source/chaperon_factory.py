@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Collection
 from functools import partial
 
 from vnode.api import keys
+from vnode.api.errors import ConfigError
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
 from vnode.api.saved_manifest import SavedManifests
@@ -48,6 +49,9 @@ class ChaperonFactory:
 
         Raises VnodeError if the pod must not go there now.
         """
+        if refusal := self._manifests.refusal(pod):
+            raise ConfigError(refusal)
+
         override = self._overrides.choose(pod, link)
         build = partial(
             chaperons.for_link,
