@@ -1,8 +1,8 @@
 """Writes onto Services and Ingresses of the source what `write_back_patches` computes.
 
 That is: marks that make a Service global, addresses that targets gave to copies, selectors that
-Admiralty replaced. A Ref wakes it; an object that is up to date is not written. Addresses that keep
-changing are written in intervals (`vnode.runtime.write_limits`).
+Admiralty replaced, and its finalizers. A Ref wakes it; an object that is up to date is not written.
+Addresses that keep changing are written in intervals (`vnode.runtime.write_limits`).
 """
 
 from __future__ import annotations
@@ -73,9 +73,9 @@ class WriteBackController:
         if self._expectations.pending(ref, obj) or keys.IS_DELEGATE in objects.annotations(obj):
             return None
 
-        body = write_back_patches.restoration(obj) if ref.kind is kinds.SERVICES else {}
+        body = write_back_patches.restoration(obj)
         if body:
-            log.info("restoring the selector of %s", objects.key(obj))
+            log.info("undoing what Admiralty did to %s", ref)
         elif self._active and ref.kind is kinds.SERVICES and self._follows(ref):
             body = write_back_patches.global_marks(obj)
 

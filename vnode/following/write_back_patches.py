@@ -1,7 +1,7 @@
 """Computes merge patches for Services and Ingresses of the source: pure.
 
 They set annotations that make a Service global, bring back the addresses that targets' load
-balancers gave, and undo what Admiralty did to selectors.
+balancers gave, and undo what Admiralty did: selectors that it replaced, finalizers that it left.
 
 The source's selector is left alone: proxy pods carry the addresses of their delegate pods, so the
 cluster's own controller puts those into EndpointSlices (docs/decisions/0007).
@@ -34,23 +34,24 @@ def global_marks(service: Object) -> Object:
     return {"metadata": {"annotations": missing}} if missing else {}
 
 
-def restoration(service: Object) -> Object:
-    """Return the patch that restores the selector that Admiralty replaced; empty if it did not."""
-    text = objects.annotations(service).get(keys.ORIGINAL_SELECTOR)
-    if text is None:
+def restoration(obj: Object) -> Object:
+    """Return the patch that undoes what Admiralty did to an object; empty if there is nothing.
+
+    Of a Service it has replaced the selector. What has its finalizer could not be deleted any more:
+    nobody else takes that off.
+    """
+    text = objects.annotations(obj).get(keys.ORIGINAL_SELECTOR)
+    kept = [name for name in objects.finalizers(obj) if not name.startswith(keys.PREFIX)]
+    if text is None and kept == objects.finalizers(obj):
         return {}
 
+    body: Object = {"metadata": {"labels": {keys.HAS_FINALIZER: None}, "finalizers": kept}}
+    if text is None:
+        return body
+
+    body["metadata"]["annotations"] = {keys.ORIGINAL_SELECTOR: None}
     original = dict(pair.split("=", 1) for pair in text.split(",") if "=" in pair)
-    kept = [name for name in objects.finalizers(service) if not name.startswith(keys.PREFIX)]
-    body: Object = {
-        "metadata": {
-            "resourceVersion": objects.resource_version(service),
-            "annotations": {keys.ORIGINAL_SELECTOR: None},
-            "labels": {keys.HAS_FINALIZER: None},
-            "finalizers": kept,
-        }
-    }
-    present = objects.spec(service).get("selector") or {}
+    present = objects.spec(obj).get("selector") or {}
     if original and (diff := objects.merge_diff(present, original)):
         body["spec"] = {"selector": diff}
 
