@@ -7,16 +7,27 @@ from pathlib import Path
 
 import pytest
 
-from tests import kit
+from tests import admiralty_webhook, kit
 from tests.chart import admiralty, releases
 from tests.chart.kubelet import Kubelet, kubelet
 from tests.chart.releases import AGENT, SCHEDULER
-from tests.fleets import SOURCE, TARGET
+from tests.fleets import SOURCE, TARGET, vnode
 from tests.kit import Fleet
 from vnode.api import kinds, objects
-from vnode.api.objects import Object
+from vnode.api.kinds import Kind
+from vnode.api.objects import Object, Objects
 
 NOTE = "example.com/note"
+PREFIX = admiralty.PREFIX
+FOLLOWED: dict[Kind, Object] = {
+    kinds.CONFIG_MAPS: {},
+    kinds.SECRETS: {},
+    kinds.SERVICES: {"spec": {"selector": {"app": "old"}, "ports": [{"port": 80}]}},
+    kinds.INGRESSES: {
+        "spec": {"defaultBackend": {"service": {"name": "a", "port": {"number": 1}}}}
+    },
+}
+"""What Admiralty copies, and has a finalizer on."""
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +53,8 @@ async def test_vnode_takes_over_what_admiralty_leaves(fleet: Fleet, tmp_path: Pa
     ):
         stop_admiralty(c1)
         proxy = await admiralty_pod(c1, c2)
+        waiting = await waiting_pods(c1)
+        await what_followed(c1)
         delegate = await releases.delegate_of(c2.client, objects.uid(proxy))
         await refuse_without_ownership(c1)
         node = await c1.client.get(kinds.NODES, admiralty.NODE)
@@ -52,6 +65,11 @@ async def test_vnode_takes_over_what_admiralty_leaves(fleet: Fleet, tmp_path: Pa
         await releases.play(c1, AGENT)
         await releases.delegate(c1.client, c2.client, "new")
         await the_pod_runs_on(c1, c2, proxy, delegate)
+        await they_wait_and_say_why(c1, c2, waiting)
+        done = vnode("migrate", "--kubeconfig", fleet.kubeconfig(SOURCE))
+        assert done.code == 0, done.out + done.err
+        await they_run_as_their_users_wrote_them(c1, c2, waiting)
+        await nothing_that_followed_hangs(c1)
         taken = await c1.client.get(kinds.NODES, admiralty.NODE)
         assert objects.uid(taken) == objects.uid(node)
         await deletion_reaches_the_delegate(c1, c2, proxy)
@@ -62,6 +80,74 @@ async def admiralty_pod(c1: Kubelet, c2: Kubelet) -> Object:
     proxy = await admiralty.proxy(c1.client, "old")
     await admiralty.chaperon(c2.client, proxy)
     return proxy
+
+
+async def waiting_pods(c1: Kubelet) -> Objects:
+    """Create pods that Admiralty admitted and has found no place for."""
+    own: dict[str, Object] = {
+        "nowhere": {"nodeSelector": {"nope": "x"}},
+        "slow": {"terminationGracePeriodSeconds": 120},
+        "by-itself": {"schedulerName": "default-scheduler"},
+    }
+    made = []
+    for name, spec in own.items():
+        notes = {PREFIX + "elect": ""}
+        if name == "by-itself":
+            notes[PREFIX + "no-reservation"] = ""
+
+        pod = kit.pod(name, annotations=notes, **spec)
+        admitted = admiralty_webhook.admitted(pod, [admiralty.FINALIZER])
+        made.append(await c1.client.create(kinds.PODS, admitted, "default"))
+
+    return made
+
+
+async def what_followed(c1: Kubelet) -> None:
+    """Create objects of each kind that Admiralty copies, with its finalizer."""
+    held = {"finalizers": [admiralty.FINALIZER], "labels": {PREFIX + "has-finalizer": "true"}}
+    for kind, more in FOLLOWED.items():
+        await c1.client.create(kind, {"metadata": {"name": "followed", **held}, **more}, "default")
+
+
+async def nothing_that_followed_hangs(c1: Kubelet) -> None:
+    for kind in FOLLOWED:
+        await c1.client.delete(kind, "followed", "default")
+        await kit.until_gone(
+            c1.client, kind, "default", field_selector="metadata.name=followed", seconds=10
+        )
+
+
+async def they_wait_and_say_why(c1: Kubelet, c2: Kubelet, waiting: Objects) -> None:
+    for pod in waiting:
+        await kit.until_one(
+            c1.client,
+            kinds.PODS,
+            objects.name(pod),
+            "default",
+            lambda now: "run vnode migrate" in str(objects.condition(now, "PodScheduled")),
+        )
+        selector = f"{PREFIX}parent-uid={objects.uid(pod)}"
+        assert not await c2.client.list(kinds.POD_CHAPERONS, "default", label_selector=selector)
+
+
+async def they_run_as_their_users_wrote_them(c1: Kubelet, c2: Kubelet, waiting: Objects) -> None:
+    nowhere, slow, by_itself = waiting
+    await kit.until_one(
+        c1.client,
+        kinds.PODS,
+        objects.name(nowhere),
+        "default",
+        lambda now: "node affinity/selector" in str(objects.condition(now, "PodScheduled")),
+    )
+    assert (await releases.delegate_of(c2.client, objects.uid(slow)))["spec"][
+        "terminationGracePeriodSeconds"
+    ] == 120
+    delegate = await releases.delegate_of(c2.client, objects.uid(by_itself))
+    assert objects.spec(delegate)["schedulerName"] == "default-scheduler"
+    for pod in waiting:
+        await c1.client.delete(kinds.PODS, objects.name(pod), "default", grace=1)
+        name = f"metadata.name={objects.name(pod)}"
+        await kit.until_gone(c1.client, kinds.PODS, "default", field_selector=name)
 
 
 async def refuse_without_ownership(machine: Kubelet) -> None:

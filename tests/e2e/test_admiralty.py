@@ -10,6 +10,7 @@ import pytest
 
 from tests import kit
 from tests.e2e import admiralty_target
+from tests.e2e.test_refusals import create_with_young_class
 from tests.fleets import vnode
 from tests.kit import Fleet
 from vnode.api import kinds, objects
@@ -38,11 +39,11 @@ async def until_agent(source: Client, reason: str) -> None:
     )
 
 
-async def run(source: Client, name: str) -> Object:
+async def run(source: Client, name: str, **spec: object) -> Object:
     """Return a pod on c3, running."""
     constraints = f"nodeSelector: {{{PREFIX}target-name: c3}}"
     notes = {PREFIX + "elect": "", PREFIX + "proxy-pod-scheduling-constraints": constraints}
-    await source.create(kinds.PODS, kit.pod(name, annotations=notes), "default")
+    await create_with_young_class(source, kit.pod(name, annotations=notes, **spec))
     return await kit.until_running(source, name, seconds=60)
 
 
@@ -88,6 +89,51 @@ async def test_a_target_goes_to_admiralty_and_back_under_its_pods(
         assert objects.uid(now) == objects.uid(pod)
         assert kit.phase(now) == "Running"
         await end(source, c3, pod)
+
+
+async def test_a_target_goes_back_as_the_page_says_and_is_not_judged_by_an_old_report(
+    fleet: Fleet, source: Client, c3: Client
+) -> None:
+    """Classes made after the way back count, and nothing of a running pod waits for vnode."""
+    await until_agent(source, "Vnode")
+    runtime, priority = fresh("late"), fresh("late")
+    kept, ended = await run(source, fresh("kept")), await run(source, fresh("ended"))
+    async with admiralty_target.instead_of_vnode(fleet, "c3", c3):
+        webhook = await c3.get(kinds.MUTATING_WEBHOOKS, "vnode")
+        done = vnode("migrate", "--back", "--kubeconfig", fleet.kubeconfig("c3"))
+        assert done.code == 0, done.out + done.err
+        await until_agent(source, "NotVnode")
+        for pod in (kept, ended):
+            [held] = await c3.list(kinds.POD_CHAPERONS, "default", label_selector=of(pod))
+            assert objects.finalizers(held) == []
+
+        await end(source, c3, ended)
+        for client in (source, c3):
+            await client.create(kinds.RUNTIME_CLASSES, of_class(runtime, handler="runc"))
+            await client.create(kinds.PRIORITY_CLASSES, of_class(priority, value=5000))
+
+        try:
+            new = await run(
+                source, fresh("new"), runtimeClassName=runtime, priorityClassName=priority
+            )
+            [delegate] = await delegates(c3, new)
+            spec = objects.spec(delegate)
+            assert (spec["runtimeClassName"], spec["priority"]) == (runtime, 5000)
+            await end(source, c3, new)
+        finally:
+            for client in (source, c3):
+                await client.delete(kinds.RUNTIME_CLASSES, runtime)
+                await client.delete(kinds.PRIORITY_CLASSES, priority)
+
+            again = {"name": "vnode", "labels": objects.labels(webhook)}
+            await c3.create(kinds.MUTATING_WEBHOOKS, {**webhook, "metadata": again})
+
+    await until_agent(source, "Vnode")
+    await end(source, c3, kept)
+
+
+def of_class(name: str, **fields: object) -> Object:
+    return {"metadata": {"name": name}, **fields}
 
 
 async def test_a_pod_whose_delegate_is_deleted_in_a_target_with_admiralty_is_deleted(

@@ -25,7 +25,7 @@ from vnode.api.errors import VnodeError
 SECONDS = 120.0  # for which an administrator tries
 _AGAIN = 1.0
 _STEP = ("--timeout", "15")  # seconds that a step of a removal waits for pods
-_NOT_YET = "run vnode uninstall again"
+_NOT_YET = "run this again"
 _NO_TARGET = "there is no Target"
 _PROCESSES = (*agents.AGENTS, agents.CANDIDATE_SCHEDULER)
 

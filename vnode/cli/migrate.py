@@ -1,155 +1,46 @@
-"""Defines `vnode migrate`, which takes over what Admiralty sent without a name of its cluster.
+"""Defines `vnode migrate`: the steps from Admiralty to vnode that take more than installing it.
 
-Admiralty's chart has no `clusterName` by default. Chaperons and copies of such a source have an
-empty name, and vnode does not take them for its own, since any source may have made them. Here the
-UID of the original decides: what was made of an object of this cluster gets the name of this
-cluster. It gets no UID of the cluster, since that is on what vnode itself has named
-(`identity.is_chaperon_of`).
-
-Candidates that nobody has chosen are deleted: the pod gets new ones. The credentials are those of
-the Targets.
+In a source, once vnode is installed: Admiralty's finalizers go, what was sent without a name of
+this cluster is taken over, and pods that wait are signed. With `--back`, the way back is prepared.
+The steps themselves are in `vnode.cli.migration`.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Protocol
 
 import click
 
-from vnode.api import keys, kinds, objects
-from vnode.api.errors import Conflict, NotFound, VnodeError
-from vnode.api.identity import is_in_namespace_of_parent, parent_key
-from vnode.api.kinds import Kind
-from vnode.api.objects import Object
-from vnode.cli import access, identity, main
+from vnode.api.clock import SystemClock
+from vnode.cli import access, identity, main, manifests
 from vnode.cli.access import Access
-from vnode.cli.remove.report import RemovalReport, counted
-from vnode.insight.collecting import connected
-from vnode.kube.client import Client
-from vnode.targets import model
+from vnode.cli.migration import finalizers, left_pods, signing
+from vnode.cli.migration.back import BackOptions, prepare
+from vnode.cli.migration.finalizers import COPIED
+from vnode.cli.migration.taking_over import migrate
+from vnode.cli.remove.report import RemovalReport
 
-NAMELESS: Final = f"{keys.PARENT_CLUSTER_NAME}="
-"""The label selector of what came from a source without a name."""
-
-
-COPIED: Final = tuple(k for k in kinds.FOLLOWING if k not in kinds.FOLLOWING_BY_EXTRA_ROLE)
-"""The kinds of which Admiralty makes copies."""
+__all__ = ["COPIED", "command", "migrate"]
 
 
-class TargetConnector(Protocol):
-    """Connects to the cluster behind a Target."""
-
-    def __call__(self, local: Client, target: Object, /) -> AbstractAsyncContextManager[Client]: ...
-
-
-@dataclass(slots=True)
-class _TakeOver:
-    """Takes over what one target has of this cluster, which is to be known there as `name`."""
-
-    local: Client
-    remote: Client
-    target: Object
-    name: str
-    taken: Counter[str] = field(default_factory=Counter)
-    candidates: int = 0
-    others: int = 0
-
-    async def run(self) -> None:
-        namespace = objects.namespace(self.target) or None
-        for kind in (kinds.POD_CHAPERONS, *COPIED):
-            for child in await self.remote.list(kind, namespace, label_selector=NAMELESS):
-                original = await self._original(kind, child)
-                if original is None:
-                    self.others += 1
-                elif kind is kinds.POD_CHAPERONS:
-                    await self._chaperon(child, original)
-                else:
-                    await self._label(kind, child)
-
-    async def _original(self, kind: Kind, child: Object) -> Object | None:
-        """Return the object of this cluster that a chaperon or copy was made of."""
-        if not is_in_namespace_of_parent(child):
-            return None
-
-        parent = kinds.PODS if kind is kinds.POD_CHAPERONS else kind
-        namespace, name = objects.split_key(parent_key(child))
-        try:
-            found = await self.local.get(parent, name, namespace)
-        except NotFound:
-            return None
-
-        return found if objects.uid(found) == objects.labels(child)[keys.PARENT_UID] else None
-
-    async def _chaperon(self, chaperon: Object, proxy: Object) -> None:
-        if objects.node_name(proxy) == model.key_of(self.target).node_name:
-            await self._label(kinds.POD_CHAPERONS, chaperon)
-        else:
-            await self.remote.discard(kinds.POD_CHAPERONS, chaperon)
-            self.candidates += 1
-
-    async def _label(self, kind: Kind, child: Object) -> None:
-        name = {keys.PARENT_CLUSTER_NAME: self.name}
-        if kind is kinds.POD_CHAPERONS:
-            body = {"metadata": {"uid": objects.uid(child), "labels": name}}
-            await self.remote.patch(kind, objects.name(child), body, objects.namespace(child))
-        else:  # Sources may update copies, not patch them
-            metadata = {**objects.metadata(child), "labels": {**objects.labels(child), **name}}
-            head = {"apiVersion": kind.api_version, "kind": kind.kind}
-            await self.remote.replace(kind, {**child, **head, "metadata": metadata})
-
-        self.taken[kind.kind] += 1
-
-    def lines(self) -> list[str]:
-        """List what was done."""
-        where = f"target {model.key_of(self.target)}"
-        taken = [counted(count, kind) for kind, count in sorted(self.taken.items())]
-        found = [f"{where}: took over {', '.join(taken) or 'nothing'}"]
-        if self.candidates:
-            found.append(f"{where}: deleted {counted(self.candidates, 'candidate')}")
-
-        if self.others:
-            what = counted(self.others, "object")
-            found.append(f"{where}: left {what} without a name, of other sources or without parent")
-
-        return found
-
-
-async def migrate(
-    client: Client, name: str, report: RemovalReport, connect: TargetConnector = connected
+async def _migrate(
+    source: Access, cluster_name: str | None, namespace: str, report: RemovalReport
 ) -> None:
-    """Take over, in each target, what came from this cluster; what fails is `left` in the report.
-
-    An object that somebody changes meanwhile is left for the next call.
-    """
-    targets = await client.list(kinds.TARGETS) + await client.list(kinds.CLUSTER_TARGETS)
-    for target in targets:
-        try:
-            async with connect(client, target) as remote:
-                work = _TakeOver(client, remote, target, name)
-                try:
-                    await work.run()
-                finally:
-                    for line in work.lines():
-                        report.say(line)
-        except Conflict as error:
-            report.left.append(f"target {model.key_of(target)}: {error}; run this again")
-        except VnodeError as error:
-            report.left.append(f"target {model.key_of(target)}: {error}")
-
-
-async def _migrate(source: Access, cluster_name: str | None) -> None:
-    report = RemovalReport()
     async with source.client() as client:
         name = cluster_name or (await identity.identity(client)).name
+        await finalizers.release(client, report)
         await migrate(client, name, report)
+        await signing.sign(client, namespace, report)
 
-    report.finish()
-    if report.left:
-        raise SystemExit(main.PROBLEMS_FOUND)
+
+async def _go_back(
+    cluster: Access, options: BackOptions, report: RemovalReport, *, watch: bool
+) -> None:
+    clock = SystemClock()
+    async with cluster.client() as client:
+        await prepare(client, options, report, clock)
+        if watch:
+            await left_pods.finish_all(client, clock, report)
 
 
 def command() -> click.Command:
@@ -160,19 +51,50 @@ def command() -> click.Command:
     @click.option(
         "--cluster-name",
         help="The name of the agent.  [default: what the agent announces, else the UID of "
-        "kube-system]",
+        "kube-system]  With --back: Admiralty's clusterName, if it is another.",
+    )
+    @click.option("--agent-namespace", default=manifests.NAMESPACE, show_default=True)
+    @click.option("--back", is_flag=True, help="Prepare this cluster for Admiralty instead.")
+    @click.option(
+        "--watch",
+        is_flag=True,
+        help="With --back: stay, and delete for good the pods that hang because Admiralty has let "
+        "them go within their grace period, until vnode has admitted none that is left.",
+    )
+    @click.option(
+        "--timeout", type=click.IntRange(1), default=60, show_default=True, help="Seconds per step."
     )
     def migrate_command(
-        kubeconfig: Path | None, context: str | None, cluster_name: str | None
+        kubeconfig: Path | None,
+        context: str | None,
+        cluster_name: str | None,
+        agent_namespace: str,
+        back: bool,
+        watch: bool,
+        timeout: int,
     ) -> None:
-        """Take over what Admiralty sent from this cluster without a name of the cluster.
+        """Finish a source's migration from Admiralty, or prepare a cluster for the way back.
 
-        For sources whose `clusterName` was empty. It can be run again. Exit code 3 if a target did
-        not let it.
+        Takes Admiralty's finalizers off, takes over what it sent without a name of this cluster,
+        and signs the pods that it had admitted and that wait. With --back, of a cluster whose vnode
+        was stopped: takes away what would wait for vnode. It can be run again. Exit code 3 if
+        something is left to do.
         """
         if cluster_name:
             identity.check_name(cluster_name)
 
-        main.run(_migrate(Access(kubeconfig, context), cluster_name))
+        if watch and not back:
+            raise click.UsageError("--watch is for --back")
+
+        cluster, report = Access(kubeconfig, context), RemovalReport()
+        if back:
+            options = BackOptions(agent_namespace, timeout, cluster_name)
+            main.run(_go_back(cluster, options, report, watch=watch))
+        else:
+            main.run(_migrate(cluster, cluster_name, agent_namespace, report))
+
+        report.finish()
+        if report.left:
+            raise SystemExit(main.PROBLEMS_FOUND)
 
     return migrate_command

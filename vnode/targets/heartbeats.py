@@ -11,6 +11,7 @@ ours makes a target that runs vnode look like one that does not.
 from __future__ import annotations
 
 import asyncio
+from datetime import datetime
 from typing import Final
 
 from vnode.api import keys, objects
@@ -19,6 +20,16 @@ from vnode.api.objects import Object
 from vnode.runtime.links import Link
 
 TIMEOUT: Final = 180.0  # seconds without a heartbeat: three are missing
+
+
+def is_recent(summary: Object, now: datetime) -> bool:
+    """Tell whether a summary has a heartbeat of vnode's that is not overdue, for who looks once."""
+    annotations = objects.annotations(summary)
+    beat = objects.parse_timestamp(annotations.get(keys.HEARTBEAT, ""))
+    if keys.AGENT_VERSION not in annotations or beat is None or beat.tzinfo is None:
+        return False
+
+    return (now - beat).total_seconds() < TIMEOUT
 
 
 class HeartbeatMonitor:

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from vnode import __version__
-from vnode.api import keys, objects
+from vnode.api import keys, objects, saved_manifest
 from vnode.api.objects import Object
 from vnode.cli import manifests
-from vnode.cli.doctor import cluster_checks, connection_checks
+from vnode.cli.doctor import cluster_checks, connection_checks, migration_checks
 from vnode.cli.doctor.facts import ClusterFacts, ConnectionFacts, ProfileFacts
 from vnode.cli.doctor.findings import Finding, Level, lines
 from vnode.runtime.certs import keypairs
@@ -342,3 +342,27 @@ def test_what_the_inventory_says_of_a_control_plane_is_a_warning() -> None:
     found = worst(by_profile(profile={"status": {"conditions": [unwell]}}), "profile")
     assert found.level is Level.WARN
     assert "no heartbeat" in found.text
+
+
+def held(name: str, message: str) -> Object:
+    condition = {"type": "PodScheduled", "status": "False", "message": message}
+    return {
+        "metadata": {"name": name, "namespace": "a"},
+        "status": {"conditions": [condition]},
+    }
+
+
+def test_pods_whose_constraints_nobody_knows_are_named_with_the_cure() -> None:
+    waiting = [held(f"p{n}", f"0/1 targets: c2: {saved_manifest.UNKNOWN}: it ...") for n in "1234"]
+    other = held("full", "0/1 targets: c2: 0/1 nodes are available")
+    [found] = migration_checks.check(cluster(unplaced=[*waiting, other]))
+    assert found.level is Level.FAIL
+    assert found.text.startswith("pod/a/p1, pod/a/p2, pod/a/p3 and 1 more: the pod waits")
+    assert found.cure.startswith("vnode migrate")
+
+
+def test_finalizers_that_admiralty_has_left_are_named_with_the_cure() -> None:
+    [found] = migration_checks.check(cluster(finalized=["secret/a/b"]))
+    assert (found.level, found.cure) == (Level.WARN, "vnode migrate")
+    assert found.text.startswith("secret/a/b: a finalizer of Admiralty's")
+    assert list(migration_checks.check(cluster())) == []

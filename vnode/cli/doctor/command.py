@@ -16,6 +16,7 @@ from vnode.cli.doctor import (
     cluster_checks,
     connection_checks,
     examining,
+    migration_checks,
     neighbour_checks,
     set_checks,
     token_checks,
@@ -47,6 +48,7 @@ async def diagnose(
         found += token_checks.check(facts)
         found += set_checks.check(facts)
         found += neighbour_checks.check(facts)
+        found += migration_checks.check(facts)
         for connection in connections:
             found += connection_checks.check(connection)
 

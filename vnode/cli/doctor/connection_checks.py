@@ -139,13 +139,8 @@ def _details(facts: ConnectionFacts) -> Iterator[tuple[str, tuple[Level, str, st
 
 def _runs_vnode(facts: ConnectionFacts) -> bool:
     """Tell whether the target's vnode has given a sign of life lately, by the target's clock."""
-    annotations = objects.annotations(facts.summary or {})
-    beat = objects.parse_timestamp(annotations.get(keys.HEARTBEAT, ""))
-    if keys.AGENT_VERSION not in annotations or beat is None or beat.tzinfo is None:
-        return False
-
-    age = facts.now + timedelta(seconds=facts.skew or 0) - beat
-    return age.total_seconds() < heartbeats.TIMEOUT
+    now = facts.now + timedelta(seconds=facts.skew or 0)
+    return heartbeats.is_recent(facts.summary or {}, now)
 
 
 def _in_the_source(facts: ConnectionFacts) -> Iterator[tuple[str, tuple[Level, str, str]]]:

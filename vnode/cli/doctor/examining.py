@@ -24,6 +24,7 @@ from vnode.api.objects import Object, Objects
 from vnode.cli import manifests
 from vnode.cli.doctor.facts import ClusterFacts
 from vnode.cli.manifests import SERVICE
+from vnode.cli.migration import finalizers, signing
 from vnode.cli.neighbours import own_objects
 from vnode.cli.neighbours.own_objects import OwnObjects
 from vnode.cli.scheduler_config import LEASE as SCHEDULER_LEASE
@@ -88,7 +89,18 @@ async def examine(client: Client, name: str, namespace: str, clock: Clock) -> Cl
         issuers=await or_none(client.list(kinds.CLUSTER_ROLE_BINDINGS)),
         target_sets=await target_sets(client),
         own=await own_objects.read(client, nodes) if targets else OwnObjects(),
+        unplaced=await or_none(client.list(kinds.PODS, field_selector=signing.WAITING)) or [],
+        finalized=await _finalized(client) if targets else [],
     )
+
+
+async def _finalized(client: Client) -> list[str]:
+    """Name the objects that follow pods and have a finalizer of Admiralty's."""
+    return [
+        f"{kind.kind.lower()}/{objects.key(obj)}"
+        for kind in finalizers.COPIED
+        for obj in await or_none(finalizers.held(client, kind)) or ()
+    ]
 
 
 async def target_sets(client: Client) -> Objects:

@@ -55,6 +55,8 @@ class ClusterFacts:
     issuers: Objects | None = None  # ClusterRoleBindings
     target_sets: Objects = field(default_factory=list)  # TargetSets and ClusterTargetSets
     own: OwnObjects = field(default_factory=OwnObjects)  # of a source
+    unplaced: Objects = field(default_factory=list)  # proxy pods without a node
+    finalized: list[str] = field(default_factory=list)  # `kind/namespace/name`, by Admiralty
 
     def is_young(self, obj: Object) -> bool:
         """Tell whether an object is so new that no agent need have looked at it."""

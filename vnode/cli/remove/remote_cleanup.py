@@ -43,9 +43,18 @@ class RemoteObjects:
     @property
     def command(self) -> str:
         """Return the command that deletes our chaperons, to be run in the target cluster."""
+        return f"kubectl delete podchaperons {self._where} -l {self.me.selector}"
+
+    @property
+    def copies_command(self) -> str:
+        """Return the command that deletes what was copied there for them."""
+        plurals = ",".join(kind.plural for kind in kinds.FOLLOWING)
+        return f"kubectl delete {plurals} {self._where} -l {self.me.selector}"
+
+    @property
+    def _where(self) -> str:
         namespace = objects.namespace(self.target)
-        where = f"-n {namespace}" if namespace else "-A"
-        return f"kubectl delete podchaperons {where} -l {self.me.selector}"
+        return f"-n {namespace}" if namespace else "-A"
 
     def owns(self, chaperon: Object) -> bool:
         """Tell whether the chaperon is ours and not known to be another Target's."""

@@ -96,7 +96,8 @@ async def end_targets(
             if count := counts[remote.name]:
                 report.left.append(
                     f"target {remote.name}: {counted(count, 'delegate pod')} kept, as requested. "
-                    f"To delete them, run in that cluster: {remote.command}"
+                    f"To delete them, run in that cluster: {remote.command}; and when they are "
+                    f"gone, what was copied for them: {remote.copies_command}"
                 )
 
 

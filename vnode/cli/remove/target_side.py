@@ -100,7 +100,7 @@ async def _end_pods(client: Client, selects: Callable[[Object], bool], ends: End
 def _not_terminated(left: Objects, ends: Ends) -> str:
     return (
         f"{counted(left, 'delegate pod')} did not terminate within {ends.seconds:.0f} s "
-        f"(first: {objects.key(left[0])}): run vnode uninstall again when none is left"
+        f"(first: {objects.key(left[0])}): run this again when none is left"
     )
 
 
@@ -157,7 +157,7 @@ async def keep_delegates(
     if late:
         report.left.append(
             f"{counted(late, 'delegate pod')} not released within {ends.seconds:.0f} s "
-            f"(first: {objects.key(late[0])}): run vnode uninstall again"
+            f"(first: {objects.key(late[0])}): run this again"
         )
     elif count and detach:
         report.left.append(f"{counted(count, 'delegate pod')} kept as ordinary pods, as requested")
@@ -167,11 +167,15 @@ async def keep_delegates(
             "agent would take them over, and deleting a PodChaperon deletes its pod"
         )
 
+    return len(late) + await end_terminating(client, led=led, ends=ends, report=report)
+
+
+async def end_terminating(client: Client, *, led: bool, ends: Ends, report: RemovalReport) -> int:
+    """Have chaperons end that were deleted already; return how many are left."""
     ending = list(filter(objects.is_terminating, await client.list(kinds.POD_CHAPERONS)))
-    left = await _wait_for_end(
+    return await _wait_for_end(
         client, objects.is_terminating, ending, led=led, ends=ends, report=report
     )
-    return len(late) + left
 
 
 async def end_sources(client: Client, sources: Objects, report: RemovalReport) -> None:
