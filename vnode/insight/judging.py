@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum
 
-from vnode.api import keys, objects
+from vnode.api import keys, objects, saved_manifest
 from vnode.api.objects import Object
 from vnode.insight import advice, failing, losing, refusal_cures, refusals, status_text
 from vnode.insight.facts import Facts, TargetFacts
@@ -151,9 +151,10 @@ def _pending(facts: Facts) -> Verdict:
     if is_rejected:
         reasons = diagnosis.split(message, {t.name for t in facts.targets}) or {"": message}
         reasons |= {t.name: t.rejection for t in facts.targets if t.rejection}
+        is_unknown = saved_manifest.UNKNOWN in message
         return Verdict(
             PodState.UNSCHEDULABLE,
-            "no target has a place for the pod",
+            saved_manifest.UNKNOWN if is_unknown else "no target has a place for the pod",
             refusal_cures.unschedulable(reasons),
         )
 

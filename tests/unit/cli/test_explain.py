@@ -23,6 +23,7 @@ from tests.unit.cli.explained_pods import (
 )
 from vnode.api import keys
 from vnode.api.objects import Object
+from vnode.api.saved_manifest import UNKNOWN
 from vnode.insight import judging
 from vnode.insight.facts import Facts, TargetFacts
 from vnode.insight.judging import PodState
@@ -62,6 +63,11 @@ from vnode.insight.judging import PodState
             ),
             PodState.UNSCHEDULABLE,
             "no target has a place",
+        ),
+        (
+            facts(proxy(conditions=refused(f"0/1 targets: c2: {UNKNOWN}: it ...")), target()),
+            PodState.UNSCHEDULABLE,
+            UNKNOWN,
         ),
         (
             facts(

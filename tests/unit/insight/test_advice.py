@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from vnode.api.saved_manifest import UNKNOWN
 from vnode.insight import refusal_cures
 
 AGAIN = "the pod is tried again by itself when something changes that can help it"
@@ -39,6 +40,7 @@ NOT_VALID = (
         ([VARIABLE], ["mount the Secret as a volume"]),
         ([NOT_VALID], ["see that the service account exists"]),
         ([NO_ACCOUNT], [ACCOUNT]),
+        ([f"{UNKNOWN}: annotation, run vnode migrate"], ["vnode migrate signs"]),
         (["at its maximum of 5 by placementpolicy/web"], ["raise a maxReplicas"]),
         (["exceeded quota: q, requested: pods=1"], ["raise the ResourceQuota"]),
         (["failed quota: q: must specify limits.cpu for: a"], ["set them in the pod, or make"]),

@@ -19,7 +19,7 @@ _LATE: Final = timedelta(minutes=10)
 _CONNECT_AGAIN: Final = "run vnode connect again"
 _SILENT: Final = (
     "start it; if Admiralty has replaced it, all is well, and this goes with "
-    "kubectl annotate clustersummary singleton vnode.dev/agent-version- there"
+    "vnode migrate --back --kubeconfig FILE, for that cluster"
 )
 _POLICIES: Final = (
     "bind ClusterRole vnode-source-network-policies there, and take annotation "

@@ -176,6 +176,7 @@ async def test_a_candidate_that_admiralty_left_is_not_taken_for_the_pod(
     )
     async with source.running(), background.running(source.events.run()):
         await assert_waits(source, target)
+        assert target.server.all(kinds.POD_CHAPERONS) == []
 
 
 def plain(pod: Object) -> None:
