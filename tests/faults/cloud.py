@@ -41,9 +41,12 @@ class CloudController:
         self._dice = dice
         self._marked: set[str] = set()  # names of Nodes
 
-    def faults(self) -> tuple[Fault, ...]:
-        """Draw what breaks in a step beside its own faults: the ways to all targets, if any."""
-        if self._dice.random() >= _ALL_LOST:
+    def faults(self, step: Step) -> tuple[Fault, ...]:
+        """Draw what breaks in a step beside its own faults: the ways to all targets, if any.
+
+        Not where one target is to show that it is as fast as ever while another is lost.
+        """
+        if self._dice.random() >= _ALL_LOST or any(a.timed_on for a in step.actions):
             return ()
 
         at = round(self._dice.uniform(0, 3), 1)

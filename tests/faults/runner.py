@@ -106,7 +106,7 @@ class Runner:
     async def _step(self, longest: float) -> list[Violation]:
         agents = agents_of(self._harness.fleet, SOURCE)
         step, wish = drawing.draw(self._dice, self._wish, longest=longest, agents=agents)
-        step = replace(step, faults=(*step.faults, *self.cloud.faults()))
+        step = replace(step, faults=(*step.faults, *self.cloud.faults(step)))
         acts = self.placements.draw(wish)
         replaced = self.replacer.draw(step, wish)
         self._tell(step, acts, replaced)
