@@ -81,7 +81,7 @@ async def test_a_service_and_its_ingress_go_where_its_pods_are(
     await source.create(kinds.INGRESSES, ingress(name, name), "default")
     pod = await run(source, name)
     copy = await until_there(c2, kinds.SERVICES, name)
-    assert objects.spec(copy)["selector"] == {LABEL: name}
+    assert objects.spec(copy)["selector"][LABEL] == name
     annotations = objects.annotations(copy)
     assert keys.IS_DELEGATE in annotations
     assert annotations[keys.GLOBAL] == annotations["io.cilium/global-service"] == "true"

@@ -1,7 +1,8 @@
 """The identity of this cluster towards its targets, and which objects there are its own.
 
 Chaperons and copies have the name of the cluster that they come from in a label, to be listed by,
-and its UID in an annotation, because names may clash.
+and its UID in an annotation, because names may clash. Chaperons and delegates have the UID in a
+label, too, for Services and policies to select them by.
 """
 
 from __future__ import annotations
@@ -23,6 +24,11 @@ class Identity:
     def selector(self) -> str:
         """The label selector of what came from a cluster of this name; `owns` checks the UID."""
         return f"{keys.PARENT_CLUSTER_NAME}={self.name}"
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The labels of what this cluster sends to targets, by which its own pods are selected."""
+        return {keys.PARENT_CLUSTER_NAME: self.name, keys.PARENT_CLUSTER_UID: self.uid}
 
     def owns(self, child: Object) -> bool:
         """Tell whether it came from here; one without a UID is Admiralty's: its name decides."""

@@ -72,7 +72,9 @@ TARGET_NAMESPACE: Final = PREFIX + "target-namespace"
 TARGET_NAME: Final = PREFIX + "target-name"
 CLUSTER_TARGET_NAME: Final = PREFIX + "cluster-target-name"
 
-PARENT_CLUSTER_UID: Final = OWN_PREFIX + "parent-cluster-uid"  # kube-system's UID in the source
+# The UID of kube-system in the source: an annotation; and a label of chaperons and delegates, which
+# have it from their beginning or never. So a delegate has it if its chaperon does.
+PARENT_CLUSTER_UID: Final = OWN_PREFIX + "parent-cluster-uid"
 PATH: Final = OWN_PREFIX + "path"  # on pods sent on: UIDs of clusters, see vnode.api.route
 TARGET: Final = OWN_PREFIX + "target"  # on chaperons: the Target (NAMESPACE/NAME) that led there
 DELEGATE_FINALIZER: Final = OWN_PREFIX + "delegate"  # on chaperons: held until the delegate is gone

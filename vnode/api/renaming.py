@@ -60,8 +60,15 @@ def kept_labels_of(pod: Object) -> LabelPattern | None:
 
 def renamed(own: dict[str, str], keep: LabelPattern | None) -> dict[str, str]:
     """Return labels as a delegate has them; of several with one new key the last one in order
-    stays."""
-    return {label_key(key, value, keep): value for key, value in sorted(own.items())}
+    stays.
+
+    The UID of a source is left out: what goes on from here has this cluster for its source.
+    """
+    return {
+        label_key(key, value, keep): value
+        for key, value in sorted(own.items())
+        if key != keys.PARENT_CLUSTER_UID
+    }
 
 
 def travelling(own: dict[str, str], keep: LabelPattern | None) -> dict[str, str]:
@@ -88,23 +95,27 @@ def _is_kept(key: str, value: str, keep: LabelPattern | None) -> bool:
     return keep is not None and keep.matches(f"{key}={value}")
 
 
-def renamed_selectors(value: Any, keep: LabelPattern | None) -> Any:
-    """Rename the label selectors of pods inside affinity and spread terms as the labels are."""
+def renamed_selectors(value: Any, keep: LabelPattern | None, source: str | None = None) -> Any:
+    """Rename the label selectors of pods inside affinity and spread terms as the labels are.
+
+    With the name of a `source`, selectors that only delegates can match select its own alone, since
+    another source may have sent pods with the same labels.
+    """
     if isinstance(value, list):
-        return [renamed_selectors(item, keep) for item in value]
+        return [renamed_selectors(item, keep, source) for item in value]
 
     if not isinstance(value, dict):
         return value
 
     return {
-        field: _selector(field, inner, keep)
+        field: _selector(field, inner, keep, source)
         if field in _SELECTOR_FIELDS
-        else renamed_selectors(inner, keep)
+        else renamed_selectors(inner, keep, source)
         for field, inner in value.items()
     }
 
 
-def _selector(field: str, value: Any, keep: LabelPattern | None) -> Any:
+def _selector(field: str, value: Any, keep: LabelPattern | None, source: str | None) -> Any:
     if field != "labelSelector":
         return [label_key(key, "", keep) for key in value or ()]
 
@@ -117,7 +128,19 @@ def _selector(field: str, value: Any, keep: LabelPattern | None) -> Any:
             {**entry, "key": _expression_key(entry, keep)} for entry in expressions
         ]
 
+    if source is not None and _is_of_delegates(selector):
+        own = {keys.PARENT_CLUSTER_NAME: source}
+        selector["matchLabels"] = {**(selector.get("matchLabels") or {}), **own}
+
     return selector
+
+
+def _is_of_delegates(selector: Object) -> bool:
+    """Tell whether a selector asks for a label that only delegates have."""
+    expressions = selector.get("matchExpressions") or ()
+    asking = [entry for entry in expressions if entry.get("operator") in ("In", "Exists")]
+    asked = [*(selector.get("matchLabels") or ()), *(entry["key"] for entry in asking)]
+    return any(key.startswith(keys.PREFIX) for key in asked)
 
 
 def _expression_key(entry: Object, keep: LabelPattern | None) -> str:

@@ -17,6 +17,7 @@ from vnode.api.identity import Identity
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.following import copies
+from vnode.following.own_delegates import OwnDelegates
 from vnode.following.reference_index import Key, Need
 from vnode.following.references import Ref
 from vnode.kube.client import Client
@@ -48,7 +49,8 @@ class FamilyContext:
     """What every family is given: the source, the links to the targets, and the follower.
 
     `wake` has one object in one target reconciled, `wake_kind` all of a kind in all targets.
-    `copies_of` returns each target's copy of an object, trimmed, by node.
+    `copies_of` returns each target's copy of an object, trimmed, by node. `delegates` says how a
+    copy selects the delegates of this cluster.
     """
 
     local: Client
@@ -58,6 +60,7 @@ class FamilyContext:
     wake_kind: Callable[[Kind], None]
     copies_of: Callable[[Ref], dict[str, Object | None]]
     clock: Clock
+    delegates: OwnDelegates
 
 
 class Family(ABC):
@@ -73,6 +76,8 @@ class Family(ABC):
     kinds are in `vnode.api.kinds.FOLLOWING`, too."""
     active: bool = True
     """Whether the family is carried. One that is not is only opened, and is told of no pods."""
+    selects_pods: ClassVar[bool] = False
+    """Copies select pods of the target, by what `OwnDelegates` says once it knows all of ours."""
 
     @property
     def denial_cure(self) -> str:

@@ -20,6 +20,7 @@ from vnode.following.introduced import Introduced, IntroducedReferences, refuse_
 from vnode.following.namespaces import Namespaces
 from vnode.following.network_objects import NetworkObjects
 from vnode.following.network_policies import NetworkPolicies
+from vnode.following.own_delegates import OwnDelegates
 from vnode.following.reference_index import ReferenceIndex
 from vnode.following.service_accounts import ServiceAccounts
 from vnode.following.services import Relabel
@@ -128,8 +129,10 @@ class Following:
         self._namespaces = Namespaces(local, identity, clock)
         self._references = ReferenceIndex(follower.wake, clock)
         self._introduced = IntroducedReferences(self._references, links, find_pod, introduced)
+        self._delegates = OwnDelegates(links, identity)
         context = FamilyContext(
-            local, links, identity, follower.wake, follower.wake_kind, follower.copies_of, clock
+            *(local, links, identity, follower.wake, follower.wake_kind, follower.copies_of, clock),
+            delegates=self._delegates,
         )
         self._families = families(
             context, config, self._references, relabel=relabel, target_exists=target_exists
@@ -162,6 +165,7 @@ class Following:
     async def run(self) -> None:
         """Follow until cancelled."""
         self._links.subscribe(self._on_link, self._on_link_gone)
+        self._delegates.open()
         async with supervise() as tasks:
             for family in self._families:
                 if not family.active:  # the follower opens the others

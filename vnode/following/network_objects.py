@@ -44,6 +44,7 @@ class NetworkObjects(Family):
     carried = (kinds.SERVICES, kinds.INGRESSES)
     setting = "following.services"
 
+    selects_pods = True
     def __init__(
         self,
         context: FamilyContext,
@@ -59,6 +60,7 @@ class NetworkObjects(Family):
         self._copies_of = context.copies_of
         self._relabel = relabel
         self._pod_index = PodIndex()
+        self._delegates = context.delegates
         self._write_back = WriteBackController(
             context.local,
             original=self._object,
@@ -96,6 +98,9 @@ class NetworkObjects(Family):
         tasks.start(self._write_back.run(), "services-controller")
 
     def on_pod(self, old: Object | None, new: Object | None) -> None:
+        self._delegates.subscribe(
+            lambda there: self._wake_namespace(there.namespace, (there.node,))
+        )
         """Wake the objects that a pod's change moves to other targets, or away from them."""
         namespace = objects.namespace(objects.latest(old, new))
         for pod in self._pod_index.on_pod(old, new):
@@ -223,7 +228,9 @@ class NetworkObjects(Family):
         uid, version, options = objects.uid(obj), objects.resource_version(obj), link.options
         remark = refusal = ""
         if ref.kind is kinds.SERVICES:
-            wanted = services.service(obj, self._identity, self._relabel, options, copy)
+            present = objects.spec(copy).get("selector") or {} if copy is not None else None
+            source = self._delegates.labels(ref.namespace, link, present)
+            wanted = services.service(obj, self._identity, self._relabel, options, copy, source)
             remark = exposure.service_remark(obj, options, copy)
         else:
             wanted = services.ingress(obj, self._identity, options, copy)

@@ -41,6 +41,7 @@ class NetworkPolicies(Family):
     carried = (kinds.NETWORK_POLICIES,)
     setting = "following.networkPolicies"
     role = "vnode-source-network-policies"
+    selects_pods = True
 
     def __init__(self, context: FamilyContext, *, relabel: Relabel) -> None:
         self._links = context.links
@@ -48,6 +49,7 @@ class NetworkPolicies(Family):
         self._wake = context.wake
         self._wake_kind = context.wake_kind
         self._clock: Clock = context.clock
+        self._delegates = context.delegates
         self._relabel = relabel
         self._pod_index = PodIndex()
         self._chaperons: Counter[NodeNamespace] = Counter()  # ours, in each target; no zeros
@@ -71,6 +73,7 @@ class NetworkPolicies(Family):
         """Begin to watch. Pods that a policy may select wait for the list, and nothing else."""
         self._originals.subscribe(self._on_policy)
         self._links.subscribe(self._on_link, self._on_link_gone)
+        self._delegates.subscribe(self._wake_all)
         tasks.start(renewal.follow(self._originals, self._on_list), "following networkpolicies")
 
     def _on_list(self) -> None:
@@ -107,9 +110,10 @@ class NetworkPolicies(Family):
         """
         kept = objects.annotations(pod).get(keys.NO_PREFIX_LABEL_REGEXP, "")
         own = self._relabel(objects.labels(pod), kept)
-        labels = {**own, keys.PARENT_CLUSTER_NAME: self._identity.name}
+        labels = {**own, **self._identity.labels}
         for policy in policies:
-            if not policy_copies.selects(policy_copies.policy(policy, self._identity), labels):
+            copy = policy_copies.policy(policy, self._identity, self._identity.labels)
+            if not policy_copies.selects(copy, labels):
                 raise ConfigError(
                     f"networkpolicy/{objects.name(policy)} selects this pod, and would not select "
                     f"it in target {link.target.name}, where annotation "
@@ -151,13 +155,15 @@ class NetworkPolicies(Family):
         if policy := self._object(key.ref):
             yield objects.reference(policy, key.ref.kind.kind, key.ref.kind.api_version)
 
-    async def original(self, ref: Ref, _link: Link, _copy: Object | None) -> Original | None:
+    async def original(self, ref: Ref, link: Link, copy: Object | None) -> Original | None:
         """Return what the informer has; its list is complete."""
         policy = self._object(ref)
         if policy is None:
             return None
 
-        wanted = policy_copies.policy(policy, self._identity)
+        present = policy_copies.selected_labels(copy) if copy is not None else None
+        source = self._delegates.labels(ref.namespace, link, present)
+        wanted = policy_copies.policy(policy, self._identity, source)
         version = objects.resource_version(policy)
         return Original(objects.uid(policy), version, version, copies.marks(wanted), policy, wanted)
 

@@ -1,16 +1,16 @@
 """Builds the copy of a NetworkPolicy: pure.
 
 It selects delegates of its own source and nobody else's pods: by their labels, renamed as theirs
-are, and by the label that names their source. So do peers in the policy's own namespace. A peer in
-other namespaces may be a delegate of the source, or a pod of the target itself such as its DNS or
-its ingress controller: both are meant, each by its labels. What a policy does not allow in the
-source it does not allow in a target; the other way round, pods that stay in the source are no
-peers there, but by their addresses.
+are, and by those that name their source (`own_delegates`). So do peers in the policy's own
+namespace. A peer in other namespaces may be a delegate of the source, or a pod of the target itself
+such as its DNS or its ingress controller: both are meant, each by its labels. What a policy does
+not allow in the source it does not allow in a target; the other way round, pods that stay in the
+source are no peers there, but by their addresses.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from vnode.api import keys, objects, renaming, selectors
 from vnode.api.errors import ConfigError
@@ -20,27 +20,37 @@ from vnode.api.patterns import LabelPattern
 from vnode.following import copies
 
 
-def policy(original: Object, identity: Identity) -> Object:
-    """Build the copy of a NetworkPolicy; ConfigError for a bad expression."""
+def policy(original: Object, identity: Identity, source: Mapping[str, str]) -> Object:
+    """Build the copy of a NetworkPolicy; ConfigError for a bad expression.
+
+    `source` are the labels by which delegates of this cluster are selected; at least by its name,
+    so that the policy holds for no pod of the target itself.
+    """
     keep = renaming.kept_labels_of(original)
+    labels = {keys.PARENT_CLUSTER_NAME: identity.name, **source}
     spec = dict(objects.spec(original))
-    spec["podSelector"] = _of_delegates(spec.get("podSelector"), identity, keep)
+    spec["podSelector"] = _of_delegates(spec.get("podSelector"), labels, keep)
     for rules, peers in (("ingress", "from"), ("egress", "to")):
         if spec.get(rules):
-            spec[rules] = [_rule(rule, peers, identity, keep) for rule in spec[rules]]
+            spec[rules] = [_rule(rule, peers, labels, keep) for rule in spec[rules]]
 
     return {"metadata": copies.metadata(original, identity, spec=spec), "spec": spec}
 
 
-def _rule(rule: Object, field: str, identity: Identity, keep: LabelPattern | None) -> Object:
+def selected_labels(copy: Object) -> dict[str, str]:
+    """Return the labels that a NetworkPolicy selects pods by."""
+    return (objects.spec(copy).get("podSelector") or {}).get("matchLabels") or {}
+
+
+def _rule(rule: Object, field: str, source: Mapping[str, str], keep: LabelPattern | None) -> Object:
     if not rule.get(field):
         return rule  # all peers
 
-    peers = [made for peer in rule[field] for made in _peers(peer, identity, keep)]
+    peers = [made for peer in rule[field] for made in _peers(peer, source, keep)]
     return {**rule, field: peers}
 
 
-def _peers(peer: Object, identity: Identity, keep: LabelPattern | None) -> Iterator[Object]:
+def _peers(peer: Object, source: Mapping[str, str], keep: LabelPattern | None) -> Iterator[Object]:
     if "podSelector" not in peer:
         yield peer  # addresses, or all pods of some namespaces
         return
@@ -48,13 +58,14 @@ def _peers(peer: Object, identity: Identity, keep: LabelPattern | None) -> Itera
     if "namespaceSelector" in peer:
         yield peer
 
-    yield {**peer, "podSelector": _of_delegates(peer["podSelector"], identity, keep)}
+    yield {**peer, "podSelector": _of_delegates(peer["podSelector"], source, keep)}
 
 
-def _of_delegates(selector: Object | None, identity: Identity, keep: LabelPattern | None) -> Object:
+def _of_delegates(
+    selector: Object | None, source: Mapping[str, str], keep: LabelPattern | None
+) -> Object:
     renamed = renaming.renamed_selectors({"labelSelector": selector or {}}, keep)["labelSelector"]
-    labels = renamed.get("matchLabels") or {}
-    return {**renamed, "matchLabels": {**labels, keys.PARENT_CLUSTER_NAME: identity.name}}
+    return {**renamed, "matchLabels": {**(renamed.get("matchLabels") or {}), **source}}
 
 
 def selects(policy: Object, labels: dict[str, str]) -> bool:

@@ -100,6 +100,7 @@ class RemoteCopies:
             remote.informers[kind] = self._informer(link, kind)
 
         self._start(link, partial(self._watch_used_kinds, remote), f"copies-{link.node_name}")
+        self._start(link, partial(self._await_delegates, remote), f"delegates-{link.node_name}")
         link.on_health(lambda: self._wake_all(remote))
 
     async def _watch_used_kinds(self, remote: TargetCopies) -> None:
@@ -110,6 +111,13 @@ class RemoteCopies:
                 self._wake_kind_in(remote, kind)
             else:
                 self._follow(remote, kind)
+
+    async def _await_delegates(self, remote: TargetCopies) -> None:
+        """Wake what selects delegates once all of ours in the target are known."""
+        await remote.link.chaperons.synced.wait()
+        for kind in remote.informers:
+            if self._families[kind].selects_pods:
+                self._wake_kind_in(remote, kind)
 
     async def _has_none(self, link: Link, kind: Kind) -> bool:
         try:

@@ -1,13 +1,14 @@
 """Builds the copy of a Service or Ingress: pure.
 
-The selector of a Service is renamed as the labels of delegate pods are. The target assigns its own
-addresses. The annotations are those of Admiralty (docs/admiralty-contract.md, section 11), and
-those by which Cilium merges Services of one name in a mesh of clusters.
+The selector of a Service is renamed as the labels of delegate pods are, and selects those of its
+own source (`own_delegates`). The target assigns its own addresses. The annotations are those of
+Admiralty (docs/admiralty-contract.md, section 11), and those by which Cilium merges Services of one
+name in a mesh of clusters.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from vnode.api import cluster_bound, keys, kinds, objects
@@ -22,6 +23,7 @@ Relabel = Callable[[dict[str, str], str], dict[str, str]]
 """Labels as a delegate has them, given the regular expression of those that are kept."""
 
 _HEADLESS: Final = "None"
+_NO_LABELS: Final[Mapping[str, str]] = {}
 
 
 def selector(service: Object) -> dict[str, str]:
@@ -71,14 +73,18 @@ def service(
     relabel: Relabel,
     options: TargetOptions = NO_OPTIONS,
     present: Object | None = None,
+    source: Mapping[str, str] = _NO_LABELS,
 ) -> Object:
-    """Build the copy of a Service, of which there may be one already."""
+    """Build the copy of a Service, of which there may be one already.
+
+    `source` are the labels of delegates by which it leaves out those of other sources.
+    """
     spec = exposure.service_spec(original, options, present)
     if is_headless(original):
         spec["clusterIP"] = _HEADLESS
 
     kept = objects.annotations(original).get(keys.NO_PREFIX_LABEL_REGEXP, "")
-    spec["selector"] = relabel(spec.get("selector") or {}, kept)
+    spec["selector"] = {**relabel(spec.get("selector") or {}, kept), **source}
     own = dict.fromkeys(keys.CILIUM_GLOBAL, "true")
     is_balancer = exposure.has_balancer({"spec": spec}) and exposure.has_balancer(present)
     return _copy(original, identity, spec, own, options, present if is_balancer else None)

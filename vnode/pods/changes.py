@@ -63,7 +63,7 @@ def is_news(proxy: Object, candidate: Object, identity: Identity) -> bool:
     ConfigError if the proxy's annotations cannot be read.
     """
     return bool(
-        chaperons.labels(proxy, identity) != objects.labels(overriding.undone(candidate))
+        chaperons.labels(proxy, identity) != chaperons.labels_of_pod(overriding.undone(candidate))
         or settle(proxy, candidate).down
         or not agrees(proxy, candidate)
         or conditions_to_send(proxy, candidate) != sent_conditions(candidate)
@@ -118,7 +118,7 @@ def chaperon_patch(live: Object, built: Object, candidate: Object) -> Object:
     `built` is the chaperon that would be made of that proxy now, by the same overrides.
     """
     settled = settle(live, candidate, built)
-    labels = objects.merge_diff(objects.labels(candidate), objects.labels(built))
+    labels = objects.merge_diff(chaperons.labels_of_pod(candidate), chaperons.labels_of_pod(built))
     spec = objects.spec(built)
     delta = objects.merge_diff(changeable.view(objects.spec(candidate)), changeable.view(spec))
     wanted = conditions_to_send(live, candidate)

@@ -102,7 +102,8 @@ def build(
         annotations[keys.TOKEN] = ",".join(sorted(tokens))
 
     annotations |= _permissions(preemption, allowed=allowed)
-    return _assembled(proxy, renamed, annotations, spec, finalizer=finalizer)
+    own_labels = {**renamed, keys.PARENT_CLUSTER_UID: identity.uid}
+    return _assembled(proxy, own_labels, annotations, spec, finalizer=finalizer)
 
 
 def _permissions(preemption: str, *, allowed: bool) -> dict[str, str]:
@@ -165,6 +166,11 @@ def labels(proxy: Object, identity: Identity) -> dict[str, str]:
     renamed[keys.PARENT_UID] = objects.uid(proxy)
     renamed[keys.PARENT_CLUSTER_NAME] = identity.name
     return renamed
+
+
+def labels_of_pod(chaperon: Object) -> dict[str, str]:
+    """Return what `labels` has made; the rest a chaperon has from its beginning, or never."""
+    return {k: v for k, v in objects.labels(chaperon).items() if k != keys.PARENT_CLUSTER_UID}
 
 
 def lost_marks(
@@ -254,7 +260,7 @@ def _travelling(pod: Object, proxy: Object, identity: Identity, target: str) -> 
     own = annotation_merge.own(proxy, pod)
     annotations = {k: v for k, v in own.items() if keys.travels(k)}
     metadata = {"labels": labels(proxy, identity), "annotations": annotations}
-    return {"metadata": metadata, "spec": _spec(pod, proxy, target)}
+    return {"metadata": metadata, "spec": _spec(pod, proxy, identity, target)}
 
 
 def _check_account(spec: Object, plain: Object, source_api: tuple[str, str] | None) -> None:
@@ -267,7 +273,7 @@ def _check_account(spec: Object, plain: Object, source_api: tuple[str, str] | No
         )
 
 
-def _spec(pod: Object, proxy: Object, target: str) -> Object:
+def _spec(pod: Object, proxy: Object, identity: Identity, target: str) -> Object:
     """Return the spec without what is about virtual nodes and the schedulers of the source."""
     node = virtual_constraints.virtual_node(*objects.split_key(target))
     unmerged = merged_selectors.without(objects.spec(pod), objects.labels(pod))
@@ -286,7 +292,7 @@ def _spec(pod: Object, proxy: Object, target: str) -> Object:
     keep = renaming.kept_labels_of(proxy)
     for field in ("affinity", "topologySpreadConstraints"):
         if field in spec:
-            spec[field] = renaming.renamed_selectors(spec[field], keep)
+            spec[field] = renaming.renamed_selectors(spec[field], keep, identity.name)
 
     return spec
 

@@ -38,6 +38,8 @@ _REJECTIONS: Final = (UNSCHEDULABLE, "SchedulingGated")
 
 _PARENT: Final = (keys.PARENT_NAMESPACE, keys.PARENT_NAME, keys.PARENT_CLUSTER_UID)
 
+_MARKS: Final = (keys.PARENT_UID, keys.PARENT_CLUSTER_NAME, keys.PARENT_CLUSTER_UID)
+
 STARTING: Final = timedelta(seconds=3)
 """How long the target waits for containers to start before it reports that a pod is bound."""
 
@@ -113,12 +115,13 @@ def is_adoptable(chaperon: Object, pod: Object) -> bool:
 def lost_marks(chaperon: Object, pod: Object) -> Object:
     """Return what of the metadata of a delegate, as a patch, somebody has removed; mostly nothing.
 
-    That is the label by which delegates are listed, and the reference to the owner.
+    Those are the labels by which delegates are listed and selected, and the reference to the owner.
     """
     lost: Object = {}
-    uid = objects.labels(chaperon).get(keys.PARENT_UID)
-    if uid and objects.labels(pod).get(keys.PARENT_UID) != uid:
-        lost["labels"] = {keys.PARENT_UID: uid}
+    wanted, present = objects.labels(chaperon), objects.labels(pod)
+    labels = {k: wanted[k] for k in _MARKS if wanted.get(k) and present.get(k) != wanted[k]}
+    if labels:
+        lost["labels"] = labels
 
     if objects.controller_uid(pod) != objects.uid(chaperon):
         others = objects.metadata(pod).get("ownerReferences") or []

@@ -65,7 +65,7 @@ async def read(_kind, _name, _namespace):
 @pytest.fixture
 def family(clock):
     local, woken = SimpleNamespace(name="c1", get=read), []
-    context = FamilyContext(local, Links(), US, lambda _key: None, woken.append, None, None)
+    context = FamilyContext(local, Links(), US, lambda _key: None, woken.append, None, None, None)
     family = claims.Claims(context, ReferenceIndex(context.wake, clock))
     family.woken = woken
     return family

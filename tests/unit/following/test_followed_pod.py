@@ -7,8 +7,8 @@ from operator import attrgetter
 
 import pytest
 
-from tests.unit.following.fleet import COPIED, CPU, SOON, UNUSED, FollowingFleet
-from vnode.api import keys, kinds, objects, renaming
+from tests.unit.following.fleet import COPIED, CPU, SOON, UNUSED, US, FollowingFleet
+from vnode.api import keys, kinds, objects
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.following import config
@@ -43,8 +43,8 @@ async def test_a_copy_holds_what_the_original_does_in_words_of_the_target(fleet)
         assert fleet.copy(kinds.CONFIG_MAPS)["data"] == {"a": "1"}
         assert fleet.copy(kinds.SECRETS)["data"] == {"a": "MQ=="}
         assert objects.spec(fleet.copy(kinds.CLAIMS))["storageClassName"] == "ssd"
-        wanted = renaming.renamed({"app": "web"}, renaming.kept_labels(""))
-        assert objects.spec(fleet.copy(kinds.SERVICES))["selector"] == wanted != {"app": "web"}
+        wanted = {keys.PREFIX + "app": "web", **US.labels}
+        assert objects.spec(fleet.copy(kinds.SERVICES))["selector"] == wanted
 
 
 @pytest.mark.parametrize("kind", UNUSED, ids=attrgetter("plural"))

@@ -18,7 +18,8 @@ from vnode.following.config import FollowingConfig
 from vnode.runtime.target_options import TargetOptions
 
 US = Identity("c1", "us")
-MINE = {keys.PARENT_CLUSTER_NAME: "c1"}
+NAMED = {keys.PARENT_CLUSTER_NAME: "c1"}
+MINE = US.labels
 DENY = {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
 
 
@@ -31,11 +32,11 @@ def web_policy() -> Object:
 
 
 def test_a_copy_selects_delegates_of_its_source_alone() -> None:
-    assert policy_copies.policy(policy(), US)["spec"]["podSelector"] == {"matchLabels": MINE}
+    assert policy_copies.policy(policy(), US, {})["spec"]["podSelector"] == {"matchLabels": NAMED}
     expressions = [{"key": "tier", "operator": "NotIn", "values": ["db"]}]
     chosen = {"matchLabels": {"app": "web"}, "matchExpressions": expressions}
-    assert policy_copies.policy(policy(podSelector=chosen), US)["spec"]["podSelector"] == {
-        "matchLabels": {keys.PREFIX + "app": "web", **MINE},
+    assert policy_copies.policy(policy(podSelector=chosen), US, {})["spec"]["podSelector"] == {
+        "matchLabels": {keys.PREFIX + "app": "web", **NAMED},
         "matchExpressions": [{**expressions[0], "key": keys.PREFIX + "tier"}],
     }
 
@@ -50,18 +51,20 @@ def test_peers_are_delegates_and_in_other_namespaces_pods_of_the_target_too() ->
     everybody = {"namespaceSelector": {}}
     ports = [{"port": 53, "protocol": "UDP"}]
     egress = [{"to": [front, dns, block, everybody], "ports": ports}, {"ports": ports}]
-    made = policy_copies.policy(policy(podSelector={}, egress=egress), US)["spec"]["egress"]
+    made = policy_copies.policy(policy(podSelector={}, egress=egress), US, {})["spec"]["egress"]
     assert made[1] == {"ports": ports}
-    renamed = {"podSelector": {"matchLabels": {keys.PREFIX + "app": "front", **MINE}}}
-    ours = {**dns, "podSelector": {"matchLabels": {keys.PREFIX + "k8s-app": "kube-dns", **MINE}}}
+    renamed = {"podSelector": {"matchLabels": {keys.PREFIX + "app": "front", **NAMED}}}
+    ours = {**dns, "podSelector": {"matchLabels": {keys.PREFIX + "k8s-app": "kube-dns", **NAMED}}}
     assert made[0] == {"to": [renamed, dns, ours, block, everybody], "ports": ports}
 
 
 def test_the_copy_of_a_copy_selects_what_the_next_cluster_has() -> None:
-    first = policy_copies.policy(policy("web", podSelector={"matchLabels": {"app": "web"}}), US)
-    second = policy_copies.policy(first, Identity("c2", "them"))
-    labels = second["spec"]["podSelector"]["matchLabels"]
-    assert labels[keys.PARENT_CLUSTER_NAME] == "c2"
+    them = Identity("c2", "them")
+    for source in ({}, them.labels):
+        first = policy_copies.policy(web_policy(), US, US.labels)
+        second = policy_copies.policy(first, them, source)
+        labels = second["spec"]["podSelector"]["matchLabels"]
+        assert labels == {keys.PREFIX + "app": "web", keys.PARENT_CLUSTER_NAME: "c2", **source}
 
 
 @pytest.mark.looptime

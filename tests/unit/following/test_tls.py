@@ -42,7 +42,7 @@ SERVICE = named("web", selector={"app": "web"})
 
 
 def context(wake=None, links=None):
-    return FamilyContext(None, links or Links(), US, wake, None, None, None)
+    return FamilyContext(None, links or Links(), US, wake, None, None, None, None)
 
 
 @pytest.fixture

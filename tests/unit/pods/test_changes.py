@@ -14,7 +14,7 @@ from vnode.api import changeable, keys, objects
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
 from vnode.pods import annotation_merge, changes, chaperons, delegate
-from vnode.pods.source import proxy_state
+from vnode.pods.source import candidate_forms, proxy_state
 
 PARENT = Identity("c1", "uid-of-c1")
 
@@ -94,6 +94,16 @@ def test_an_unchanged_pod_is_no_news():
     assert not changes.is_news(proxy_state.trim(live), kept(candidate), PARENT)
     assert changes.chaperon_patch(live, built(live), kept(candidate)) == {}
     assert changes.pending(candidate, made(candidate)) == {}
+
+
+def test_a_chaperon_of_before_gets_no_label_that_its_delegate_does_not_have():
+    old, now = built(living()), built(living(labels={"app": "web", "new": "x"}))
+    del old["metadata"]["labels"][keys.PARENT_CLUSTER_UID]
+    assert not changes.is_news(living(), kept(old), PARENT)
+    assert changes.chaperon_patch(living(), built(living()), kept(old)) == {}
+    assert candidate_forms.digest(old) == candidate_forms.digest(built(living()))
+    patch = changes.chaperon_patch(living(labels={"app": "web", "new": "x"}), now, kept(old))
+    assert patch["metadata"]["labels"] == {keys.PREFIX + "new": "x"}
 
 
 def test_a_pod_without_annotations_of_others_carries_no_record():

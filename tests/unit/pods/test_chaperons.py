@@ -15,6 +15,11 @@ from vnode.api.priorities import PriorityMapping
 from vnode.pods import chaperons
 
 PARENT = Identity("c1", "uid-of-c1")
+SPREAD = {
+    "maxSkew": 1,
+    "topologyKey": "zone",
+    "labelSelector": {"matchLabels": {"app": "web"}},
+}
 
 
 def proxy(source=None, *, annotations=None, **spec):
@@ -159,11 +164,49 @@ def test_selectors_in_affinity_and_spread_are_renamed_as_the_labels_are():
     )
     spec = build(proxy(source))["spec"]
     anti = spec["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
-    assert anti[0]["labelSelector"]["matchLabels"] == {keys.PREFIX + "app": "web"}
+    own = {keys.PARENT_CLUSTER_NAME: "c1"}
+    assert anti[0]["labelSelector"]["matchLabels"] == {keys.PREFIX + "app": "web", **own}
     assert anti[0]["topologyKey"] == "zone"
     spread = spec["topologySpreadConstraints"][0]
     assert spread["labelSelector"]["matchExpressions"][0]["key"] == keys.PREFIX + "app"
+    assert spread["labelSelector"]["matchLabels"] == own
     assert spread["matchLabelKeys"] == [keys.PREFIX + "pod-template-hash"]
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        {},
+        {"matchLabels": {"kept": "x"}},
+        {"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["web"]}]},
+        {"matchExpressions": [{"key": "app", "operator": "DoesNotExist"}]},
+    ],
+)
+def test_a_selector_that_may_mean_pods_of_the_target_selects_them_still(selector):
+    spread = {"maxSkew": 1, "topologyKey": "zone", "labelSelector": selector}
+    source = source_with(topologySpreadConstraints=[spread])
+    source["metadata"]["annotations"] = {keys.NO_PREFIX_LABEL_REGEXP: "^kept="}
+    (made,) = build(proxy(source))["spec"]["topologySpreadConstraints"]
+    assert keys.PARENT_CLUSTER_NAME not in made["labelSelector"].get("matchLabels", {})
+
+
+def test_what_is_sent_on_has_the_middle_for_its_source():
+    first = build(proxy(source_with(topologySpreadConstraints=[SPREAD])))
+    assert objects.labels(first)[keys.PARENT_CLUSTER_UID] == PARENT.uid
+    going_on = source_with(**first["spec"])
+    going_on["metadata"]["labels"] = objects.labels(first)
+    middle = Identity("c2", "uid-of-c2")
+    second = chaperons.build(
+        *(proxy(going_on), middle, "default/c3"), manifests=MANIFESTS, allowed=True, finalizer=True
+    )
+    assert objects.labels(second) == {
+        keys.PREFIX + "app": "web",
+        keys.PARENT_UID: "u1",
+        **middle.labels,
+    }
+    (spread,) = second["spec"]["topologySpreadConstraints"]
+    wanted = {keys.PREFIX + "app": "web", keys.PARENT_CLUSTER_NAME: "c2"}
+    assert spread["labelSelector"]["matchLabels"] == wanted
 
 
 def test_node_affinity_of_the_target_is_left_alone():
@@ -259,7 +302,7 @@ def test_a_delegate_that_is_sent_on_has_this_cluster_as_its_parent_and_its_way_w
     assert objects.labels(built) == {
         keys.PREFIX + "app": "web",
         keys.PARENT_UID: "u1",
-        keys.PARENT_CLUSTER_NAME: "c1",
+        **PARENT.labels,
     }
     annotations = objects.annotations(built)
     assert annotations[keys.PATH] == "uid-of-c0,uid-of-c1"
@@ -309,7 +352,7 @@ def test_constraints_on_virtual_nodes_and_what_queued_the_pod_stay_behind():
     assert set(objects.labels(built)) == {
         keys.PREFIX + "app",
         keys.PARENT_UID,
-        keys.PARENT_CLUSTER_NAME,
+        *PARENT.labels,
     }
     assert "kueue" not in str(objects.annotations(built))
 

@@ -17,6 +17,7 @@ import msgspec
 from vnode.api import keys, objects
 from vnode.api.objects import Object
 from vnode.api.priorities import PriorityMapping
+from vnode.pods import chaperons
 from vnode.runtime.target_options import TargetOptions
 from vnode.scheduling.queued_pod import concerns_scheduling
 
@@ -61,6 +62,6 @@ def digest(chaperon: Object) -> str:
     annotations = {
         k: v for k, v in objects.annotations(chaperon).items() if k not in _NOT_OF_THE_POD
     }
-    parts = [objects.labels(chaperon), annotations, objects.spec(chaperon)]
+    parts = [chaperons.labels_of_pod(chaperon), annotations, objects.spec(chaperon)]
     text = msgspec.json.encode(parts, order="deterministic")
     return hashlib.blake2b(text, digest_size=_LENGTH).hexdigest()

@@ -124,6 +124,20 @@ async def test_a_delegate_that_is_about_to_end_takes_no_change(cluster):
 PARENT = {keys.PARENT_NAMESPACE: "shop", keys.PARENT_NAME: "of-web", keys.PARENT_CLUSTER_UID: "us"}
 
 
+async def test_a_delegate_has_the_name_of_its_source_that_its_chaperon_has(cluster):
+    """As it has after `vnode migrate`, or an uninstall that kept the delegates."""
+    async with cluster.running():
+        await cluster.send_running(annotations={keys.IS_ALLOWED: "true", **PARENT})
+        named = {keys.PARENT_CLUSTER_NAME: "c1", keys.PARENT_CLUSTER_UID: "us"}
+        cluster.server.change(
+            *(kinds.POD_CHAPERONS, "web", NAMESPACE),
+            lambda chaperon: chaperon["metadata"]["labels"].update(named),
+        )
+        await asyncio.sleep(SETTLED)
+        assert named.items() <= objects.labels(cluster.pod()).items()
+        await cluster.end()
+
+
 async def test_a_delegate_gets_back_its_owner_and_its_label_and_ends_with_its_chaperon(cluster):
     async with cluster.running():
         await cluster.send_running(annotations={keys.IS_ALLOWED: "true", **PARENT})
