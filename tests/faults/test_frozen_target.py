@@ -28,7 +28,7 @@ from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 
 FROZEN, OTHERS = "c2", ("c3", "c4")
-MANY, NEW = 400, 40  # pods that run in the target that freezes, and that are to start there
+MANY, NEW = 250, 40  # pods that run in the target that freezes, and that are to start there
 STARTS, APART = 6, 2.5  # pods for each of the others, and seconds from one to the next
 LONG = STARTS * APART  # seconds that are measured
 PAUSE = 0.5  # seconds between two changes of an annotation in one of the others
