@@ -11,6 +11,7 @@ from tests.fleets import (
     namespace,
     pod_namespace,
 )
+from tests.integration.served_webhook import webhook_client, webhook_namespace
 
 __all__ = [
     "bare_fleet",
@@ -20,4 +21,6 @@ __all__ = [
     "kubelet_fleet",
     "namespace",
     "pod_namespace",
+    "webhook_client",
+    "webhook_namespace",
 ]

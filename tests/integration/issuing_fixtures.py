@@ -16,7 +16,7 @@ from aiohttp import web
 from tests import background, kit
 from tests.fleets import SOURCE, TARGET
 from tests.integration.issuing import AUTHORS, JOBS, Issuing, grant
-from tests.integration.test_webhook import own_address
+from tests.integration.served_webhook import own_address
 from tests.kit import Fleet
 from tests.rights import bind
 from vnode.api import kinds, objects

@@ -19,8 +19,11 @@ from vnode.api.selectors import Selector
 AFFINITY: Final = "podAffinity"
 ANTI_AFFINITY: Final = "podAntiAffinity"
 
-_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
-_PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
+JUDGED: Final = 2 * constraint_size.POD_TERMS
+"""Terms that select no pod, beside the others; the webhook leaves at most that many."""
+
+REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +47,20 @@ class PodTerm:
 def required(pod: Object, which: str) -> tuple[PodTerm, ...]:
     """Return the terms that must hold; `which` is AFFINITY or ANTI_AFFINITY.
 
-    Raises ConfigError if one is bad.
+    Raises ConfigError if one is bad. Anti-affinity that selects no pod always holds, and is left
+    out.
     """
-    return tuple(_compile(pod, term) for term in _listed(pod, which, _REQUIRED))
+    terms = _listed(pod, which, REQUIRED)
+    return tuple(_compile(pod, term) for term in terms if which == AFFINITY or _selects(term))
 
 
 def preferred(pod: Object, which: str) -> tuple[tuple[PodTerm, int], ...]:
-    """Return the preferred terms, with weights of 1..100. ConfigError if one is bad."""
+    """Return the preferred terms that select pods, with weights of 1..100. ConfigError if one is
+    bad."""
     return tuple(
         (_compile(pod, wish.get("podAffinityTerm") or {}), int(wish.get("weight") or 0))
-        for wish in _listed(pod, which, _PREFERRED)
+        for wish in _listed(pod, which, PREFERRED)
+        if _selects(wish)
     )
 
 
@@ -68,9 +75,16 @@ def repelled(pod: Object) -> tuple[PodTerm, ...]:
 def _listed(pod: Object, which: str, when: str) -> Iterable[Object]:
     affinity: Object = (objects.spec(pod).get("affinity") or {}).get(which) or {}
     terms = [term for listed in affinity.values() for term in listed or ()]
-    most = constraint_size.POD_TERMS
-    constraint_size.check(terms, terms, f"spec.affinity.{which}", most=most)
+    most, field = constraint_size.POD_TERMS, f"spec.affinity.{which}"
+    selecting = [term for term in terms if _selects(term)]
+    constraint_size.check(selecting, selecting, field, most=most)
+    constraint_size.check(terms, (), field, most=most + JUDGED)
     return affinity.get(when) or ()
+
+
+def _selects(term: Object) -> bool:
+    """Tell whether a term, perhaps a preferred one, may select pods at all."""
+    return (term.get("podAffinityTerm") or term).get("labelSelector") is not None
 
 
 def _compile(pod: Object, term: Object) -> PodTerm:

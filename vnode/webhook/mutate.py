@@ -25,7 +25,7 @@ from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.api.saved_manifest import SavedManifests
 from vnode.scheduling.placement.failover import Failover
-from vnode.webhook import constraints, election, tolerations
+from vnode.webhook import constraints, election, judged_terms, tolerations
 from vnode.webhook.patch import Patch
 
 _ANNOTATIONS_LIMIT: Final = 256 * 1024  # bytes of keys and values that the API server allows
@@ -144,8 +144,9 @@ def _node_constraints(pod: Object, source: Object) -> Object:
     """Return the four scheduling constraints of the proxy; an empty one is to be absent.
 
     Without an annotation that says which they are, they are those of the pod that no real node
-    could meet. A `nodeSelector` for virtual nodes that somebody else, such as a quota controller,
-    adds to the pod is respected beside the annotation.
+    could meet. What Kubernetes judges of the pod's own affinity is left beside them. A
+    `nodeSelector` for virtual nodes that somebody else, such as a quota controller, adds to the pod
+    is respected beside the annotation.
     """
     annotations = objects.annotations(pod)
     wanted = own = virtual_constraints.of_spec(objects.spec(source))
@@ -158,7 +159,9 @@ def _node_constraints(pod: Object, source: Object) -> Object:
     return {
         "nodeSelector": {keys.PROVIDER_LABEL: keys.PROVIDER, **selectors[0], **selectors[1]},
         "tolerations": tolerations.of_proxy(pod, wanted.get("tolerations", [])),
-        "affinity": wanted.get("affinity"),
+        "affinity": judged_terms.with_judged(
+            wanted.get("affinity"), objects.spec(source).get("affinity")
+        ),
         "topologySpreadConstraints": wanted.get("topologySpreadConstraints"),
     }
 
