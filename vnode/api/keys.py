@@ -20,7 +20,8 @@ PROXY_CONSTRAINTS: Final = PREFIX + "proxy-pod-scheduling-constraints"  # YAML o
 USE_SPEC_CONSTRAINTS: Final = PREFIX + "use-constraints-from-spec-for-proxy-pod-scheduling"
 NO_PREFIX_LABEL_REGEXP: Final = PREFIX + "no-prefix-label-regexp"  # on "key=value"
 
-# On a Service or Ingress: it goes to all targets of its namespace; and on copies: "true".
+# On a Service or Ingress: it goes to all targets of its namespace; on a Namespace: so do those that
+# its elected pods are behind; and on copies: "true".
 GLOBAL: Final = PREFIX + "global"
 FORWARD: Final = OWN_PREFIX + "forward"  # pod: its delegates may be sent on; presence
 NO_FOLLOW: Final = OWN_PREFIX + "no-follow"  # Service or Ingress: is not copied; presence

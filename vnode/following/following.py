@@ -41,13 +41,18 @@ def families(
     *,
     relabel: Relabel,
     target_exists: Callable[[str], bool],
+    is_global: Callable[[str], bool],
 ) -> list[Family]:
     """Return every family, in the order in which they are told of pods: a new one is listed here.
 
     Those that are turned off are left out, but for Services: what Admiralty did to them is undone.
     """
     network = NetworkObjects(
-        context, relabel=relabel, target_exists=target_exists, active=config.services
+        context,
+        relabel=relabel,
+        target_exists=target_exists,
+        active=config.services,
+        is_global=is_global,
     )
     policies = [NetworkPolicies(context, relabel=relabel)] if config.network_policies else []
     if not config.config_maps_and_secrets:
@@ -135,7 +140,10 @@ class Following:
             delegates=self._delegates,
         )
         self._families = families(
-            context, config, self._references, relabel=relabel, target_exists=target_exists
+            *(context, config, self._references),
+            relabel=relabel,
+            target_exists=target_exists,
+            is_global=enabled_namespaces.is_global,
         )
         self._token_secrets = _token_secrets(local, self._families)
         self._tokens = Tokens(

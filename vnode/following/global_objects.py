@@ -2,12 +2,13 @@
 
 Most go where pods of their namespace are. Those that users have marked as global go further: pods
 of the target itself may call them, and load balancers may expect them everywhere. So does an
-Ingress that leads to such a Service.
+Ingress that leads to such a Service. Where a Namespace is marked, so do all Services that select
+its elected pods, which is what Admiralty does in all namespaces.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from vnode.api import keys, kinds, objects
@@ -26,17 +27,29 @@ def index(obj: Object) -> Iterable[str]:
 
 
 class GlobalObjects:
-    """Reads the stores of Services and Ingresses of the source, which have the index `INDEX`."""
+    """Reads the stores of Services and Ingresses of the source, which have the index `INDEX`.
 
-    def __init__(self, stores: dict[Kind, Store]) -> None:
+    `has_whole` tells whether a Namespace is marked.
+    """
+
+    def __init__(self, stores: dict[Kind, Store], has_whole: Callable[[str], bool]) -> None:
         self._stores = stores
+        self.has_whole = has_whole
 
     def namespaces(self) -> set[str]:
         """Return the namespaces in which some object is marked."""
         return {name for store in self._stores.values() for name in store.values_of(INDEX)}
 
+    def may_have_some(self, namespace: str) -> bool:
+        """Tell whether objects of a namespace may go to targets without pods of it."""
+        return self.has_whole(namespace) or namespace in self.namespaces()
+
+    def reaches_all(self, kind: Kind, obj: Object) -> bool:
+        """Tell whether an object goes to all targets of its namespace, if it follows at all."""
+        return self.has_whole(objects.namespace(obj)) or self.includes(kind, obj)
+
     def includes(self, kind: Kind, obj: Object) -> bool:
-        """Tell whether an object goes to all targets of its namespace."""
+        """Tell whether an object goes to all targets of its namespace, even without pods."""
         if kind is kinds.SERVICES:
             return _is_marked(obj) and bool(services.selector(obj))
 

@@ -5,7 +5,8 @@ bound: those that it selects, and those that may call it by its name. An Ingress
 its backend Services goes; whenever it is reconciled, so are the Secrets that it names (`tls`). Only
 the first pods of a namespace in a target wait for its Services (`first_pods`).
 
-Global ones (`global_objects`) go to all targets of their namespace, with pods or without.
+Global ones, and those of global namespaces (`global_objects`), go to all targets of their
+namespace, with pods there or without.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ class NetworkObjects(Family):
 
     carried = (kinds.SERVICES, kinds.INGRESSES)
     setting = "following.services"
-
     selects_pods = True
+
     def __init__(
         self,
         context: FamilyContext,
@@ -52,15 +53,16 @@ class NetworkObjects(Family):
         relabel: Relabel,
         target_exists: Callable[[str], bool],
         active: bool,
+        is_global: Callable[[str], bool] = lambda _namespace: False,
     ) -> None:
         self.active = active
         self._links = context.links
         self._identity = context.identity
         self._wake = context.wake
         self._copies_of = context.copies_of
+        self._delegates = context.delegates
         self._relabel = relabel
         self._pod_index = PodIndex()
-        self._delegates = context.delegates
         self._write_back = WriteBackController(
             context.local,
             original=self._object,
@@ -83,7 +85,8 @@ class NetworkObjects(Family):
             )
             for kind in self.carried
         }
-        self._global = GlobalObjects({k: each.store for k, each in self._originals.items()})
+        stores = {kind: each.store for kind, each in self._originals.items()}
+        self._global = GlobalObjects(stores, is_global)
 
     async def open(self, tasks: Supervisor) -> None:
         """Begin to watch; all originals are known when it returns."""
@@ -95,12 +98,12 @@ class NetworkObjects(Family):
             informer.subscribe(partial(self._on_original, kind))
 
         self._links.subscribe(lambda _link: None, self._on_link_gone)
-        tasks.start(self._write_back.run(), "services-controller")
-
-    def on_pod(self, old: Object | None, new: Object | None) -> None:
         self._delegates.subscribe(
             lambda there: self._wake_namespace(there.namespace, (there.node,))
         )
+        tasks.start(self._write_back.run(), "services-controller")
+
+    def on_pod(self, old: Object | None, new: Object | None) -> None:
         """Wake the objects that a pod's change moves to other targets, or away from them."""
         namespace = objects.namespace(objects.latest(old, new))
         for pod in self._pod_index.on_pod(old, new):
@@ -108,7 +111,11 @@ class NetworkObjects(Family):
             if pod.node and nodes[pod.node] <= 1:  # the first on that node, or it was the last
                 self._wake_namespace(namespace, (pod.node,))
 
-            self._wake_namespace(namespace, {*nodes, pod.node} - {""}, pod)
+            others = self._covering(namespace) if self._global.has_whole(namespace) else ()
+            self._wake_namespace(namespace, {*nodes, *others, pod.node} - {""}, pod)
+
+    def _covering(self, namespace: str) -> Iterator[str]:
+        return (link.node_name for link in self._links.covering(namespace))
 
     def _wake_namespace(
         self, namespace: str, nodes: Iterable[str], pod: IndexedPod | None = None
@@ -129,14 +136,14 @@ class NetworkObjects(Family):
     def need(self, key: Key, _link: Link | None = None) -> Need:
         """Return WANTED where pods of the namespace are bound, if proxy pods are behind it.
 
-        A global one is wanted everywhere.
+        A global one is wanted everywhere, as are all of a global namespace.
         """
         namespace = key.ref.namespace
         if not self.known:
             return Need.TOLERATED
 
         obj = self._object(key.ref)
-        everywhere = obj is not None and self._global.includes(key.ref.kind, obj)
+        everywhere = obj is not None and self._global.reaches_all(key.ref.kind, obj)
         here = everywhere or key.node in self._pod_index.nodes(namespace)
         return Need.WANTED if here and self._follows(key.ref) else Need.NONE
 
@@ -166,7 +173,7 @@ class NetworkObjects(Family):
 
     def has_certificates(self, namespace: str) -> bool:
         """Tell whether a namespace has an Ingress that names a Secret, and may be in a target."""
-        goes = self._pod_index.nodes(namespace) or namespace in self._global.namespaces()
+        goes = self._pod_index.nodes(namespace) or self._global.may_have_some(namespace)
         return bool(goes) and any(
             any(services.certificates(found))
             for found in self._ingresses.by_index(_NAMESPACE, namespace)
@@ -287,8 +294,8 @@ class NetworkObjects(Family):
         self._write_back.wake(Ref(kind, namespace, objects.name(obj)))
         states = list(filter(None, (old, new)))  # which may name different Secrets
         nodes = set(self._pod_index.nodes(namespace))
-        if any(self._global.includes(kind, state) for state in states):
-            nodes.update(link.node_name for link in self._links.covering(namespace))
+        if any(self._global.reaches_all(kind, state) for state in states):
+            nodes.update(self._covering(namespace))
 
         for state in states:
             self._wake_all(kind, state, nodes)

@@ -38,14 +38,25 @@ class EnabledNamespaces:
 
         return ""
 
+    def is_global(self, namespace: str) -> bool:
+        """Tell whether Services of elected pods of that namespace go to all targets, as under
+        Admiralty."""
+        return _is_marked(self._namespaces.store.get(namespace))
+
     def subscribe(self, listener: Callable[[str], None]) -> None:
-        """Call `listener`, which must not await, with each namespace that gets the label."""
+        """Call `listener`, which must not await, with each namespace that gets the label, or whose
+        `is_global` changes."""
 
         def on_change(old: Object | None, new: Object | None) -> None:
-            if _has_label(new) and not _has_label(old):
-                listener(objects.name(new or {}))
+            enabled = _has_label(new) and not _has_label(old)
+            if enabled or _is_marked(new) != _is_marked(old):
+                listener(objects.name(objects.latest(old, new)))
 
         self._namespaces.subscribe(on_change)
+
+
+def _is_marked(namespace: Object | None) -> bool:
+    return objects.annotations(namespace or {}).get(keys.GLOBAL) == "true"
 
 
 def _has_label(namespace: Object | None) -> bool:

@@ -10,7 +10,6 @@ from typing import Final
 from tests import background
 from tests.apiserver import links
 from tests.apiserver.server import APIServer
-from tests.permitted import all_namespaces
 from vnode.api import kinds, renaming
 from vnode.api.identity import Identity
 from vnode.api.kinds import Kind
@@ -19,6 +18,7 @@ from vnode.following import config
 from vnode.following.following import Following
 from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Informer
+from vnode.runtime.enabled_namespaces import EnabledNamespaces
 from vnode.runtime.links import Links, TargetKey
 from vnode.runtime.target_options import TargetOptions
 
@@ -61,6 +61,7 @@ class FollowingFleet:
         self.links = Links()
         local = self.source.client()
         self.proxies = Informer(local, kinds.PODS)
+        self.namespaces = Informer(local, kinds.NAMESPACES)
         self.events = EventRecorder(local, "vnode", clock)
         self.following = Following(
             local,
@@ -69,7 +70,7 @@ class FollowingFleet:
             follows,
             relabel=lambda own, kept: renaming.renamed(own, renaming.kept_labels(kept)),
             target_exists=lambda _node: True,
-            enabled_namespaces=all_namespaces(),
+            enabled_namespaces=EnabledNamespaces(self.namespaces, label_required=False),
             complete=lambda _node: self.proxies.synced.is_set(),
             events=self.events,
             clock=clock,
@@ -122,7 +123,7 @@ class FollowingFleet:
 
         async with (
             links.connected(*self.links),
-            links.following(self.proxies),
+            links.following(self.proxies, self.namespaces),
             background.running(self.following.run(), self.events.run()),
         ):
             await asyncio.sleep(SOON)

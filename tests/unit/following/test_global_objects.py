@@ -189,3 +189,52 @@ async def test_a_target_of_another_namespace_gets_nothing(fleet: FollowingFleet)
     async with fleet.running():
         assert fleet.gpu.find(kinds.SERVICES, "web", "elsewhere") is not None
         assert fleet.cpu.find(kinds.SERVICES, "web", "elsewhere") is None
+
+
+def mark_namespace(fleet: FollowingFleet, value: str | None = "true") -> None:
+    metadata = {"name": "ns", "annotations": {keys.GLOBAL: value} if value else {}}
+    if fleet.source.find(kinds.NAMESPACES, "ns") is None:
+        fleet.source.add(kinds.NAMESPACES, {"metadata": metadata})
+    else:
+        fleet.source.change(
+            kinds.NAMESPACES, "ns", "", lambda obj: obj["metadata"].update(metadata)
+        )
+
+
+async def test_all_services_of_elected_pods_of_a_marked_namespace_go_everywhere(
+    fleet: FollowingFleet,
+) -> None:
+    mark_namespace(fleet, value=None)
+    for kind in (kinds.SERVICES, kinds.SECRETS):
+        fleet.add_original(kind)
+
+    add_ingress(fleet)
+    fleet.add_pod()
+    async with fleet.running():
+        assert where(fleet, kinds.SERVICES) == ["gpu"]
+        mark_namespace(fleet)
+        await asyncio.sleep(SOON)
+        for kind in (kinds.SERVICES, kinds.INGRESSES, kinds.SECRETS):
+            assert where(fleet, kind) == ["gpu", "cpu"]
+
+        mark_namespace(fleet, value="false")
+        await asyncio.sleep(LATER)
+        for kind in (kinds.SERVICES, kinds.INGRESSES, kinds.SECRETS):
+            assert where(fleet, kind) == ["gpu"]
+
+
+async def test_a_marked_namespace_sends_nothing_that_no_elected_pod_is_behind(
+    fleet: FollowingFleet,
+) -> None:
+    mark_namespace(fleet)
+    fleet.add_original(kinds.SERVICES)
+    add_ingress(fleet)
+    async with fleet.running():
+        await asyncio.sleep(LATER)
+        assert where(fleet, kinds.SERVICES) == where(fleet, kinds.INGRESSES) == []
+        fleet.add_pod(node=None)  # as under Admiralty, one that waits is enough
+        await asyncio.sleep(SOON)
+        assert where(fleet, kinds.SERVICES) == where(fleet, kinds.INGRESSES) == ["gpu", "cpu"]
+        fleet.remove_pod()
+        await asyncio.sleep(LATER)
+        assert where(fleet, kinds.SERVICES) == where(fleet, kinds.INGRESSES) == []

@@ -29,7 +29,14 @@ class Anything:
 
 def registered() -> list[Any]:
     anything: Any = Anything()
-    return families(anything, FollowingConfig(), anything, relabel=anything, target_exists=anything)
+    return families(
+        anything,
+        FollowingConfig(),
+        anything,
+        relabel=anything,
+        target_exists=anything,
+        is_global=anything,
+    )
 
 
 BY_NAME_ONLY = {kinds.SERVICE_ACCOUNTS}  # nothing of the original is read
@@ -94,5 +101,7 @@ def test_messages_name_a_field_of_the_configuration(setting: str) -> None:
 def test_a_family_that_is_turned_off_is_not_carried() -> None:
     anything: Any = Anything()
     off = FollowingConfig(config_maps_and_secrets=False, services=False, network_policies=False)
-    found = families(anything, off, anything, relabel=anything, target_exists=anything)
+    found = families(
+        anything, off, anything, relabel=anything, target_exists=anything, is_global=anything
+    )
     assert [family.active for family in found] == [False]
