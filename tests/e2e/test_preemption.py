@@ -7,7 +7,13 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests import kit
-from tests.e2e.test_full_targets import Offer, is_full, offer, unit_pod  # noqa: F401 - a fixture
+from tests.e2e.test_full_targets import (
+    UNIT,
+    Offer,
+    is_full,
+    offer,  # noqa: F401 - a fixture
+    unit_pod,
+)
 from tests.e2e.test_refusals import create_with_young_class
 from vnode.api import keys, kinds, names, objects
 from vnode.api.objects import Object
@@ -19,6 +25,7 @@ CLASSES: dict[str, Object] = {
     "middle": {"value": 50},
     "cheap": {"value": 10},
 }
+OTHERS, ROOM, NEEDED = "others", 4, 2  # units
 C2, C3 = (names.virtual_node("default", name) for name in ("c2", "c3"))
 
 
@@ -118,3 +125,54 @@ async def test_the_least_harm_is_done_in_one_target_and_none_to_equals(
     after = await left(source)
     assert sorted(set(before) - set(after)) == [n for n in before if n.startswith("c3-")]
     assert {"polite", "equal"} < set(after)
+
+
+@pytest.fixture
+async def full_of_others(
+    source: Client,
+    c2: Client,
+    c3: Client,
+    offer: Offer,  # noqa: F811
+    classes: None,
+) -> AsyncIterator[None]:
+    """Fill c2 and c3 with pods of an ordinary Deployment, which come again as they end."""
+    template = unit_pod("", OTHERS, {"priorityClassName": "cheap"})
+    template["metadata"]["annotations"] = {}
+    for target, name in ((c2, "c2"), (c3, "c3")):
+        await offer(target, name, ROOM)
+        await target.create(kinds.DEPLOYMENTS, kit.deployment(OTHERS, ROOM, template), "default")
+        await kit.until_pods(target, OTHERS, lambda all_: kit.running(all_, ROOM))
+        await kit.until_one(target, kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME, "", is_full)
+
+    yield
+    for target in (c2, c3):
+        await target.delete(kinds.DEPLOYMENTS, OTHERS, "default")
+        await kit.until_gone(target, kinds.PODS, "default", label_selector=f"app={OTHERS}")
+
+
+async def test_pods_of_the_target_do_not_take_the_room_that_their_like_have_left(
+    source: Client, c2: Client, c3: Client, full_of_others: None
+) -> None:
+    """Two schedulers place pods there, and what was evicted is made again at once."""
+    pod = unit_pod("vital", "vital", {"priorityClassName": "vital"})
+    resources = objects.spec(pod)["containers"][0]["resources"]
+    for amounts in resources.values():
+        amounts[UNIT] = str(NEEDED)
+
+    await create_with_young_class(source, pod)
+    await until_running(source, "vital")
+    victims = [
+        event
+        for target in (c2, c3)
+        for event in await target.list(
+            kinds.EVENTS, "default", field_selector="reason=Preempted,type=Normal"
+        )
+        if event["involvedObject"]["name"].startswith(f"{OTHERS}-")
+    ]
+    assert NEEDED <= len(victims) <= 2 * NEEDED
+
+    def none_is_nominated(pods: dict[str, Object]) -> bool:
+        return not any(name.startswith("vnode-nominated-") for name in pods)
+
+    for target in (c2, c3):
+        await kit.until(target, kinds.PODS, none_is_nominated, namespace="default")

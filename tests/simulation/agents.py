@@ -220,7 +220,11 @@ class SimulatedAgent:
                 tasks.start(shared.chaperons.run(), "chaperons")
                 tasks.start(shared.delegates.run(), "delegates")
                 self._extender = Extender(
-                    client, shared.reservations, shared.delegates, lambda _certificate: True
+                    client,
+                    shared.reservations,
+                    shared.delegates,
+                    lambda _certificate: True,
+                    shared.clock,
                 )
 
             while True:

@@ -95,6 +95,7 @@ class ProxyScheduling:
                 requests,
                 lookup=self._find_pod,
                 events=self._events,
+                clock=shared.clock,
             ),
             reporter=UnschedulableReporter(
                 shared.client,

@@ -38,7 +38,7 @@ async def start(shared: Shared, authority: Authority, tasks: Supervisor) -> None
         webhook
     )
     extender = Extender(
-        shared.client, shared.reservations, shared.delegates, authority.trusts
+        shared.client, shared.reservations, shared.delegates, authority.trusts, shared.clock
     ).app()
     servers = (
         Server(

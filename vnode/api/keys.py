@@ -95,6 +95,10 @@ REFUSED: Final = OWN_PREFIX + "refused"  # on a chaperon: why its delegate was n
 # scheduler would preempt, as JSON.
 PREEMPTION: Final = OWN_PREFIX + "preemption"
 VICTIMS: Final = OWN_PREFIX + "victims"
+# On chaperons: how often others were preempted for the pod, as JSON, see vnode.pods.preemption.
+PREEMPTED: Final = OWN_PREFIX + "preempted"
+# A scheduling gate of the pods that stand for delegates with the target's own scheduler.
+NOMINATED: Final = OWN_PREFIX + "nominated"
 FED_BACK: Final = OWN_PREFIX + "fed-back"  # on a proxy: JSON, see vnode.pods.annotation_merge
 # On a proxy: JSON, see vnode.pods.conditions.
 FED_BACK_CONDITIONS: Final = OWN_PREFIX + "fed-back-conditions"

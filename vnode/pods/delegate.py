@@ -53,7 +53,8 @@ def build(chaperon: Object, *, goes_on: bool = False) -> Object:
     virtual nodes: it would come there without anybody having asked for it.
     """
     metadata, spec = objects.metadata(chaperon), _off_virtual_nodes(objects.spec(chaperon))
-    stays = {keys.SOURCE_POD_MANIFEST, keys.REPORTED} | (set() if goes_on else {keys.FORWARD})
+    stays = {keys.SOURCE_POD_MANIFEST, keys.REPORTED, keys.PREEMPTED}
+    stays |= set() if goes_on else {keys.FORWARD}
     ours = {k: v for k, v in objects.annotations(chaperon).items() if not keys.is_foreign(k)}
     annotations = given_annotations.of(chaperon) | {k: ours[k] for k in ours.keys() - stays}
     spec = {k: v for k, v in spec.items() if k != changeable.EPHEMERAL}

@@ -4,11 +4,16 @@ A target's scheduler preempts for any candidate that it cannot place otherwise, 
 of several targets for one pod. So a source marks its candidates: one that `ASKS` has its target say
 what it would preempt, and no more; the one that is `ALLOWED` preempts. Candidates without a mark
 preempt as any pod does.
+
+The room that victims leave may be taken by others. So each chaperon says how often others were
+preempted for its pod (`Rounds`), and the source hands that on to the next candidate: after
+`MOST_ROUNDS` there is a pause.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime, timedelta
 from typing import Annotated, Final
 
 import msgspec
@@ -22,6 +27,13 @@ ALLOWED: Final = "allowed"
 MOST_PROXIES: Final = 50
 """Delegates among the victims that are named; the rest only counts."""
 
+MOST_ROUNDS: Final = 2
+"""How often others may be preempted for one pod before it has to pause."""
+
+PAUSE: Final = timedelta(minutes=10)
+"""How long it pauses then; twice as long after each further round."""
+
+_DOUBLED: Final = 10  # times at most
 _LIMIT: Final = 32 * 1024  # bytes of the annotation
 _LOWEST: Final = -(2**31)  # of priorities
 
@@ -107,3 +119,52 @@ def is_preempting(chaperon: Object) -> bool:
     status = objects.status(chaperon)
     scheduled = objects.condition(chaperon, "PodScheduled") or {}
     return bool(status.get("nominatedNodeName")) and scheduled.get("status") == "False"
+
+
+class Rounds(msgspec.Struct, frozen=True):
+    """How often others were preempted for a pod, and on which node the room was made last."""
+
+    count: _Count = 0
+    at: Annotated[int, msgspec.Meta(ge=0, lt=2**40)] = 0
+    """When that was last, in seconds since 1970."""
+    node: str = ""
+    """Where a nominated pod may still keep the room; "" where none does."""
+
+    def may_go_on(self, now: datetime) -> bool:
+        """Tell whether others may be preempted for the pod once more."""
+        pause = PAUSE.total_seconds() * 2.0 ** min(max(0, self.count - MOST_ROUNDS), _DOUBLED)
+        return self.count < MOST_ROUNDS or now.timestamp() - self.at >= pause
+
+    def next(self, node: str, now: datetime) -> Rounds:
+        """Return the rounds with one more, on that node."""
+        return Rounds(self.count + 1, int(now.timestamp()), node)
+
+    def without_node(self) -> Rounds:
+        """Return the rounds of a pod for which no room is kept any more."""
+        return Rounds(self.count, self.at)
+
+    def encode(self) -> str:
+        """Return the text for an annotation."""
+        return msgspec.json.encode(self).decode()
+
+
+NO_ROUNDS: Final = Rounds()
+
+
+def rounds(chaperon: Object) -> Rounds:
+    """Return how often others were preempted for the pod of a chaperon, as far as it says so."""
+    text = objects.annotations(chaperon).get(keys.PREEMPTED)
+    if not isinstance(text, str) or len(text) > _LIMIT:
+        return NO_ROUNDS
+
+    try:
+        return msgspec.json.decode(text, type=Rounds)
+    except documents.NO_JSON:
+        return NO_ROUNDS
+
+
+def is_over(chaperon: Object, pod: Object) -> bool:
+    """Tell whether no room need be kept for a delegate: it has a node, or waits for none."""
+    nominated = objects.status(pod).get("nominatedNodeName")
+    was_nominated = objects.status(chaperon).get("nominatedNodeName")
+    return bool(objects.node_name(pod)) or (bool(was_nominated) and not nominated)

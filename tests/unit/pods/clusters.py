@@ -137,7 +137,12 @@ class SourceCluster:
                 clock=clock,
             ),
             preemption=PreemptionChooser(
-                self._client, self.links, requests, lookup=lookup, events=self.events
+                self._client,
+                self.links,
+                requests,
+                lookup=lookup,
+                events=self.events,
+                clock=clock,
             ),
             reporter=UnschedulableReporter(
                 self._client,

@@ -7,6 +7,7 @@ import enum
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from vnode.pods.preemption import NO_ROUNDS, Rounds
 from vnode.pods.source.candidate_forms import KnownForm
 from vnode.scheduling.status import Status
 
@@ -35,6 +36,7 @@ class Attempt:
     asked: Mapping[str, float] = field(default_factory=dict)  # node -> when, by earlier phases
     kept: frozenset[str] = frozenset()  # nodes whose candidates stay, though others are rejected
     preempts: str = ""  # the node whose candidate may preempt others
+    rounds: Rounds = NO_ROUNDS  # how often others were preempted for the pod
     generation: int | None = None  # of the cache, when the nodes were ranked
     changed: asyncio.Event = field(default_factory=asyncio.Event)  # set to decide again
     created: dict[str, float] = field(default_factory=dict)  # node -> when, by this phase

@@ -203,8 +203,8 @@ class CandidatePhase:
     async def _create(self, attempt: Attempt, pod: Object, link: Link) -> None:
         node = link.node_name
         try:
-            allowed = node == attempt.preempts
-            sent, note = await self._requests.create(pod, link, preempts=allowed)
+            rounds = attempt.rounds if node == attempt.preempts else None
+            sent, note = await self._requests.create(pod, link, preempts=rounds)
             attempt.forms[node] = attempt.sent[node] = sent
             if note:
                 attempt.notes[node] = note

@@ -26,6 +26,7 @@ from vnode.api.errors import (
 from vnode.api.identity import parent_key
 from vnode.api.objects import Object
 from vnode.pods import preemption
+from vnode.pods.preemption import Rounds
 from vnode.pods.source.candidate_forms import KnownForm
 from vnode.pods.source.chaperon_factory import ChaperonFactory
 from vnode.runtime.links import Link
@@ -53,19 +54,22 @@ class CandidateRequests:
         return self._answered.get(link)
 
     async def create(
-        self, pod: Object, link: Link, *, preempts: bool = False
+        self, pod: Object, link: Link, *, preempts: Rounds | None = None
     ) -> tuple[KnownForm, str]:
         """Create a candidate of the pod; return what was sent, and the note of `EnsureCopies`.
 
-        With `preempts` it may preempt others, if its priority lets it.
+        With `preempts` it may preempt others, if its priority lets it, after so many rounds.
 
         Raises VnodeError if it could not be created, AlreadyExists if it is there; if another
         pod's is there by its name, ConfigError that says whose it is.
         """
         _must_answer(link)
-        mark = preemption.mark(pod, allowed=preempts)
+        mark = preemption.mark(pod, allowed=preempts is not None)
         inputs = self._factory.inputs(pod, link)
         built, note = await self._factory.build(pod, link, allowed=False, preemption=mark)
+        if preempts is not None and preempts.count:
+            built["metadata"]["annotations"][keys.PREEMPTED] = preempts.encode()
+
         async with self._turn(link):
             try:
                 made = await link.client.create(kinds.POD_CHAPERONS, built)

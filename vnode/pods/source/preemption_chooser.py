@@ -3,7 +3,8 @@
 Every target that was asked has said what it would preempt, and has left it at that. When none is
 left to ask, the one with the least harm gets the candidate anew, with permission; all others stay
 without. Another one is chosen only after this one has not made room, and then the permission goes
-first. The candidates themselves say where it is, so that a new leader knows.
+first. The candidates themselves say where it is, so that a new leader knows; and how often others
+were preempted for the pod, which the next candidate is told.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from vnode.api import kinds, objects, selectors
+from vnode.api.clock import Clock
 from vnode.api.errors import ConfigError, NotFound, VnodeError
 from vnode.api.identity import parent_key
 from vnode.api.objects import Object, Objects
 from vnode.kube.client import Client
 from vnode.kube.events import NORMAL, EventRecorder, about
 from vnode.pods import preemption
-from vnode.pods.preemption import Victims
+from vnode.pods.preemption import NO_ROUNDS, Rounds, Victims
 from vnode.pods.source.attempt import Attempt
 from vnode.pods.source.candidate_requests import CandidateRequests
 from vnode.runtime.links import PARENT_UID_INDEX, Link, Links
@@ -34,6 +36,7 @@ class _Offers:
 
     victims: dict[str, Victims] = field(default_factory=dict)  # by node, of targets that said so
     chosen: str = ""
+    rounds: Rounds = NO_ROUNDS  # of all its targets together
     renewed: str = ""  # the node whose candidate is being deleted, to be made anew
 
 
@@ -48,12 +51,14 @@ class PreemptionChooser:
         *,
         lookup: Callable[[str], Object | None],
         events: EventRecorder,
+        clock: Clock,
     ) -> None:
         self._client = client
         self._links = links
         self._requests = requests
         self._lookup = lookup  # the pod of a key as the informers have it
         self._events = events
+        self._clock = clock
         self._offers: dict[str, _Offers] = {}  # by UID; only of pods that some target would serve
 
     def forget(self, uid: str) -> None:
@@ -64,6 +69,11 @@ class PreemptionChooser:
         """Return the node whose target may preempt for a pod, "" for none."""
         offers = self._offers.get(uid)
         return offers.chosen if offers and offers.chosen not in excluded else ""
+
+    def rounds(self, uid: str) -> Rounds:
+        """Return how often others were preempted for a pod."""
+        offers = self._offers.get(uid)
+        return offers.rounds if offers else NO_ROUNDS
 
     def is_renewed(self, uid: str, node: str) -> bool:
         """Tell whether a candidate is gone to be made anew with permission; once for each."""
@@ -82,6 +92,9 @@ class PreemptionChooser:
         candidates = self._candidates(attempt)
         offers = self._updated(attempt.uid, candidates)
         if offers is None or any(preemption.is_preempting(c) for _, c in candidates.values()):
+            return False
+
+        if not offers.rounds.may_go_on(self._clock.now()):  # others took the room each time
             return False
 
         allowed = [n for n, (_, c) in candidates.items() if preemption.is_allowed(c)]
@@ -137,6 +150,9 @@ class PreemptionChooser:
 
             offers = self._offers[uid] = _Offers()
 
+        known = (preemption.rounds(candidate) for _, candidate in candidates.values())
+        latest = max((offers.rounds, *known), key=lambda rounds: rounds.count)
+        offers.rounds = latest.without_node()
         for node, victims in answers.items():
             if victims is not None:
                 offers.victims[node] = victims

@@ -252,6 +252,7 @@ class ProxyScheduler:
             (preempts, *(n for n in ranked if n != preempts)) if preempts else ranked,
             now,
             preempts=preempts,
+            rounds=self._preemption.rounds(queued.uid),
             feasible=frozenset(scored.name for scored in result.feasible),
             excluded=frozenset(node for node in result.excluded if self._answers(node)),
             asked=queued.asked,

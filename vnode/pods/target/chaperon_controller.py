@@ -19,12 +19,13 @@ from vnode.api.errors import Denied, Invalid, ServerError
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
-from vnode.pods import delegate, status_size
+from vnode.pods import delegate, preemption, status_size
 from vnode.pods.delegate import Absence
 from vnode.pods.event_record import DelegateEventsMode
 from vnode.pods.target.delegate_creator import DelegateCreator, fetch, is_of, mended
 from vnode.pods.target.delegate_events import DelegateEventCollector
 from vnode.pods.target.delegate_updater import RETRY_DELAY, DelegateUpdater
+from vnode.pods.target.nominations import Nominations
 from vnode.runtime.controller import Controller
 from vnode.runtime.expectations import Expectations
 
@@ -78,6 +79,7 @@ class ChaperonController:
         self._delegates = delegates
         self._clock = clock
         self._updater = DelegateUpdater(client, clock)
+        self._nominations = Nominations(client)
         # By key, the last state of a delegate that is gone. Goes with its chaperon, and with the
         # next delegate of that key.
         self._last: dict[str, Object] = {}
@@ -159,6 +161,7 @@ class ChaperonController:
         if self._updater.under_way(pod):
             return None
 
+        chaperon = await self._end_nomination(chaperon, pod)
         refusal = None
         if not objects.is_terminating(pod):
             refusal = await self._updater.update(chaperon, pod)
@@ -178,6 +181,16 @@ class ChaperonController:
         chaperon = await self._report(chaperon, pod)
         waits = (RETRY_DELAY if refusal else None, self._events.left(chaperon, pod))
         return min((wait for wait in waits if wait is not None), default=None)
+
+    async def _end_nomination(self, chaperon: Object, pod: Object) -> Object:
+        """Keep the room of victims no longer, if the delegate does not wait for it any more."""
+        rounds = preemption.rounds(chaperon)
+        if not (rounds.node and preemption.is_over(chaperon, pod)):
+            return chaperon
+
+        await self._nominations.end(chaperon)
+        annotations = {keys.PREEMPTED: rounds.without_node().encode()}
+        return await self._patch(chaperon, {"metadata": _named(chaperon, annotations=annotations)})
 
     async def _replace(self, chaperon: Object) -> float | None:
         last = self._last.get(objects.key(chaperon), {})

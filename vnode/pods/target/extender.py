@@ -19,6 +19,7 @@ from aiohttp import web
 from cryptography import x509
 
 from vnode.api import documents, kinds, names, objects
+from vnode.api.clock import Clock
 from vnode.api.errors import VnodeError
 from vnode.api.objects import Object
 from vnode.kube.client import Client
@@ -76,12 +77,13 @@ class Extender:
         reservations: Reservations,
         delegates: Informer,
         is_trusted: Callable[[x509.Certificate], bool],
+        clock: Clock,
     ) -> None:
         self._client = client
         self._reservations = reservations
         self._delegates = delegates
         self._is_trusted = is_trusted
-        self._preempting = Preempting(client, reservations.chaperons)
+        self._preempting = Preempting(client, reservations.chaperons, clock)
 
     def app(self) -> web.Application:
         """Return the application, which only the candidate scheduler may call."""

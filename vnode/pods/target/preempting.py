@@ -1,27 +1,32 @@
 """Answers the candidate scheduler when a delegate could preempt other pods.
 
 kube-scheduler has found on which nodes, and whom. If the source only asks, the best of these nodes
-is written to the chaperon, and the scheduler is told that there is none; else it may go on. The
-chaperon is written before the answer, so that the source reads it with the rejection at the latest.
+is written to the chaperon, and the scheduler is told that there is none; else it may go on, on that
+node, where a nominated pod then keeps the room (`nominations`). The chaperon is written before the
+answer, so that the source reads it with the rejection at the latest, and no round is forgotten.
 """
 
 from __future__ import annotations
 
 import logging
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from vnode.api import documents, keys, kinds, names, objects
+from vnode.api.clock import Clock
 from vnode.api.errors import VnodeError
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.pods import preemption
 from vnode.pods.preemption import Victims
+from vnode.pods.target.nominations import Nominations
 
 MOST_BYTES = 64 * 1024 * 1024
 """Of a request: it has whole pods, those that may go on each of a hundred nodes or more."""
+
+_NOWHERE: Final[dict[str, Any]] = {"NodeNameToMetaVictims": {}}
 
 log = logging.getLogger(__name__)
 
@@ -74,32 +79,33 @@ def parse(payload: bytes) -> PreemptionRequest | None:
     return request if named else None
 
 
-def least(request: PreemptionRequest) -> Victims | None:
-    """Return the victims of the node with the least harm; None if there are none."""
-    found = [
-        preemption.victims(
+def least(request: PreemptionRequest) -> tuple[str, Victims] | None:
+    """Return the node with the least harm, and its victims; None if there are none."""
+    found = {
+        node: preemption.victims(
             [pod.spec.priority or 0 for pod in each.pods],
             max(0, each.violations),
             [uid for pod in each.pods if (uid := _labels(pod).get(keys.PARENT_UID))],
         )
-        for each in (request.victims or {}).values()
+        for node, each in (request.victims or {}).items()
         if each.pods
-    ]
-    return min(found, key=Victims.harm) if found else None
+    }
+    return min(found.items(), key=lambda item: item[1].harm()) if found else None
 
 
 def _labels(pod: _SentPod) -> dict[str, str]:
     return pod.metadata.labels or {}
 
 
-def go_on(request: PreemptionRequest) -> dict[str, Any]:
-    """Return the ExtenderPreemptionResult that leaves everything to the scheduler."""
+def go_on(request: PreemptionRequest, only: str | None = None) -> dict[str, Any]:
+    """Return the ExtenderPreemptionResult that lets the scheduler go on, on one node if given."""
     nodes = {
         node: {
             "Pods": [{"UID": pod.metadata.uid} for pod in each.pods or ()],
             "NumPDBViolations": each.violations,
         }
         for node, each in (request.victims or {}).items()
+        if only in (None, node)
     }
     return {"NodeNameToMetaVictims": nodes}
 
@@ -107,9 +113,11 @@ def go_on(request: PreemptionRequest) -> dict[str, Any]:
 class Preempting:
     """Answers `preempt`."""
 
-    def __init__(self, client: Client, chaperons: Informer) -> None:
+    def __init__(self, client: Client, chaperons: Informer, clock: Clock) -> None:
         self._client = client
         self._chaperons = chaperons
+        self._clock = clock
+        self._nominations = Nominations(client)
 
     async def answer(self, request: PreemptionRequest) -> dict[str, Any]:
         """Let the delegate preempt, or tell its source what that would cost, and no more."""
@@ -120,24 +128,47 @@ class Preempting:
             chaperon = {}
 
         if keys.PLACEHOLDER in objects.annotations(chaperon):  # it will not run here
-            return {"NodeNameToMetaVictims": {}}
+            return _NOWHERE
 
+        cheapest = least(request)
         # One that is allowed to run has its proxy here for good: it asks nobody any more.
         decided = keys.IS_ALLOWED in objects.annotations(chaperon)
         if decided or (meta.annotations or {}).get(keys.PREEMPTION) != preemption.ASKS:
-            return go_on(request)
+            if cheapest is None or not owner:
+                return go_on(request)
 
-        cheapest = least(request)
+            node, _victims = cheapest
+            return (
+                go_on(request, node) if await self._begin(meta, owner, chaperon, node) else _NOWHERE
+            )
+
         if cheapest is not None and owner:
-            text = preemption.encode(cheapest)
+            text = preemption.encode(cheapest[1])
             if text != objects.annotations(chaperon).get(keys.VICTIMS):
-                await self._write_victims(meta, owner, text)
+                await self._annotate(meta, owner, {keys.VICTIMS: text})
 
-        return {"NodeNameToMetaVictims": {}}
+        return _NOWHERE
 
-    async def _write_victims(self, meta: _SentMetadata, owner: str, text: str) -> None:
-        body = {"metadata": {"uid": owner, "annotations": {keys.VICTIMS: text}}}
+    async def _begin(self, meta: _SentMetadata, owner: str, chaperon: Object, node: str) -> bool:
+        """Note that others are preempted on a node, and have the room kept; False if they stay."""
+        rounds, now = preemption.rounds(chaperon), self._clock.now()
+        if not rounds.may_go_on(now):
+            log.info("%s/%s has to pause: others took the room", meta.namespace, meta.name)
+            return False
+
+        noted = {keys.PREEMPTED: rounds.next(node, now).encode()}
+        if not await self._annotate(meta, owner, noted):
+            return False
+
+        await self._nominations.keep(meta.namespace, meta.name, owner, node)
+        return True
+
+    async def _annotate(self, meta: _SentMetadata, owner: str, noted: dict[str, str]) -> bool:
+        body = {"metadata": {"uid": owner, "annotations": noted}}
         try:
             await self._client.patch(kinds.POD_CHAPERONS, meta.name, body, meta.namespace)
         except VnodeError as error:
             log.info("%s/%s may not preempt: %s", meta.namespace, meta.name, error)
+            return False
+
+        return True

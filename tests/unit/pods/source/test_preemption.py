@@ -322,3 +322,31 @@ async def test_nobody_is_preempted_while_a_target_is_being_connected(clock):
 
     assert source.node_of("p") == other.node
     assert marks(full) == [preemption.ASKS]
+
+
+@pytest.mark.parametrize("number", [1, 2])
+async def test_targets_are_told_how_often_others_were_preempted_and_then_none_is_for_a_while(
+    clock, number
+):
+    """The room that victims leave is taken each time, as by schedulers that heed no nomination."""
+    preempted = []
+
+    def loses(target, candidate):
+        rounds = preemption.rounds(candidate)
+        if objects.annotations(candidate).get(keys.PREEMPTION) == preemption.ASKS:
+            target.annotate(candidate, **{keys.VICTIMS: '{"pods":1,"highest":1}'})
+        elif rounds.may_go_on(clock.now()):
+            preempted.append(clock.monotonic())
+            target.annotate(candidate, **{keys.PREEMPTED: rounds.next("n1", clock.now()).encode()})
+
+        rejects(target, candidate)
+
+    targets = [Target(f"c{each}", clock, loses) for each in range(number)]
+    source = SourceCluster(clock, *targets)
+    pause = preemption.PAUSE.total_seconds()
+    async with source.running():
+        source.add("p", cpu="1", spec=HIGH)
+        await asyncio.sleep(pause * 0.9)
+        assert len(preempted) == number  # one round each, as no target is asked twice
+        await asyncio.sleep(pause * 4)
+        assert len(preempted) <= preemption.MOST_ROUNDS + 2

@@ -39,7 +39,7 @@ class Asked:
         agent = self.cluster.server.client("agent")
         reservations = Reservations(agent, self.cluster.chaperons)
         self.extender = Extender(
-            agent, reservations, self.cluster.delegates, lambda _certificate: True
+            agent, reservations, self.cluster.delegates, lambda _certificate: True, clock
         )
 
     def candidate(self, **metadata):
