@@ -1,8 +1,8 @@
 """The kubelets of a target, and its garbage collector of pods whose chaperon is gone.
 
 A pod that is bound starts, reports, and ends: by itself after a while if it is meant to, or when it
-is asked to, within its grace period. `running` is the truth about containers, whatever API servers
-say.
+is asked to, within its grace period. A few are rejected at first, as when another scheduler has
+given their room away. `running` is the truth about containers, whatever API servers say.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from vnode.api.objects import Object
 RUNS: Final = "example.com/runs"  # seconds until the containers end by themselves
 FAILS: Final = "example.com/fails"  # the chance that they fail then
 FAREWELL: Final = "example.com/farewell"  # seconds that they take to stop
+REJECTION: Final = "Pod was rejected: "
+_REJECTED: Final = 0.04  # the chance that a pod is rejected
 
 
 @dataclass(slots=True)
@@ -77,14 +79,35 @@ class PodSimulator:
         if pod is None or objects.is_terminating(pod):
             return
 
+        annotations = objects.annotations(pod)
+        if RUNS in annotations and self.cluster.dice.random() < _REJECTED:
+            self._reject(pod)
+            return
+
         self.running[uid] = key
         self._tell(pod, "Normal", "Started")
-        annotations = objects.annotations(pod)
         state = {"running": {"startedAt": self.cluster.writer.now()}}
         self._report(pod, "Running", state, ready=True)
         if runs := float(annotations.get(RUNS, 0)):
             fails = self.cluster.dice.random() < float(annotations.get(FAILS, 0))
             self.cluster.later(runs, lambda: self._finish(key, uid, 1 if fails else 0))
+
+    def _reject(self, pod: Object) -> None:
+        self._tell(pod, "Warning", "OutOfcpu")
+        now = self.cluster.writer.now()
+        status = {
+            "phase": "Failed",
+            "reason": "OutOfcpu",
+            "message": f"{REJECTION}Node didn't have enough resource: cpu",
+            "startTime": now,
+        }
+        written = {"manager": "kubelet", "subresource": "status", "time": now}
+
+        def change(old: Object) -> Object:
+            metadata = {**objects.metadata(old), "managedFields": [written]}
+            return {**old, "metadata": metadata, "status": {**objects.status(old), **status}}
+
+        self.cluster.writer.update(kinds.PODS, objects.key(pod), change, subresource="status")
 
     def _finish(self, key: str, uid: str, code: int) -> None:
         pod = self.cluster.pod(key, uid)

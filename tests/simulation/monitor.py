@@ -12,7 +12,7 @@ from tests.faults.results import Results
 from tests.faults.snapshot import SIDECAR, Violation, node_of, phase, virtual_node
 from tests.simulation.clusters import SimulatedCluster
 from tests.simulation.form_rules import FormRules
-from tests.simulation.kubelet import PodSimulator
+from tests.simulation.kubelet import REJECTION, PodSimulator
 from tests.simulation.override_policies import MARK
 from vnode.api import keys, kinds, objects
 from vnode.api.kinds import Kind
@@ -168,7 +168,10 @@ class Monitor:
         if old is None and all(c["name"] != SIDECAR for c in objects.spec(new)["containers"]):
             self._wrong("a delegate is injected anew", f"{objects.key(new)} in {name}")
 
-        if phase(new) in _FINISHED:
+        rejected = str(objects.status(new).get("message", "")).startswith(REJECTION)
+        if (
+            phase(new) in _FINISHED and not rejected
+        ):  # it is made anew, and its source hears nothing
             self.ends[objects.labels(new).get(keys.PARENT_UID, "")] = phase(new)
 
         if node_of(new) and (old is None or not node_of(old)):

@@ -8,7 +8,7 @@ elements (which YAML takes a second to read) are refused before anything is buil
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 import yaml
@@ -17,6 +17,9 @@ from vnode.api.errors import ConfigError
 
 NO_JSON: Final = (msgspec.DecodeError, UnicodeError, RecursionError)
 """Errors of msgspec for a text that is no JSON, not UTF-8, or nested without end."""
+
+_NOTE: Final = 32 * 1024  # characters of an annotation that is a note of ours
+_Form = TypeVar("_Form")
 
 _STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 """A string of JSON, or what is left of one: it takes linear time whatever the text is."""
@@ -27,6 +30,20 @@ _LoaderClass = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _TOO_DEEP: Final = f"it is nested more than {_DEPTH} levels deep"
 _OPENING: Final = (yaml.MappingStartEvent, yaml.SequenceStartEvent)
 _CLOSING: Final = (yaml.MappingEndEvent, yaml.SequenceEndEvent)
+
+
+def read_note(text: object, form: type[_Form]) -> _Form | None:
+    """Return what vnode has noted in an annotation, which others can write, too; None if nothing.
+
+    A note that cannot be read, or is far too long, counts as none.
+    """
+    if not isinstance(text, str) or len(text) > _NOTE:
+        return None
+
+    try:
+        return msgspec.json.decode(text, type=form)
+    except NO_JSON:
+        return None
 
 
 def has_at_most(values: int, payload: bytes) -> bool:

@@ -99,6 +99,8 @@ VICTIMS: Final = OWN_PREFIX + "victims"
 PREEMPTED: Final = OWN_PREFIX + "preempted"
 # A scheduling gate of the pods that stand for delegates with the target's own scheduler.
 NOMINATED: Final = OWN_PREFIX + "nominated"
+# On chaperons: the delegates that kubelets have rejected, as JSON, see vnode.pods.rejections.
+REJECTED: Final = OWN_PREFIX + "rejected"
 FED_BACK: Final = OWN_PREFIX + "fed-back"  # on a proxy: JSON, see vnode.pods.annotation_merge
 # On a proxy: JSON, see vnode.pods.conditions.
 FED_BACK_CONDITIONS: Final = OWN_PREFIX + "fed-back-conditions"

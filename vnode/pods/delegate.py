@@ -20,6 +20,7 @@ from vnode.pods import (
     event_record,
     given_annotations,
     observed_generation,
+    rejections,
     status_size,
 )
 
@@ -53,7 +54,7 @@ def build(chaperon: Object, *, goes_on: bool = False) -> Object:
     virtual nodes: it would come there without anybody having asked for it.
     """
     metadata, spec = objects.metadata(chaperon), _off_virtual_nodes(objects.spec(chaperon))
-    stays = {keys.SOURCE_POD_MANIFEST, keys.REPORTED, keys.PREEMPTED}
+    stays = {keys.SOURCE_POD_MANIFEST, keys.REPORTED, keys.PREEMPTED, keys.REJECTED}
     stays |= set() if goes_on else {keys.FORWARD}
     ours = {k: v for k, v in objects.annotations(chaperon).items() if not keys.is_foreign(k)}
     annotations = given_annotations.of(chaperon) | {k: ours[k] for k in ours.keys() - stays}
@@ -142,11 +143,16 @@ class Absence(Enum):
 def on_absence(chaperon: Object, now: datetime) -> tuple[Absence, timedelta]:
     """Decide what to do about a chaperon without a delegate, and when to look again.
 
-    A delegate that was never there is created. One that was there and is gone (evicted, deleted)
-    is for the source to judge; if the source is silent for RECREATE_AFTER, a pod that is meant to
-    run always is created again, and one that was never allowed, since it cannot have run. One that
-    had ended by itself (evicted by its kubelet, too late) is not: its end is the pod's result.
+    A delegate that was never there is created, and, after a back-off, one that its kubelet has
+    rejected. One that was there and is gone (evicted, deleted) is for the source to judge; if the
+    source is silent for RECREATE_AFTER, a pod that is meant to run always is created again, and one
+    that was never allowed, since it cannot have run. One that had ended by itself (evicted by its
+    kubelet, too late) is not: its end is the pod's result.
     """
+    if (rejected := rejections.pending(chaperon)) is not None:
+        wait = rejected.left(now)
+        return (Absence.WAIT if wait else Absence.CREATE), wait
+
     if not objects.status(chaperon).get("phase"):
         return Absence.CREATE, timedelta()
 
@@ -254,6 +260,9 @@ def report(
     elif not objects.is_finished(chaperon) and not had_ended(pod, ended_first):
         wanted[keys.DELEGATE_DELETED] = "true"
 
+    if (noted := rejections.with_delegate(chaperon, pod)) is not None:
+        wanted[keys.REJECTED] = noted
+
     verdict = rejection(objects.status(pod))
     if verdict is not None and verdict != rejection(objects.status(chaperon)):
         wanted.pop(keys.IS_RESERVED, None)
@@ -265,8 +274,8 @@ def report(
             wanted[key] = known[key]
 
     wanted.pop(keys.REPORTED, None)
-    if (noted := given_annotations.note(chaperon, wanted)) is not None:
-        wanted[keys.REPORTED] = noted
+    if (given := given_annotations.note(chaperon, wanted)) is not None:
+        wanted[keys.REPORTED] = given
 
     annotations = objects.merge_diff(known, wanted)
     fresh = _is_fresh(objects.status(pod)) and not objects.status(chaperon)

@@ -34,7 +34,6 @@ PAUSE: Final = timedelta(minutes=10)
 """How long it pauses then; twice as long after each further round."""
 
 _DOUBLED: Final = 10  # times at most
-_LIMIT: Final = 32 * 1024  # bytes of the annotation
 _LOWEST: Final = -(2**31)  # of priorities
 
 _Priority = Annotated[int, msgspec.Meta(ge=_LOWEST, lt=2**31)]
@@ -81,14 +80,7 @@ def encode(found: Victims) -> str:
 
 def read(chaperon: Object) -> Victims | None:
     """Return what the target would preempt for a candidate; None if it does not say so."""
-    text = objects.annotations(chaperon).get(keys.VICTIMS)
-    if not isinstance(text, str) or len(text) > _LIMIT:
-        return None
-
-    try:
-        return msgspec.json.decode(text, type=Victims)
-    except documents.NO_JSON:
-        return None
+    return documents.read_note(objects.annotations(chaperon).get(keys.VICTIMS), Victims)
 
 
 def has_new_offer(old: Object | None, new: Object) -> bool:
@@ -153,14 +145,8 @@ NO_ROUNDS: Final = Rounds()
 
 def rounds(chaperon: Object) -> Rounds:
     """Return how often others were preempted for the pod of a chaperon, as far as it says so."""
-    text = objects.annotations(chaperon).get(keys.PREEMPTED)
-    if not isinstance(text, str) or len(text) > _LIMIT:
-        return NO_ROUNDS
-
-    try:
-        return msgspec.json.decode(text, type=Rounds)
-    except documents.NO_JSON:
-        return NO_ROUNDS
+    noted = objects.annotations(chaperon).get(keys.PREEMPTED)
+    return documents.read_note(noted, Rounds) or NO_ROUNDS
 
 
 def is_over(chaperon: Object, pod: Object) -> bool:

@@ -19,7 +19,7 @@ from vnode.api.errors import Denied, Invalid, ServerError
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
-from vnode.pods import delegate, preemption, status_size
+from vnode.pods import delegate, preemption, rejections, status_size
 from vnode.pods.delegate import Absence
 from vnode.pods.event_record import DelegateEventsMode
 from vnode.pods.target.delegate_creator import DelegateCreator, fetch, is_of, mended
@@ -161,6 +161,9 @@ class ChaperonController:
         if self._updater.under_way(pod):
             return None
 
+        if rejections.may_be(chaperon, pod) and await self._discard_rejected(chaperon, pod):
+            return None
+
         chaperon = await self._end_nomination(chaperon, pod)
         refusal = None
         if not objects.is_terminating(pod):
@@ -182,19 +185,44 @@ class ChaperonController:
         waits = (RETRY_DELAY if refusal else None, self._events.left(chaperon, pod))
         return min((wait for wait in waits if wait is not None), default=None)
 
+    async def _discard_rejected(self, chaperon: Object, pod: Object) -> bool:
+        """Delete a delegate that its kubelet rejected, to make it anew; False if it is to fail."""
+        known = rejections.of(chaperon)
+        if known.uid != objects.uid(pod):
+            if known.is_enough(pod):
+                return False
+
+            live = await fetch(self._client, chaperon)  # with the times of its writers
+            if live is None or objects.uid(live) != objects.uid(pod):
+                return True
+
+            if not rejections.is_first_look(live):
+                return False
+
+            annotations = {keys.REJECTED: known.next(pod, self._clock.now()).encode()}
+            await self._patch(chaperon, {"metadata": _named(chaperon, annotations=annotations)})
+            await self._creator.explain(chaperon, rejections.reason(pod))
+
+        await self._client.discard(kinds.PODS, pod, grace=0)
+        return True
+
     async def _end_nomination(self, chaperon: Object, pod: Object) -> Object:
         """Keep the room of victims no longer, if the delegate does not wait for it any more."""
         rounds = preemption.rounds(chaperon)
         if not (rounds.node and preemption.is_over(chaperon, pod)):
             return chaperon
 
-        await self._nominations.end(chaperon)
+        if not await self._nominations.end(chaperon):
+            return chaperon
+
         annotations = {keys.PREEMPTED: rounds.without_node().encode()}
         return await self._patch(chaperon, {"metadata": _named(chaperon, annotations=annotations)})
 
     async def _replace(self, chaperon: Object) -> float | None:
         last = self._last.get(objects.key(chaperon), {})
-        if objects.node_name(last) and not objects.status(chaperon).get("phase"):
+        is_unreported = not objects.status(chaperon).get("phase")
+        was_rejected = rejections.of(chaperon).uid == objects.uid(last)
+        if objects.node_name(last) and is_unreported and not was_rejected:
             chaperon = await self._report_last(chaperon)  # it may have run: none is to run again
 
         action, later = delegate.on_absence(chaperon, self._clock.now())

@@ -93,7 +93,7 @@ class DelegateCreator:
 
         if problem := pod_shape.problem(chaperon):
             # Nothing to try again: whoever mends it changes the chaperon.
-            await self._set_condition(chaperon, f"the PodChaperon is not of a pod: {problem}")
+            await self.explain(chaperon, f"the PodChaperon is not of a pod: {problem}")
             return None
 
         pod = delegate.build(chaperon, goes_on=self._goes_on(chaperon))
@@ -130,10 +130,10 @@ class DelegateCreator:
     async def _report(self, chaperon: Object, message: str, seconds: float) -> float:
         """Tell why there is no pod, and note when to try again."""
         self._retry_at[objects.key(chaperon)] = self._clock.monotonic() + seconds
-        await self._set_condition(chaperon, message)
+        await self.explain(chaperon, message)
         return seconds
 
-    async def _set_condition(self, chaperon: Object, message: str) -> None:
+    async def explain(self, chaperon: Object, message: str) -> None:
         """Report on the chaperon why there is no pod, by the condition of a pending pod."""
         known = objects.condition(chaperon, "PodScheduled") or {}
         if known.get("message") != message:

@@ -119,10 +119,15 @@ class Nominations:
         except VnodeError as error:
             log.warning("no room is kept for %s/%s on %s: %s", namespace, name, node, error)
 
-    async def end(self, chaperon: Object) -> None:
-        """Keep room for the delegate of a chaperon no longer."""
+    async def end(self, chaperon: Object) -> bool:
+        """Keep room for the delegate of a chaperon no longer; False if that is refused for now."""
         name, namespace = name_of(objects.uid(chaperon)), objects.namespace(chaperon)
         try:
             await self._client.delete(kinds.PODS, name, namespace, grace=0)
         except NotFound:
             log.debug("no room was kept for %s", objects.key(chaperon))
+        except VnodeError as error:  # its status goes on; the chaperon takes the pod with it
+            log.warning("room is still kept for %s: %s", objects.key(chaperon), error)
+            return False
+
+        return True

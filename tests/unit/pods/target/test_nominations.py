@@ -174,6 +174,18 @@ async def test_where_no_such_pod_is_allowed_the_delegate_goes_on_without(preempt
     assert preemption.rounds(preemptor.cluster.chaperon()).node == ""
 
 
+async def test_a_delegate_is_reported_though_its_nominated_pod_stays(preemptor):
+    await preemptor.asks("n1")
+    preemptor.cluster.server.fail(Denied(403, "Forbidden", "no"), verb="delete", kind=kinds.PODS)
+    preemptor.bind()
+    await asyncio.sleep(SETTLED)
+    assert preemptor.nominated
+    preemptor.cluster.report(phase="Running", containerStatuses=[{"name": "main"}])
+    await asyncio.sleep(SETTLED)
+    assert objects.status(preemptor.cluster.chaperon())["phase"] == "Running"
+    assert not preemptor.nominated  # the next time
+
+
 async def test_nobody_is_preempted_unless_that_is_noted(preemptor):
     preemptor.cluster.server.fail(Unreachable("late"), verb="patch", kind=kinds.POD_CHAPERONS)
     assert await preemptor.asks("n1") == set()
