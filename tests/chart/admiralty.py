@@ -35,7 +35,7 @@ def chart(folder: Path) -> Path:
     (place / "Chart.yaml").write_text(
         "apiVersion: v2\nname: multicluster-scheduler\nversion: 0.17.0"
     )
-    text = yaml.safe_dump_all([*_crds(), *_roles(), _webhook(), _deployment()])
+    text = yaml.safe_dump_all([*_crds(), *roles(), _webhook(), _deployment()])
     (place / "templates" / "all.yaml").write_text(text)
     return place
 
@@ -59,7 +59,7 @@ def _crds() -> Objects:
     return found
 
 
-def _roles() -> Objects:
+def roles() -> Objects:
     names = ("admiralty-source", "admiralty-cluster-summary-viewer")
     return [role for role in manifests.rbac(NAMESPACE) if objects.name(role) in names]
 

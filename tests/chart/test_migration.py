@@ -1,4 +1,4 @@
-"""From Admiralty to vnode, as docs/migration-from-admiralty.md says, under a pod that runs on."""
+"""From Admiralty to vnode and back, as docs/migration-from-admiralty.md says, under pods."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests import admiralty_webhook, kit
-from tests.chart import admiralty, releases
+from tests.chart import admiralty, releases, way_back
 from tests.chart.kubelet import Kubelet, kubelet
 from tests.chart.releases import AGENT, SCHEDULER
 from tests.fleets import SOURCE, TARGET, vnode
@@ -73,6 +73,7 @@ async def test_vnode_takes_over_what_admiralty_leaves(fleet: Fleet, tmp_path: Pa
         taken = await c1.client.get(kinds.NODES, admiralty.NODE)
         assert objects.uid(taken) == objects.uid(node)
         await deletion_reaches_the_delegate(c1, c2, proxy)
+        await way_back.walk(c1, c2)
 
 
 async def admiralty_pod(c1: Kubelet, c2: Kubelet) -> Object:

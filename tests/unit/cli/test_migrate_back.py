@@ -230,18 +230,40 @@ async def test_a_pod_that_waits_behind_a_gate_of_vnodes_is_scheduled(left: LeftF
     assert spec["schedulingGates"] == [{"name": "example.com/other"}]
 
 
-async def test_nothing_is_done_while_an_agent_leads(left: LeftFederation) -> None:
+def lease(left: LeftFederation) -> Object:
     spec = {
         "holderIdentity": "agent-0",
         "leaseDurationSeconds": 15,
         "renewTime": objects.micro_timestamp(left.clock.now()),
     }
-    metadata = {"name": AGENT_LEASE, "namespace": "vnode"}
-    left.source.add(kinds.LEASES, {"metadata": metadata, "spec": spec})
-    with pytest.raises(ConfigError, match="agent agent-0 is running"):
-        await left.go_back(left.source)
+    return {"metadata": {"name": AGENT_LEASE, "namespace": "vnode"}, "spec": spec}
+
+
+async def test_nothing_is_done_while_an_agent_leads(left: LeftFederation) -> None:
+    left.source.add(kinds.LEASES, lease(left))
+
+    def renewed(obj: Object) -> None:
+        obj["spec"] = lease(left)["spec"]
+
+    async def renew() -> None:
+        while True:
+            await asyncio.sleep(5)
+            left.source.change(kinds.LEASES, AGENT_LEASE, "vnode", renewed)
+
+    async with background.running(renew()):
+        with pytest.raises(ConfigError, match="agent agent-0 is running"):
+            await left.go_back(left.source)
 
     assert left.source.received("patch") == []
+
+
+async def test_the_lease_of_an_agent_that_could_not_give_it_up_runs_out(
+    left: LeftFederation,
+) -> None:
+    left.source.add(kinds.LEASES, lease(left))
+    await left.go_back(left.source)
+    assert left.lines[0] == "waiting until the lease of agent-0 is over"
+    assert left.report.left == []
 
 
 async def test_the_webhook_that_nobody_answers_goes(left: LeftFederation) -> None:

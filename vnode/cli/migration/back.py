@@ -58,9 +58,9 @@ async def prepare(
 ) -> None:
     """Prepare the cluster of `client`, as a target and as a source; what fails is `left`.
 
-    It can be run again, also once Admiralty runs. ConfigError while an agent leads.
+    It can be run again, also once Admiralty runs. ConfigError if an agent leads and goes on.
     """
-    if holder := await source_side.agent_leads(client, options.namespace, clock):
+    if holder := await source_side.leads_on(client, options.namespace, clock, report):
         raise ConfigError(_STOP.format(holder=holder, namespace=options.namespace))
 
     me = await identity.identity(client)

@@ -29,6 +29,7 @@ from vnode.runtime.leader import AGENT_LEASE as LEASE
 from vnode.runtime.links import TargetKey
 from vnode.targets import finalizing, model
 
+_LEASE: Final = timedelta(seconds=15)  # how long one lasts by default
 _LEASE_SLACK: Final = timedelta(seconds=15)  # by which clocks may differ
 
 
@@ -53,6 +54,19 @@ async def agent_leads(client: Client, namespace: str, clock: Clock) -> str:
     life = timedelta(seconds=int(lease.get("leaseDurationSeconds") or 0)) + _LEASE_SLACK
     alive = renewed is not None and clock.now() - renewed < life
     return str(lease.get("holderIdentity") or "") if alive else ""
+
+
+async def leads_on(client: Client, namespace: str, clock: Clock, report: RemovalReport) -> str:
+    """Return the agent that still leads once the Lease of one that was stopped would be over.
+
+    One that is stopped with `helm uninstall` has no right any more to give its Lease up.
+    """
+    if not (holder := await agent_leads(client, namespace, clock)):
+        return ""
+
+    report.say(f"waiting until the lease of {holder} is over")
+    await clock.sleep((_LEASE + _LEASE_SLACK).total_seconds())
+    return await agent_leads(client, namespace, clock)
 
 
 async def end_targets(
