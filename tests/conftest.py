@@ -22,8 +22,8 @@ asyncio.set_event_loop(None)
 settings.register_profile(
     "vnode", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
-# `make unit` is waited for. `make coverage`, in which each example takes three times as long, is for
-# releases. `pytest` alone takes a hundred examples.
+# `make unit` is waited for. `make coverage`, in which each example takes three times as long, is
+# for releases. `pytest` alone takes a hundred examples.
 settings.register_profile("quick", settings.get_profile("vnode"), max_examples=15)
 settings.register_profile("traced", settings.get_profile("vnode"), max_examples=30)
 settings.load_profile("vnode")
