@@ -29,7 +29,7 @@ help:
 	@echo 'make conformance  Kubernetes'"'"' own suite through a virtual node and straight, an hour; root only,'
 	@echo '                  of which make test runs conformance-brief, two minutes;'
 	@echo '                  conformance-short takes ten minutes; CONFORMANCE="--focus Probing" chooses'
-	@echo 'make bench        speed, beside a plain kube-scheduler'
+	@echo 'make bench        speed, beside a plain kube-scheduler; as root also requests on a real kubelet'
 	@echo 'make bench-streams  exec, copies and logs, beside the target itself; root only'
 	@echo 'make bench-scale  an agent with 2,000 pods, and with 50 targets'
 	@echo 'make format       let ruff format and fix'
@@ -51,6 +51,7 @@ ifeq ($(shell id -u),0)
 SUITES := realnode $(SUITES) conformance-brief docs-test e2e-metrics dashboard-test
 PROGRAMS += metrics-server agnhost nonewprivs ginkgo e2e.test
 programs: realnode-programs browser
+REAL = realnode-programs  # what can also be done with a real node
 else
 test: left-out
 endif
@@ -232,7 +233,7 @@ left-out:
 	@echo 'namespaces, and all need root, as the installation of a browser for tests/dashboard does'
 
 .PHONY: bench
-bench: binaries
+bench: binaries $(REAL)
 	$(RUN) hack/bench $(BENCH)
 
 .PHONY: bench-streams

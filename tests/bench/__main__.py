@@ -1,14 +1,16 @@
 """`python -m tests.bench`: how fast vnode places pods, measured against a plain kube-scheduler.
 
 Starts a fleet of one source and two targets, runs the phases one after the other, and takes the
-fleet down again, also after Ctrl-C. The table goes to stdout and, with everything else that was
-measured, as JSON into a file; what goes on meanwhile is told on stderr.
+fleet down again, also after Ctrl-C. As root it then counts the requests of pods on a real kubelet,
+in another fleet. The table goes to stdout and, with everything else that was measured, as JSON into
+a file; what goes on meanwhile is told on stderr.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import signal
 import sys
 from datetime import UTC, datetime
@@ -19,7 +21,7 @@ import msgspec
 from hack.fleetlib import cachefolder, clusters, progress
 from hack.fleetlib.errors import FleetError
 from hack.fleetlib.fleet import FleetOptions
-from tests.bench import report, sequence
+from tests.bench import real_node, report, sequence
 from tests.bench.figures import BenchmarkRun
 from tests.bench.fleet import measured_fleet
 from tests.bench.phases import SOURCE, TARGETS
@@ -37,6 +39,9 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--bursts", type=_sizes, default=(100, 300, 1000), help="100,300,1000")
     found.add_argument("--nodes", type=int, default=20, help="kwok nodes in each cluster (20)")
     found.add_argument("--vnode-only", action="store_true", help="without the plain scheduler")
+    found.add_argument(
+        "--real-pods", type=int, default=40, help="at once on a real kubelet, as root (40); 0: none"
+    )
     found.add_argument(
         "--fleet", type=Path, metavar="DIR", help="use this running fleet, and leave it running"
     )
@@ -71,6 +76,8 @@ def main(argv: list[str] | None = None) -> int:
     try:
         with measured_fleet(options.fleet, _options(options.nodes)) as measured:
             run = asyncio.run(sequence.measure(measured, plan))
+
+        run = _with_real_node(run, options.real_pods)
     except (FleetError, VnodeError) as error:
         progress.say(f"hack/bench: {error}")
         return 1
@@ -78,6 +85,18 @@ def main(argv: list[str] | None = None) -> int:
         return 130
 
     return conclude(run, options.json)
+
+
+def _with_real_node(run: BenchmarkRun, pods: int) -> BenchmarkRun:
+    if not pods:
+        return run
+
+    if os.geteuid() != 0:
+        progress.say("requests on a real kubelet are not counted: that takes root")
+        return run
+
+    real, failure = real_node.measure(pods)
+    return msgspec.structs.replace(run, real=real, real_failure=failure)
 
 
 def conclude(run: BenchmarkRun, path: Path) -> int:

@@ -96,7 +96,7 @@ def per_pod(
 ) -> dict[str, dict[str, float]]:
     """Return the requests that each pod cost, less what the same time costs when idle.
 
-    Requests that are rarer than 1 in 50 pods are dropped.
+    Requests that are rarer than 1 in 50 pods are dropped, and leases, which are no pod's.
     """
     found: dict[str, dict[str, float]] = {}
     for cluster, was in before.items():
@@ -105,6 +105,7 @@ def per_pod(
             what: round(share, 2)
             for what, number in sorted((after[cluster] - was).items())
             if (share := (number - quiet.get(what, 0) * seconds) / pods) >= 0.02
+            and not what.endswith(" leases")
         }
     return found
 

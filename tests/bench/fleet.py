@@ -8,8 +8,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from hack.fleetlib import fleet, progress
+from hack.fleetlib import clusters, fleet, progress
 from hack.fleetlib.fleet import FleetOptions, LocalFleet
+from tests.realnode.cluster import SOURCE, TARGET
+
+REAL_NODE = FleetOptions(
+    (SOURCE, TARGET),
+    clusters.ControlPlaneOptions(nodes=0),
+    agents=True,
+    connections=[(SOURCE, TARGET)],
+    real_nodes=[TARGET],
+)
+"""A source, and a target whose one node is real."""
 
 
 @contextmanager

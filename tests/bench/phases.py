@@ -36,6 +36,7 @@ class MeasuredFleet:
     fleet: LocalFleet
     clients: Mapping[str, Client]
     idle: dict[str, dict[str, float]]
+    targets: tuple[str, ...] = TARGETS
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,8 @@ class Order:
     system: str
     pods: int
     burst: bool = True
+    real: bool = False
+    """A real kubelet runs them: they need a program, and no token."""
 
     @property
     def cluster(self) -> str:
@@ -55,6 +58,13 @@ class Order:
         """Return a pod that asks for little, elected if it is to go to a target."""
         pod = kit.pod(name, annotations=None if self.system == VNODE else {})
         pod["metadata"]["labels"] = {LABEL: "yes"}
+        if self.real:
+            pod["spec"] |= {
+                "automountServiceAccountToken": False,
+                "terminationGracePeriodSeconds": 1,
+            }
+            pod["spec"]["containers"][0]["command"] = ["sleep", "1000000"]
+
         return pod
 
 
@@ -66,7 +76,7 @@ async def run(stage: MeasuredFleet, order: Order) -> Phase:
     async with supervise() as tasks:
         tasks.start(guarding.guard(stage.fleet), "guard")
         await tracking.start_watching(tasks, client, tracks.see, label=LABEL)
-        for target in TARGETS:
+        for target in stage.targets:
             await tracking.start_watching(
                 tasks,
                 stage.clients[target],
@@ -100,7 +110,7 @@ async def run(stage: MeasuredFleet, order: Order) -> Phase:
         deleted=round(await _clean(stage, order), 2),
         delegates={
             target: sum(target in found.values() for found in delegates.bound.values())
-            for target in TARGETS
+            for target in stage.targets
         },
         lost=lost,
         doubled=doubled,
@@ -138,13 +148,13 @@ async def _check(
     if order.system == PLAIN:
         return [], []
     live: dict[str, list[str]] = {}  # parent's UID -> targets in which a delegate runs
-    for target in TARGETS:
+    for target in stage.targets:
         for pod in await stage.clients[target].list(
             kinds.PODS, NAMESPACE, label_selector=_DELEGATE_LABEL
         ):
             if kit.phase(pod) == "Running" and objects.spec(pod).get("nodeName"):
                 live.setdefault(objects.labels(pod)[keys.PARENT_UID], []).append(target)
-    nodes = {target: names.virtual_node(NAMESPACE, target) for target in TARGETS}
+    nodes = {target: names.virtual_node(NAMESPACE, target) for target in stage.targets}
     lost = [
         name
         for name, track in tracks.pods.items()
@@ -170,7 +180,7 @@ async def _clean(stage: MeasuredFleet, order: Order) -> float:
     await kit.until_gone(client, kinds.PODS, NAMESPACE, seconds=_GONE, label_selector=LABEL)
     gone = _now() - started
     if order.system == VNODE:
-        for target in TARGETS:
+        for target in stage.targets:
             there = stage.clients[target]
             await kit.until_gone(there, kinds.POD_CHAPERONS, NAMESPACE, seconds=_GONE)
             await kit.until_gone(

@@ -22,9 +22,11 @@ def text(run: BenchmarkRun) -> str:
         grid(_TIMES, map(_times, run.phases)),
         "Requests a pod, by API server",
         _requests(run.phases),
+        *_on_real_kubelet(run),
         "CPU milliseconds a pod, and MiB of RSS at the end of the last burst",
         _processes(run.phases),
         f"NOT ALL WAS MEASURED: {run.failure}" if run.failure else "",
+        f"NOT MEASURED ON A REAL KUBELET: {run.real_failure}" if run.real_failure else "",
         grid(("aim", "limit", "measured", ""), map(aim, figures.aims(run))),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -56,6 +58,13 @@ def _requests(phases: Sequence[Phase]) -> str:
         rows += [[f"{cluster} {kind}", *map(_share, shares[kind])] for kind in shown]
     rows.append(["all, with rarer ones", *(f"{phase.requests_per_pod:.1f}" for phase in phases)])
     return grid(("", *(phase.name for phase in phases)), rows)
+
+
+def _on_real_kubelet(run: BenchmarkRun) -> list[str]:
+    if not run.real:
+        return []
+
+    return ["Requests a pod on a real kubelet, by API server", _requests(run.real)]
 
 
 def _share(value: float) -> str:

@@ -57,7 +57,7 @@ async def measure(fleet: LocalFleet, plan: BenchmarkPlan) -> BenchmarkRun:
         await elect(clients[SOURCE])
         version = await clients[SOURCE].request("GET", "/version")
         nodes = await clients[TARGETS[0]].list(kinds.NODES, label_selector="type=kwok")
-        stage = MeasuredFleet(fleet, clients, await _idle(clients))
+        stage = MeasuredFleet(fleet, clients, await idle(clients))
         done: list[Phase] = []
         failures: list[str] = []
         try:
@@ -97,7 +97,8 @@ async def elect(client: Client) -> None:
     await client.patch(kinds.NAMESPACES, NAMESPACE, labels)
 
 
-async def _idle(clients: Mapping[str, Client]) -> dict[str, dict[str, float]]:
+async def idle(clients: Mapping[str, Client]) -> dict[str, dict[str, float]]:
+    """Return the requests a second that each cluster answers while nothing happens."""
     before = await accounts.requests(clients)
     await asyncio.sleep(_IDLE)
     return accounts.rates(before, await accounts.requests(clients), _IDLE)
@@ -109,7 +110,7 @@ async def _phases(stage: MeasuredFleet, plan: BenchmarkPlan, done: list[Phase]) 
         progress.say(report.progress(done[-1]))
 
     if plan.plain:
-        async with _without_agents(stage):
+        async with without_agents(stage):
             for size in plan.bursts:
                 await do(Order(PLAIN, size))
 
@@ -121,17 +122,17 @@ async def _phases(stage: MeasuredFleet, plan: BenchmarkPlan, done: list[Phase]) 
         await do(Order(VNODE, plan.bursts[-1]))
 
     if plan.plain:
-        async with _without_agents(stage):
+        async with without_agents(stage):
             await do(Order(PLAIN, plan.yardstick))
 
 
 @asynccontextmanager
-async def _without_agents(stage: MeasuredFleet) -> AsyncIterator[None]:
+async def without_agents(stage: MeasuredFleet) -> AsyncIterator[None]:
     """End all that vnode adds to a cluster for the block; it is back and well after it."""
-    await asyncio.to_thread(_stop, stage.fleet)
+    await asyncio.to_thread(_stop, stage)
     yield
-    await asyncio.to_thread(_start, stage.fleet)
-    wanted = {names.virtual_node(NAMESPACE, target) for target in TARGETS}
+    await asyncio.to_thread(_start, stage)
+    wanted = {names.virtual_node(NAMESPACE, target) for target in stage.targets}
     await kit.until(
         stage.clients[SOURCE],
         kinds.NODES,
@@ -140,16 +141,16 @@ async def _without_agents(stage: MeasuredFleet) -> AsyncIterator[None]:
     )
 
 
-def _stop(fleet: LocalFleet) -> None:
-    for name in CLUSTERS:
-        fleet.stop(name, agents.CANDIDATE_SCHEDULER)
-        fleet.stop(name, agents.AGENT)
+def _stop(stage: MeasuredFleet) -> None:
+    for name in stage.clients:
+        stage.fleet.stop(name, agents.CANDIDATE_SCHEDULER)
+        stage.fleet.stop(name, agents.AGENT)
 
 
-def _start(fleet: LocalFleet) -> None:
-    for name in CLUSTERS:
-        fleet.start(name, agents.AGENT)
-        fleet.start(name, agents.CANDIDATE_SCHEDULER)
+def _start(stage: MeasuredFleet) -> None:
+    for name in stage.clients:
+        stage.fleet.start(name, agents.AGENT)
+        stage.fleet.start(name, agents.CANDIDATE_SCHEDULER)
 
 
 def _takes_pods(node: objects.Object | None) -> bool:

@@ -21,15 +21,15 @@ from pathlib import Path
 
 import msgspec
 
-from hack.fleetlib import agents, cachefolder, clusters, progress
+from hack.fleetlib import agents, cachefolder, progress
 from hack.fleetlib.errors import FleetError
-from hack.fleetlib.fleet import FleetOptions, LocalFleet
+from hack.fleetlib.fleet import LocalFleet
 from hack.fleetlib.tools import catalogue
 from tests import kit
 from tests.bench import accounts, copying, load
 from tests.bench.copying import IN, OUT, MeasuredProcess, Ways
 from tests.bench.figures import quantiles
-from tests.bench.fleet import measured_fleet
+from tests.bench.fleet import REAL_NODE, measured_fleet
 from tests.bench.load import Way
 from tests.bench.stream_figures import Crowd, StreamsRun, text
 from tests.realnode.cluster import SOURCE, TARGET, NodeCluster
@@ -56,15 +56,6 @@ def parser() -> argparse.ArgumentParser:
         "--fleet", type=Path, metavar="DIR", help="use this running fleet, and leave it running"
     )
     return found
-
-
-_OPTIONS = FleetOptions(
-    (SOURCE, TARGET),
-    clusters.ControlPlaneOptions(nodes=0),
-    agents=True,
-    connections=[(SOURCE, TARGET)],
-    real_nodes=[TARGET],
-)
 
 
 @contextmanager
@@ -142,7 +133,7 @@ def main(argv: list[str] | None = None) -> int:
     options = parser().parse_args(argv)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # take down what was started
     try:
-        with measured_fleet(options.fleet, _OPTIONS) as measured:
+        with measured_fleet(options.fleet, REAL_NODE) as measured:
             run = measure(measured, options)
     except (FleetError, AssertionError, TimeoutError) as error:
         progress.say(f"hack/bench-streams: {error or 'timed out'}")

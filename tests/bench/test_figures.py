@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,9 +27,9 @@ def test_requests_are_counted_by_verb_and_resource_whatever_their_answer() -> No
 
 
 def test_the_idle_background_is_taken_off_the_requests_of_a_pod() -> None:
-    before, after = {"c1": Counter({"PUT leases": 10})}, {"c1": Counter({"PUT leases": 30})}
+    before, after = {"c1": Counter({"GET nodes": 10})}, {"c1": Counter({"GET nodes": 30})}
     after["c1"]["POST pods"] = 10
-    counted = accounts.per_pod(before, after, {"c1": {"PUT leases": 2.0}}, seconds=10, pods=10)
+    counted = accounts.per_pod(before, after, {"c1": {"GET nodes": 2.0}}, seconds=10, pods=10)
     assert counted == {"c1": {"POST pods": 1.0}}
 
 
@@ -84,6 +85,29 @@ def test_an_aim_without_its_phase_is_not_judged() -> None:
     assert [aim.text for aim in figures.aims(run(phase(PLAIN, 300, 60)))] == [
         "pods lost or bound twice"
     ]
+
+
+def test_elected_pods_on_a_real_kubelet_have_an_aim_and_a_table_of_their_own() -> None:
+    plain, elected = phase(PLAIN, 40, 1), phase(VNODE, 40, 1)
+    done = msgspec.structs.replace(run(phase(VNODE, 300, 20)), real=[plain, elected])
+    (aim,) = (aim for aim in figures.aims(done) if "real kubelet" in aim.text)
+    assert (aim.limit, aim.measured) == (22, 1.5)
+    table = report.text(done).split("on a real kubelet, by API server")[1]
+    assert "plain 40  vnode 40" in table
+
+
+def test_a_run_without_its_real_kubelet_is_good_only_if_nobody_asked_for_one() -> None:
+    done = run(phase(VNODE, 300, 20))
+    assert done.is_good
+    failed = msgspec.structs.replace(done, real_failure="containerd of c2 ended")
+    assert not failed.is_good
+    assert "NOT MEASURED ON A REAL KUBELET: containerd of c2 ended" in report.text(failed)
+
+
+def test_leases_are_no_requests_of_a_pod() -> None:
+    before = {"c1": Counter({"PUT leases": 10})}
+    after = {"c1": Counter({"PUT leases": 30, "POST pods": 10})}
+    assert accounts.per_pod(before, after, {}, 10, 10) == {"c1": {"POST pods": 1.0}}
 
 
 def test_the_table_shows_phases_requests_processes_and_aims() -> None:

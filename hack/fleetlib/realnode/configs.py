@@ -131,6 +131,7 @@ def kubelet(
         "imageGCHighThresholdPercent": 100,
         "evictionHard": {"memory.available": "50Mi", "nodefs.available": "1%"},
         "serializeImagePulls": False,
+        "registryPullQPS": 0,  # the registry is ours: pods that start at once need not wait for it
     }
 
 
