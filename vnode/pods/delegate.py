@@ -41,9 +41,6 @@ _PARENT: Final = (keys.PARENT_NAMESPACE, keys.PARENT_NAME, keys.PARENT_CLUSTER_U
 
 _MARKS: Final = (keys.PARENT_UID, keys.PARENT_CLUSTER_NAME, keys.PARENT_CLUSTER_UID)
 
-STARTING: Final = timedelta(seconds=3)
-"""How long the target waits for containers to start before it reports that a pod is bound."""
-
 
 def build(chaperon: Object, *, goes_on: bool = False) -> Object:
     """Build the delegate pod of a chaperon: same name, labels, annotations and spec, owned by it.
@@ -323,20 +320,3 @@ def rejected(message: str, since: str | None = None) -> Object:
         "message": visible.line(message),
     }
     return {**condition, "lastTransitionTime": since} if since else condition
-
-
-def report_delay(status: Object, now: datetime) -> timedelta:
-    """Return how long a report may wait: the source has bound the proxy and knows "bound" alone.
-
-    Containers that start within STARTING are reported together with that.
-    """
-    waiting = status.get("phase") == "Pending" and not (
-        status.get("containerStatuses") or status.get("initContainerStatuses")
-    )
-    for entry in status.get("conditions") or ():
-        if waiting and entry.get("type") == "PodScheduled" and entry.get("status") == "True":
-            since = objects.parse_timestamp(str(entry.get("lastTransitionTime")))
-            left = since + STARTING - now if since else timedelta()
-            return min(max(left, timedelta()), STARTING)  # the target's clock may be ahead
-
-    return timedelta()

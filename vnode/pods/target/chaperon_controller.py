@@ -26,6 +26,7 @@ from vnode.pods.target.delegate_creator import DelegateCreator, fetch, is_of, me
 from vnode.pods.target.delegate_events import DelegateEventCollector
 from vnode.pods.target.delegate_updater import RETRY_DELAY, DelegateUpdater
 from vnode.pods.target.nominations import Nominations
+from vnode.pods.target.start_reports import StartReports
 from vnode.runtime.controller import Controller
 from vnode.runtime.expectations import Expectations
 
@@ -87,6 +88,7 @@ class ChaperonController:
         # was seen. Goes with its chaperon.
         self._ended_first: dict[str, tuple[str, bool]] = {}
         self._tight: set[str] = set()  # keys of chaperons that the API server found too large
+        self._starts = StartReports(clock)
         self._controller: Controller[str] = Controller("chaperons", self._reconcile, workers=32)
         self._expectations = Expectations(self._controller.add)
         self._creator = DelegateCreator(client, self._expectations, goes_on=goes_on, clock=clock)
@@ -113,9 +115,11 @@ class ChaperonController:
         self._creator.on_delegate(key)
         if new is None:
             self._last[key] = old or {}
+            self._starts.forget(key)
         else:
             self._last.pop(key, None)
             self._note_order(key, new)
+            self._starts.note(key, new)
 
         if new is None or objects.is_terminating(new):
             self._controller.add(key)
@@ -177,12 +181,8 @@ class ChaperonController:
             if self._updater.under_way(pod):
                 return None
 
-        later = delegate.report_delay(objects.status(pod), self._clock.now()).total_seconds()
-        if later:
-            return later
-
-        chaperon = await self._report(chaperon, pod)
-        waits = (RETRY_DELAY if refusal else None, self._events.left(chaperon, pod))
+        later = await self._report_unless_early(chaperon, pod)
+        waits = (RETRY_DELAY if refusal else None, later)
         return min((wait for wait in waits if wait is not None), default=None)
 
     async def _discard_rejected(self, chaperon: Object, pod: Object) -> bool:
@@ -218,6 +218,17 @@ class ChaperonController:
         annotations = {keys.PREEMPTED: rounds.without_node().encode()}
         return await self._patch(chaperon, {"metadata": _named(chaperon, annotations=annotations)})
 
+    async def _report_unless_early(self, chaperon: Object, pod: Object) -> float | None:
+        """Report a delegate; of one that starts, the status only when it is worth a write."""
+        early = self._starts.left(chaperon, pod)
+        warned = self._events.left(chaperon, pod, warnings=True) if early else None
+        if not early or warned == 0:
+            chaperon = await self._report(chaperon, pod)
+            return self._events.left(chaperon, pod)
+
+        await self._report(chaperon, pod, status=False)
+        return early if warned is None else min(early, warned)
+
     async def _replace(self, chaperon: Object) -> float | None:
         last = self._last.get(objects.key(chaperon), {})
         is_unreported = not objects.status(chaperon).get("phase")
@@ -240,17 +251,23 @@ class ChaperonController:
 
         return later.total_seconds() or None
 
-    async def _report(self, chaperon: Object, pod: Object) -> Object:
-        """Bring the chaperon up to date with its delegate; return it as it is then."""
+    async def _report(self, chaperon: Object, pod: Object, *, status: bool = True) -> Object:
+        """Bring the chaperon up to date with its delegate; return it as it is then.
+
+        Without `status` that of the delegate waits.
+        """
         report = self._report_of(chaperon, pod)
-        held = report.has_only_events and not self._events.may_write(chaperon, pod)
+        if status and report.has_only_events:
+            status = self._events.may_write(chaperon, pod)
+
         if report.metadata:
             chaperon = await self._patch_annotations(chaperon, report.metadata)
 
-        if report.status and not held:
+        if report.status and status:
             chaperon = await self._patch_status(chaperon, pod, report)
+            self._starts.written(objects.key(chaperon))
 
-        if not held:
+        if status:
             self._events.settled(objects.key(chaperon), written=report.has_events)
 
         return chaperon

@@ -98,13 +98,16 @@ class DelegateEventCollector:
 
         return event_record.write(collected.entries.values())
 
-    def left(self, chaperon: Object, pod: Object) -> float | None:
-        """Return the seconds until the list is worth a write of its own; None if it is not."""
+    def left(self, chaperon: Object, pod: Object, *, warnings: bool = False) -> float | None:
+        """Return the seconds until the list is worth a write of its own; None if it is not.
+
+        With `warnings` only Warnings count.
+        """
         collected = self._of(chaperon, pod)
         if collected is None:
             return None
 
-        pending = objects.status(pod).get("phase") in (None, "Pending")
+        pending = not warnings and objects.status(pod).get("phase") in (None, "Pending")
         due = min(collected.due, collected.due_if_pending if pending else math.inf)
         if due == math.inf:
             return None

@@ -10,6 +10,7 @@ from tests.unit.pods.target_side import NAMESPACE, SETTLED, TargetCluster
 from vnode.api import keys, kinds, objects
 from vnode.api.errors import Invalid
 from vnode.pods import annotation_merge, delegate
+from vnode.pods.target import start_reports
 
 pytestmark = pytest.mark.looptime
 
@@ -84,7 +85,7 @@ async def test_a_delegate_whose_containers_do_not_start_is_reported_after_a_whil
     async with cluster.running():
         await cluster.until(cluster.pod)
         bind(cluster)
-        await asyncio.sleep(delegate.STARTING.total_seconds() + 0.05)
+        await asyncio.sleep(start_reports.BOUND + 0.05)
         assert cluster.count(*REPORT) == 1
 
 
