@@ -177,11 +177,21 @@ _status = st.builds(
 _GATES = [{"conditionType": "example.com/gate"}, {"conditionType": "Ready"}]
 
 
+def _without_directives(value):
+    """Return a value as an API server may have it."""
+    if isinstance(value, list):
+        return [_without_directives(inner) for inner in value]
+
+    if not isinstance(value, dict):
+        return value
+
+    return {k: _without_directives(v) for k, v in value.items() if not k.startswith("$")}
+
+
 @given(_status, _status, _status, st.booleans())
 def test_feeding_back_twice_writes_once(before, reported, then, gated):
     """After the patch is applied, there is nothing left to patch; of whatever is let in."""
-    own = {k: v for k, v in before.items() if not k.startswith("$")}  # no API server has others
-    pod = proxy(own, **({"readinessGates": _GATES} if gated else {}))
+    pod = proxy(_without_directives(before), **({"readinessGates": _GATES} if gated else {}))
     pod["metadata"]["generation"] = 1
     for status in (reported, then):
         observed = chaperon(status)
@@ -196,7 +206,7 @@ def test_feeding_back_twice_writes_once(before, reported, then, gated):
 @given(_status, _status, st.data())
 def test_what_an_api_server_left_out_is_not_taken(before, reported, data):
     """Whichever field of a patch is missing; a patch that arrived whole needs no second look."""
-    pod = proxy({k: v for k, v in before.items() if not k.startswith("$")})
+    pod = proxy(_without_directives(before))
     observed = chaperon(reported)
     assume(shapes.is_chaperon(observed))
     patch = feedback.status_patch(pod, observed)
