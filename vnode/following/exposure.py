@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from vnode.api import cluster_bound, keys, objects
+from vnode.api import cluster_bound, enumeration, keys, objects
 from vnode.api.cluster_bound import INGRESS_CLASS
 from vnode.api.objects import Object
 from vnode.following import copies
@@ -110,8 +110,7 @@ def ingress_refusal(original: Object, backends: Iterable[Object], options: Targe
 
 
 def _these(names: list[str]) -> str:
-    shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-    return f"{shown} {'stays' if len(names) == 1 else 'stay'}"
+    return f"{enumeration.some(names, 3)} {'stays' if len(names) == 1 else 'stay'}"
 
 
 def kept_annotations(original: Object, present: Object | None) -> set[str]:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from vnode.api import documents
+from vnode.api import documents, enumeration
 from vnode.api.errors import ConfigError
 from vnode.kube import credentials, exec_plugins, oidc, tls
 
@@ -232,10 +232,9 @@ def _named(config: dict[str, Any], plural: str, name: str, kind: str) -> dict[st
 
 def _names_of(entries: Any) -> str:
     """List the first names, of which the author may have meant one."""
-    listed = entries if isinstance(entries, list) else []
-    names = [str(entry.get("name")) for entry in listed if isinstance(entry, dict)]
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return f"it has {', '.join(map(repr, names[:_SHOWN])) or 'none'}{more}"
+    known = entries if isinstance(entries, list) else []
+    names = [repr(str(entry.get("name"))) for entry in known if isinstance(entry, dict)]
+    return f"it has {enumeration.some(names, _SHOWN) or 'none'}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,11 @@ ClustersReady is there while clusters are lost, of a policy that says what becom
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Final
 
-from vnode.api import objects, status_conditions
+from vnode.api import enumeration, objects, status_conditions
 from vnode.api.errors import MESSAGE_LIMIT
 from vnode.api.objects import Object, Objects
 from vnode.placement.decisions import published
@@ -88,14 +88,14 @@ def of_lost(
     if failover is None or not lost:
         return []
 
-    listed = _listed([f"{name} since {objects.timestamp(moments[name])}" for name in lost])
+    names = [f"{name} since {objects.timestamp(moments[name])}" for name in lost]
     what = f"pods are replaced {failover.toleration:.0f} s after that"
     if failover.purge is Purge.NEVER:
         what = "their pods stay, as failover.purge is Never"
     elif failover.per_minute is not None:
         what += f", {failover.per_minute} in a minute at most"
 
-    text = f"lost: {listed}; {what}"[:MESSAGE_LIMIT]
+    text = f"lost: {enumeration.some(names, _NAMES_SHOWN)}; {what}"[:MESSAGE_LIMIT]
     return [status_conditions.build(obj, CLUSTERS_READY, False, CLUSTERS_LOST, text, now)]
 
 
@@ -122,17 +122,12 @@ def decided(decision: ClusterDecision, nodes: Iterable[DecidedNode]) -> tuple[bo
 
     if missing := decision.without_nodes(nodes):
         cure = "create a Target or ClusterTarget for each"
-        listed = _listed(missing)
-        why = f"{decision.reference} selects clusters without a virtual node: {listed}; {cure}"
+        text = enumeration.some(missing, _NAMES_SHOWN)
+        why = f"{decision.reference} selects clusters without a virtual node: {text}; {cure}"
         return False, UNKNOWN_CLUSTERS, why
 
     if decision.oddities:
         return False, INCOMPLETE, f"some entries are ignored: {'; '.join(decision.oddities)}"
 
     names = [cluster.name for cluster in decision.clusters]
-    return True, DECIDED, f"{decision.reference} selects {_listed(names)}"
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
-    return ", ".join(names[:_NAMES_SHOWN]) + more
+    return True, DECIDED, f"{decision.reference} selects {enumeration.some(names, _NAMES_SHOWN)}"

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from vnode.api import objects
+from vnode.api import enumeration, objects
 from vnode.api.clock import TICK
 from vnode.api.errors import MESSAGE_LIMIT, ConfigError
 from vnode.api.objects import Object
@@ -85,9 +85,8 @@ def _missing(missing: Sequence[tuple[str, str]], known: frozenset[str]) -> str:
 
 
 def _gone(missing: Sequence[tuple[str, str]]) -> str:
-    listed = ", ".join(f"{name} ({field})" for field, name in missing[:_NAMES_SHOWN])
-    more = f" and {len(missing) - _NAMES_SHOWN} more" if len(missing) > _NAMES_SHOWN else ""
+    names = enumeration.some([f"{name} ({field})" for field, name in missing], _NAMES_SHOWN)
     return (
-        f"there is no Target or ClusterTarget any more: {listed}{more}: create it, or take it out "
+        f"there is no Target or ClusterTarget any more: {names}: create it, or take it out "
         "of the policy"
     )[:MESSAGE_LIMIT]

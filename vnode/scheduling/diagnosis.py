@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
+from vnode.api import enumeration
 from vnode.runtime.links import TargetKey
 
 NAMES_SHOWN: Final = 3
@@ -48,7 +49,9 @@ def explain(reasons: Mapping[TargetKey, str], namespace: str, limit: int = EVENT
     for target, label in sorted(labels(reasons).items(), key=lambda item: item[1]):
         grouped.setdefault(_tidy(reasons[target]), []).append(label)
 
-    parts = [f"{_names(targets)}: {reason}" for reason, targets in grouped.items()]
+    parts = [
+        f"{enumeration.some(targets, NAMES_SHOWN)}: {reason}" for reason, targets in grouped.items()
+    ]
     for kept in range(len(parts), 0, -1):
         rest = f"; and {len(parts) - kept} more reasons" if kept < len(parts) else ""
         line = head + "; ".join(parts[:kept]) + rest
@@ -76,13 +79,6 @@ def split(message: str, known: Collection[str]) -> dict[str, str]:
         found.update(dict.fromkeys(shown.split(", "), reason))
 
     return found
-
-
-def _names(targets: list[str]) -> str:
-    if len(targets) <= NAMES_SHOWN:
-        return ", ".join(targets)
-
-    return f"{', '.join(targets[:NAMES_SHOWN])} and {len(targets) - NAMES_SHOWN} more"
 
 
 def _tidy(reason: str) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Final
 
-from vnode.api import keys, objects, status_conditions
+from vnode.api import enumeration, keys, objects, status_conditions
 from vnode.api.objects import Object
 from vnode.targets import conditions
 
@@ -80,10 +80,7 @@ def explain(name: str, clusters: list[str]) -> tuple[bool, str, str]:
     if not clusters:
         return True, "NoOtherSeen", f"no other cluster is seen to send pods as {name!r}"
 
-    others = ", ".join(cluster[:_LENGTH] for cluster in clusters[:_NAMED])
-    if len(clusters) > _NAMED:
-        others += f" and {len(clusters) - _NAMED} more"
-
+    others = enumeration.some([cluster[:_LENGTH] for cluster in clusters], _NAMED)
     return (
         False,
         "ClusterNameTaken",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from vnode.api import objects, saved_manifest
+from vnode.api import enumeration, objects, saved_manifest
 from vnode.cli.doctor.facts import ClusterFacts
 from vnode.cli.doctor.findings import Finding, Level
 
@@ -15,7 +15,8 @@ def check(facts: ClusterFacts) -> Iterator[Finding]:
     """Yield findings about a source; nothing where Admiralty has left nothing."""
     waiting = [pod for pod in facts.unplaced if is_held(pod)]
     if waiting:
-        text = f"{_listed([f'pod/{objects.key(pod)}' for pod in waiting])}: the pod waits, since "
+        names = enumeration.some([f"pod/{objects.key(pod)}" for pod in waiting], _NAMED)
+        text = f"{names}: the pod waits, since "
         text += "its own scheduling constraints are not known"
         cure = (
             "vnode migrate signs pods that Admiralty has admitted; delete others and create them "
@@ -24,7 +25,8 @@ def check(facts: ClusterFacts) -> Iterator[Finding]:
         yield Finding(facts.name, "unsigned pods", Level.FAIL, text, cure)
 
     if facts.finalized:
-        text = f"{_listed(facts.finalized)}: a finalizer of Admiralty's keeps it from being deleted"
+        names = enumeration.some(facts.finalized, _NAMED)
+        text = f"{names}: a finalizer of Admiralty's keeps it from being deleted"
         yield Finding(facts.name, "finalizers", Level.WARN, text, "vnode migrate")
 
 
@@ -32,8 +34,3 @@ def is_held(pod: objects.Object) -> bool:
     """Tell whether a pod's condition says that its constraints are not known."""
     condition = objects.condition(pod, "PodScheduled") or {}
     return saved_manifest.UNKNOWN in str(condition.get("message", ""))
-
-
-def _listed(names: list[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more

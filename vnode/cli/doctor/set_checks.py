@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from vnode.api import keys, objects
+from vnode.api import enumeration, keys, objects
 from vnode.api.objects import Object, Objects
 from vnode.cli.doctor.facts import ClusterFacts
 from vnode.cli.doctor.findings import IN_THE_TEXT, Finding, Level
@@ -90,11 +90,10 @@ def _without_target(obj: Object) -> Iterator[Object]:
 
 def _unusable(facts: ClusterFacts, name: str, ready: Object, entries: Objects) -> Finding:
     reason = entries[0]["reason"]
-    named = ", ".join(entry["profile"] for entry in entries[:_NAMED])
-    more = f" and {len(entries) - _NAMED} more" if len(entries) > _NAMED else ""
+    named = enumeration.some([entry["profile"] for entry in entries], _NAMED)
     level = Level.WARN if reason == deciding.NAME_TAKEN else Level.FAIL
     why = ": other Targets have these names" if reason == deciding.NAME_TAKEN else ""
-    text = f"{reason}: no Target for ClusterProfile {named}{more}{why}"
+    text = f"{reason}: no Target for ClusterProfile {named}{why}"
     if len(entries) == 1 and ready.get("reason") == reason:
         text = f"{reason}: {ready.get('message')}"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from vnode.api import objects
+from vnode.api import enumeration, objects
 from vnode.api.objects import Object
 
 _NAMED: Final = 3  # workloads in one cell
@@ -22,5 +22,4 @@ def workloads(obj: Object) -> str:
         return f"placementpolicy/{policy}"
 
     named = [f"{str(each['kind']).lower()}/{each['name']}" for each in spec.get("workloads") or ()]
-    more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
-    return f"{', '.join(named[:_NAMED])}{more}" if named else "all"
+    return enumeration.some(named, _NAMED) or "all"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from vnode.api import keys, node_labels, objects, real_nodes
+from vnode.api import enumeration, keys, node_labels, objects, real_nodes
 from vnode.api.objects import Object
 from vnode.cli.neighbours.own_objects import OwnObjects
 from vnode.nodes.coexistence import ROLE
@@ -193,9 +193,7 @@ def _keeps_off(spec: Object) -> bool:
 
 
 def _listed(names: Iterable[str]) -> str:
-    found = sorted(names)
-    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-    return ", ".join(found[:_NAMED]) + more
+    return enumeration.some(sorted(names), _NAMED)
 
 
 def advice(own: OwnObjects) -> Iterator[str]:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
-from vnode.api import objects
+from vnode.api import enumeration, objects
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.kube import endpoint, exec_credentials, exec_plugins
@@ -137,9 +137,7 @@ def offered(profile: Object) -> dict[str, Object]:
 
 
 def _listed(names: Any) -> str:
-    found = sorted(map(str, names))
-    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-    return (", ".join(repr(name[:63]) for name in found[:_SHOWN]) or "none") + more
+    return enumeration.some([repr(name[:63]) for name in sorted(map(str, names))], _SHOWN) or "none"
 
 
 def _checked(cluster: Mapping[str, Any], provider: AccessProvider, what: str) -> dict[str, Any]:
