@@ -91,7 +91,7 @@ class Shared:
         self.proxies = Informer(
             client,
             kinds.PODS,
-            field_selector=f"spec.schedulerName={keys.PROXY_SCHEDULER}",
+            field_selector=keys.PROXY_PODS,
             trim=trim_pod,
             indexes=proxy_state.INDEXES,
         )

@@ -171,6 +171,7 @@ KUBELET_CERTIFICATE: Final = OWN_PREFIX + "KubeletCertificate"  # a condition of
 MEMBER_TAINTS_SYNCED: Final = OWN_PREFIX + "MemberTaintsSynced"  # likewise
 
 PROXY_SCHEDULER: Final = "admiralty-proxy"
+PROXY_PODS: Final = f"spec.schedulerName={PROXY_SCHEDULER}"  # a field selector
 CANDIDATE_SCHEDULER: Final = "admiralty-candidate"
 
 PROVIDER_LABEL: Final = "virtual-kubelet.io/provider"

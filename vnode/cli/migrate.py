@@ -16,11 +16,8 @@ from vnode.cli import access, identity, main, manifests
 from vnode.cli.access import Access
 from vnode.cli.migration import finalizers, left_pods, signing
 from vnode.cli.migration.back import BackOptions, prepare
-from vnode.cli.migration.finalizers import COPIED
 from vnode.cli.migration.taking_over import migrate
 from vnode.cli.remove.report import RemovalReport
-
-__all__ = ["COPIED", "command", "migrate"]
 
 
 async def _migrate(

@@ -96,19 +96,12 @@ def proxy_patch(
             f"ones into a ConfigMap"
         )
 
-    is_saved = manifests.believed(pod, namespace) is not None
-    is_unknown = bool(manifests.refusal(pod, namespace))
     source = manifests.source_pod(pod, namespace)
     if keys.NO_PREFIX_LABEL_REGEXP in annotations:
         _checked(keys.NO_PREFIX_LABEL_REGEXP, patterns.compile_safe, annotations)
 
     patch = Patch(pod)
-    if not is_saved and not is_unknown:
-        text = _manifest(pod)
-        signature = manifests.signature(pod, namespace, text)
-        patch.set(text, "metadata", "annotations", keys.SOURCE_POD_MANIFEST)
-        patch.set(signature, "metadata", "annotations", keys.MANIFEST_SIGNATURE)
-
+    _save(patch, pod, namespace, manifests)
     patch.remove("metadata", "annotations", keys.PLACED)  # of the pod that this one is a copy of
     patch.set("true", "metadata", "labels", keys.HAS_FINALIZER)
     _set_or_remove(patch, _finalizers(pod, finalizers), "metadata", "finalizers")
@@ -131,6 +124,17 @@ def proxy_patch(
         patch.set([*gates, gate], "spec", "schedulingGates")
 
     return patch.operations
+
+
+def _save(patch: Patch, pod: Object, namespace: str, manifests: SavedManifests) -> None:
+    """Save and sign the pod, unless it is saved already, or nobody knows what it was before."""
+    if manifests.believed(pod, namespace) is not None or manifests.refusal(pod, namespace):
+        return
+
+    text = _manifest(pod)
+    signature = manifests.signature(pod, namespace, text)
+    patch.set(text, "metadata", "annotations", keys.SOURCE_POD_MANIFEST)
+    patch.set(signature, "metadata", "annotations", keys.MANIFEST_SIGNATURE)
 
 
 def _set_or_remove(patch: Patch, value: Any, *path: str) -> None:

@@ -13,7 +13,8 @@ from vnode.api.clock import Clock
 from vnode.api.errors import Denied
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
-from vnode.cli import migrate
+from vnode.cli.migration.finalizers import COPIED
+from vnode.cli.migration.taking_over import migrate
 from vnode.cli.remove.report import RemovalReport
 from vnode.kube.client import Client
 from vnode.runtime.links import TargetKey
@@ -64,7 +65,7 @@ class Federation:
         yield self.target.client("source")
 
     async def migrate(self) -> None:
-        await migrate.migrate(self.source.client(), "c1", self.report, self.connect)
+        await migrate(self.source.client(), "c1", self.report, self.connect)
 
 
 @pytest.fixture
@@ -97,7 +98,7 @@ async def test_a_candidate_that_was_not_chosen_is_deleted(
     assert federation.lines[1:] == ["target ns/gpu: deleted 1 candidate"]
 
 
-@pytest.mark.parametrize("kind", migrate.COPIED, ids=lambda kind: kind.plural)
+@pytest.mark.parametrize("kind", COPIED, ids=lambda kind: kind.plural)
 async def test_a_copy_is_taken_over_as_it_is(federation: Federation, kind: Kind) -> None:
     metadata = {"name": "web", "namespace": "ns", "uid": "web"}
     federation.source.add(kind, {"metadata": metadata})

@@ -20,12 +20,12 @@ from vnode.api.identity import Identity
 from vnode.api.objects import Object, Objects
 from vnode.cli import identity, manifests
 from vnode.cli.migration import left_pods
-from vnode.cli.migration.taking_over import TargetConnector, migrate
+from vnode.cli.migration.taking_over import migrate
 from vnode.cli.remove import source_side, target_side
 from vnode.cli.remove.finalizer_removal import FinalizerRemover, remove_finalizers
 from vnode.cli.remove.report import RemovalReport, counted, remove_named
 from vnode.cli.remove.source_side import Ends
-from vnode.insight.collecting import connected
+from vnode.insight.collecting import Connect, connected
 from vnode.kube.client import Client
 from vnode.targets import finalizing, heartbeats, model
 
@@ -54,7 +54,7 @@ async def prepare(
     options: BackOptions,
     report: RemovalReport,
     clock: Clock,
-    connect: TargetConnector = connected,
+    connect: Connect = connected,
 ) -> None:
     """Prepare the cluster of `client`, as a target and as a source; what fails is `left`.
 
@@ -108,7 +108,7 @@ async def _release_target(
     me: Identity,
     report: RemovalReport,
     clock: Clock,
-    connect: TargetConnector,
+    connect: Connect,
 ) -> None:
     """Take our finalizer off chaperons of this cluster in a target that does not run vnode."""
     where = f"target {model.key_of(target)}"

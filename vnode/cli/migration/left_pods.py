@@ -14,20 +14,19 @@ from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock, happens_within
 from vnode.api.errors import NotFound
 from vnode.api.objects import Object
+from vnode.cli.migration.signing import WAITING
 from vnode.cli.remove.report import RemovalReport, counted
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.runtime.supervisor import supervise
 
-PROXIES: Final = f"spec.schedulerName={keys.PROXY_SCHEDULER}"
-"""The field selector of proxy pods."""
 _AGAIN: Final = 10.0  # seconds between looks at a pod whose grace period has yet to end
 
 
 async def open_gates(client: Client, report: RemovalReport) -> None:
     """Take vnode's scheduling gate off pods that wait."""
     opened = 0
-    for pod in await client.list(kinds.PODS, field_selector=f"{PROXIES},spec.nodeName="):
+    for pod in await client.list(kinds.PODS, field_selector=WAITING):
         gates = objects.spec(pod).get("schedulingGates") or []
         left = [gate for gate in gates if gate.get("name") != keys.AWAITS_STATE]
         if left == gates or objects.is_terminating(pod):
@@ -64,7 +63,7 @@ def _is_ours(pod: Object) -> bool:
 async def finish(client: Client, clock: Clock, report: RemovalReport) -> None:
     """Delete for good the proxies that hang now."""
     ended = 0
-    for pod in await client.list(kinds.PODS, field_selector=PROXIES):
+    for pod in await client.list(kinds.PODS, field_selector=keys.PROXY_PODS):
         if _is_ours(pod) and hangs(pod, clock):
             ended += await _delete(client, pod)
 
@@ -74,7 +73,8 @@ async def finish(client: Client, clock: Clock, report: RemovalReport) -> None:
 
 async def finish_all(client: Client, clock: Clock, report: RemovalReport) -> None:
     """Do so with each that hangs from now on, until vnode has admitted none that are left."""
-    informer, changed = Informer(client, kinds.PODS, field_selector=PROXIES), asyncio.Event()
+    informer = Informer(client, kinds.PODS, field_selector=keys.PROXY_PODS)
+    changed = asyncio.Event()
     informer.subscribe(lambda _old, _new: changed.set())
     async with supervise() as tasks:
         tasks.start(informer.run(), "proxy-pods")

@@ -19,7 +19,7 @@ from vnode.cli.remove.report import RemovalReport, counted
 from vnode.kube.client import Client
 from vnode.runtime.manifest_key import ManifestKey
 
-WAITING: Final = f"spec.schedulerName={keys.PROXY_SCHEDULER},spec.nodeName="
+WAITING: Final = f"{keys.PROXY_PODS},spec.nodeName="
 """The field selector of proxy pods without a node."""
 _ANEW: Final = (
     "it is younger than vnode's webhook configuration, so Admiralty has not admitted it; delete it "
@@ -74,12 +74,9 @@ async def _sign(client: Client, pod: Object, signer: SavedManifests) -> None:
     namespace, text = objects.namespace(pod), objects.annotations(pod)[keys.SOURCE_POD_MANIFEST]
     saved_manifest.read(text)
     signature = signer.signature(pod, namespace, text)
-    metadata = {
-        "uid": objects.uid(pod),
-        "resourceVersion": objects.resource_version(pod),
-        "annotations": {keys.MANIFEST_SIGNATURE: signature},
-    }
-    await client.patch(kinds.PODS, objects.name(pod), {"metadata": metadata}, namespace)
+    signed = {"metadata": {"annotations": {keys.MANIFEST_SIGNATURE: signature}}}
+    body = objects.if_unchanged(signed, pod)
+    await client.patch(kinds.PODS, objects.name(pod), body, namespace)
 
 
 async def _webhook_since(client: Client) -> datetime | None:

@@ -10,9 +10,7 @@ the Targets.
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from vnode.api import keys, kinds, objects
 from vnode.api.errors import Conflict, NotFound, VnodeError
@@ -21,15 +19,9 @@ from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.cli.migration.finalizers import COPIED
 from vnode.cli.remove.report import RemovalReport, counted
-from vnode.insight.collecting import connected
+from vnode.insight.collecting import Connect, connected
 from vnode.kube.client import Client
 from vnode.targets import model
-
-
-class TargetConnector(Protocol):
-    """Connects to the cluster behind a Target."""
-
-    def __call__(self, local: Client, target: Object, /) -> AbstractAsyncContextManager[Client]: ...
 
 
 @dataclass(slots=True)
@@ -111,7 +103,7 @@ async def migrate(
     client: Client,
     name: str,
     report: RemovalReport,
-    connect: TargetConnector = connected,
+    connect: Connect = connected,
     *,
     former: str = "",
 ) -> None:

@@ -26,10 +26,10 @@ from vnode.kube.client import Client
 from vnode.nodes import virtual
 from vnode.pods.source import feedback
 from vnode.runtime.leader import AGENT_LEASE as LEASE
+from vnode.runtime.leader import LeaseTiming
 from vnode.runtime.links import TargetKey
 from vnode.targets import finalizing, model
 
-_LEASE: Final = timedelta(seconds=15)  # how long one lasts by default
 _LEASE_SLACK: Final = timedelta(seconds=15)  # by which clocks may differ
 
 
@@ -65,7 +65,7 @@ async def leads_on(client: Client, namespace: str, clock: Clock, report: Removal
         return ""
 
     report.say(f"waiting until the lease of {holder} is over")
-    await clock.sleep((_LEASE + _LEASE_SLACK).total_seconds())
+    await clock.sleep(LeaseTiming().duration + _LEASE_SLACK.total_seconds())
     return await agent_leads(client, namespace, clock)
 
 
@@ -197,8 +197,7 @@ async def forget_proxies(client: Client, report: RemovalReport) -> None:
     A pending proxy with a controller is deleted, so that its replacement is an ordinary pod. One
     without a controller stays pending and is reported.
     """
-    selector = f"spec.schedulerName={keys.PROXY_SCHEDULER}"
-    for pod in await client.list(kinds.PODS, field_selector=selector):
+    for pod in await client.list(kinds.PODS, field_selector=keys.PROXY_PODS):
         if (body := feedback.without_finalizers(pod)) is not None:
             await client.patch(kinds.PODS, objects.name(pod), body, objects.namespace(pod))
 
