@@ -5,7 +5,7 @@ not for such a pod, have no share in the plan: only for room does a pod wait, so
 comes after this plugin. It rejects all but the pod's planned cluster and those opened to it by
 overflow, so scores only order these.
 
-`vnode.scheduling.workload_counts` counts, `vnode.scheduling.placement.choosing` chooses; here is
+`vnode.planning.workload_counts` counts, `vnode.planning.choosing` chooses; here is
 what a cycle makes of it. `placement_verdict` says what comes of that for each node.
 """
 
@@ -20,13 +20,14 @@ from scheduler_plugins.placement_verdict import PlacementVerdict, shown, waiting
 from scheduler_plugins.target_health import TargetHealth
 from vnode.api import keys, objects
 from vnode.api.objects import Object
+from vnode.planning import choosing, placeholders, unfinished_move
+from vnode.planning.choosing import ClusterChoice
+from vnode.planning.policy import Mode, Policy
+from vnode.planning.seats import Share
+from vnode.planning.workload import Workload, WorkloadPod, unschedulable_since
 from vnode.scheduling import status
 from vnode.scheduling.cycle import CycleState
 from vnode.scheduling.events import ClusterEventWithHint, EventKind
-from vnode.scheduling.placement import choosing, placeholders, unfinished_move
-from vnode.scheduling.placement.choosing import ClusterChoice
-from vnode.scheduling.placement.policy import Mode, Policy
-from vnode.scheduling.placement.seats import Share
 from vnode.scheduling.plugin import (
     MAX_SCORE,
     FilterPlugin,
@@ -38,7 +39,6 @@ from vnode.scheduling.plugin import (
 )
 from vnode.scheduling.snapshot import Snapshot, VirtualNodeInfo
 from vnode.scheduling.status import SKIP, SUCCESS, Status
-from vnode.scheduling.workload import Workload, WorkloadPod, unschedulable_since
 
 _KINDS: Final = (
     EventKind.NODE_ADD,

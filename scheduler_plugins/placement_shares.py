@@ -6,11 +6,11 @@ from typing import Final, TypeAlias
 
 from vnode.api.objects import Object
 from vnode.api.resources import Resources
-from vnode.scheduling.placement import weighing
-from vnode.scheduling.placement.policy import Policy
-from vnode.scheduling.placement.seats import Share
+from vnode.planning import weighing
+from vnode.planning.policy import Policy
+from vnode.planning.seats import Share
+from vnode.planning.workload import Workload
 from vnode.scheduling.snapshot import Snapshot
-from vnode.scheduling.workload import Workload
 
 _POLICIES_KEPT: Final = 1000  # whose shares are known; all are forgotten when there are more
 

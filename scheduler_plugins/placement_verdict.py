@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from vnode.api import objects
+from vnode.planning import reasons
+from vnode.planning.choosing import ClusterChoice
+from vnode.planning.policy import Mode, Policy
+from vnode.planning.seats import Share
+from vnode.planning.workload import Workload, WorkloadPod
 from vnode.scheduling import status
-from vnode.scheduling.placement import reasons
-from vnode.scheduling.placement.choosing import ClusterChoice
-from vnode.scheduling.placement.policy import Mode, Policy
-from vnode.scheduling.placement.seats import Share
 from vnode.scheduling.snapshot import Snapshot
 from vnode.scheduling.status import SUCCESS, Status
-from vnode.scheduling.workload import Workload, WorkloadPod
 
 
 @dataclass(frozen=True, slots=True)

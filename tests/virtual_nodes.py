@@ -15,6 +15,7 @@ from tests import answering
 from tests.answering import Answer
 from vnode.api import keys
 from vnode.api.objects import Object
+from vnode.api.target_key import TargetKey
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.kube.store import Store
@@ -23,7 +24,7 @@ from vnode.kubelet.delegates import ServedNode
 from vnode.kubelet.routes import Routes
 from vnode.kubelet.streams.disconnects import DisconnectWatch
 from vnode.kubelet.streams.routes import Streams
-from vnode.runtime.links import PARENT_UID_INDEX, Link, LinkHealth, Links, TargetKey
+from vnode.runtime.links import PARENT_UID_INDEX, Link, LinkHealth, Links
 
 TARGET = TargetKey("default", "c2")
 POD: Object = {

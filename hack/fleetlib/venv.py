@@ -30,6 +30,7 @@ _NEEDED = (
     "yaml",
 )
 _GROUPS = ("test", "lint")
+_TABLES = ("build-system", "project", "dependency-groups")  # of what is to be in it
 
 
 def enter(script: str) -> None:
@@ -46,9 +47,10 @@ def enter(script: str) -> None:
 def folder() -> Path:
     """Return one venv for each interpreter, clone, and what is to be in it."""
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    project = REPOSITORY / "pyproject.toml"
-    identity = str(REPOSITORY).encode() + project.read_bytes() + CONSTRAINTS.read_bytes()
-    digest = hashlib.sha256(identity).hexdigest()[:12]
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
+    content = [project.get(table) for table in _TABLES] + [project["tool"]["hatch"]]
+    identity = f"{REPOSITORY} {content} {CONSTRAINTS.read_text()}"
+    digest = hashlib.sha256(identity.encode()).hexdigest()[:12]
     return cachefolder.path() / "venv" / f"python{version}-{digest}"
 
 

@@ -13,9 +13,10 @@ from tests import background
 from tests.apiserver.server import APIServer
 from vnode.api.clock import Clock
 from vnode.api.identity import Identity
+from vnode.api.target_key import TargetKey
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
-from vnode.runtime.links import Link, LinkHealth, Links, TargetKey
+from vnode.runtime.links import Link, LinkHealth, Links
 from vnode.runtime.target_options import NO_OPTIONS, TargetOptions
 from vnode.targets.cluster_identity import Expected
 from vnode.targets.connection import Connection

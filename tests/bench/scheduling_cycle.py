@@ -14,16 +14,16 @@ from typing import Any
 from scheduler_plugins import defaults
 from tests.permitted import any_namespace
 from vnode.api.clock import SystemClock
-from vnode.scheduling import registry
-from vnode.scheduling.cache import Cache
-from vnode.scheduling.config import Profile
-from vnode.scheduling.placement.policy import (
+from vnode.planning.policy import (
     NO_POLICIES,
     Clusters,
     PlacementTarget,
     Policies,
     Policy,
 )
+from vnode.scheduling import registry
+from vnode.scheduling.cache import Cache
+from vnode.scheduling.config import Profile
 from vnode.scheduling.plugin import Handle
 from vnode.scheduling.registry import Registry
 from vnode.scheduling.snapshot import VirtualNode

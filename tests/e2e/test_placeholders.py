@@ -21,10 +21,9 @@ from tests.e2e.places import (
     until_told,
 )
 from tests.kit import Fleet
-from vnode.api import keys, kinds, objects, placeholders
+from vnode.api import keys, kinds, objects, placeholders, scheduled_condition
 from vnode.api.objects import Object
 from vnode.kube.client import Client
-from vnode.pods import delegate
 
 __all__ = ["policy", "rooms"]
 
@@ -91,7 +90,7 @@ async def test_placeholders_wait_for_room_and_never_run(
         ),
     )
     chaperons = await until_placeholders(
-        c2, 2, lambda chaperon: delegate.rejection(objects.status(chaperon)) is not None
+        c2, 2, lambda chaperon: scheduled_condition.rejection(objects.status(chaperon)) is not None
     )
     names = {objects.name(chaperon) for chaperon in waiting(chaperons)}
 
@@ -103,7 +102,7 @@ async def test_placeholders_wait_for_room_and_never_run(
     guest = await kit.until_running(source, "guest", seconds=60)
     assert objects.node_name(guest) == C2, "placeholders hold no room"
     await until_placeholders(
-        c2, 2, lambda chaperon: delegate.rejection(objects.status(chaperon)) is not None
+        c2, 2, lambda chaperon: scheduled_condition.rejection(objects.status(chaperon)) is not None
     )
     delegates = [await c2.get(kinds.PODS, name, "default") for name in names]
     assert [(kit.phase(pod), objects.node_name(pod)) for pod in delegates] == [("Pending", "")] * 2

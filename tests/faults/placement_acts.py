@@ -16,10 +16,10 @@ from tests.faults.snapshot import APP
 from tests.simulation.placement_groups import PLANNED, Group, lacks_cost, miscounted, misplaced
 from vnode.api import keys, kinds, objects
 from vnode.api.objects import Object, Objects
-from vnode.placement import accounts, decoding
-from vnode.scheduling.placement import seats
-from vnode.scheduling.placement.policy import Mode
-from vnode.scheduling.placement.workloads import workload_of
+from vnode.placement.policies import decoding
+from vnode.planning import policy_node, seats
+from vnode.planning.policy import Mode
+from vnode.planning.workload_key import workload_of
 
 _ACTS = (0, 1, 1, 2, 3)  # in one step
 
@@ -119,7 +119,7 @@ def group_of(policy: Object, pods: Objects, nodes: Objects) -> Group | None:
 
     decoded = decoding.decode(policy)
     known = [
-        accounts.planned_node(node)
+        policy_node.planned_node(node)
         for node in nodes
         if keys.CLUSTER_TARGET_NAME in objects.labels(node)
         or keys.TARGET_NAME in objects.labels(node)

@@ -10,9 +10,10 @@ from tests import kit
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import SystemClock
 from vnode.api.objects import Object
+from vnode.api.target_key import TargetKey
 from vnode.kube.client import Client
 from vnode.kube.store import Store
-from vnode.runtime.links import PARENT_KEY_INDEX, PARENT_UID_INDEX, Link, LinkHealth, TargetKey
+from vnode.runtime.links import PARENT_KEY_INDEX, PARENT_UID_INDEX, Link, LinkHealth
 
 HOLD: Final = "example.com/still-running"
 

@@ -21,12 +21,13 @@ from vnode.api.clock import SystemClock
 from vnode.api.errors import NotFound
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
+from vnode.api.target_key import TargetKey
 from vnode.cli import kubeconfigs
 from vnode.kube import account_tokens, endpoint
 from vnode.kube.client import Client
 from vnode.kube.endpoint import Trust
 from vnode.kube.events import EventRecorder
-from vnode.runtime.links import Link, Links, TargetKey
+from vnode.runtime.links import Link, Links
 from vnode.targets.controller import TargetController
 from vnode.targets.profiles.config import (
     AccessProvider,

@@ -24,12 +24,13 @@ from vnode.api.clock import SystemClock
 from vnode.api.errors import NotFound
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
+from vnode.api.target_key import TargetKey
 from vnode.issuing.controller import TokenIssuing
 from vnode.kube import endpoint
 from vnode.kube.client import Client
 from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Informer
-from vnode.runtime.links import Link, Links, TargetKey
+from vnode.runtime.links import Link, Links
 from vnode.targets import token_renewal
 from vnode.targets.target_lister import TargetLister
 

@@ -14,12 +14,13 @@ from tests import kit
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import SystemClock
 from vnode.api.objects import Object
+from vnode.api.target_key import TargetKey
 from vnode.kube.client import Client
 from vnode.kube.store import Store
 from vnode.nodes import controller as nodes
 from vnode.nodes.controller import NodeController
 from vnode.nodes.managed_clusters import ManagedClusters
-from vnode.runtime.links import Link, LinkHealth, Links, TargetKey
+from vnode.runtime.links import Link, LinkHealth, Links
 
 SUMMARY = {
     "metadata": {

@@ -22,6 +22,7 @@ from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import NotFound
 from vnode.api.objects import Object
+from vnode.api.target_key import TargetKey
 from vnode.kube import endpoint
 from vnode.kube.client import Client
 from vnode.kube.endpoint import Endpoint
@@ -29,7 +30,7 @@ from vnode.kube.informer import Informer
 from vnode.kubelet.server import KubeletServer
 from vnode.runtime import links
 from vnode.runtime.certs.keypairs import Pair
-from vnode.runtime.links import Link, LinkHealth, Links, TargetKey
+from vnode.runtime.links import Link, LinkHealth, Links
 
 CONTAINER = "app"
 _RUNNING = {

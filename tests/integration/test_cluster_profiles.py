@@ -12,7 +12,7 @@ from tests.fleets import vnode
 from tests.integration.inventoried import SOON, Inventoried, inventoried
 from vnode.api import kinds, objects
 from vnode.api.clock import SystemClock
-from vnode.runtime.links import TargetKey
+from vnode.api.target_key import TargetKey
 
 __all__ = ["inventoried"]
 

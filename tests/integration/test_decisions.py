@@ -16,12 +16,12 @@ from vnode.api.errors import Invalid
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.kube.client import Client
-from vnode.placement.accounts import PlannedNode
-from vnode.placement.collection import PlacementPolicies
 from vnode.placement.decisions import published, slices
 from vnode.placement.decisions.publisher import DecisionPublisher
-from vnode.scheduling.placement.decided import DecisionKind, DecisionReference, Publishing
-from vnode.scheduling.placement.policy import Policy
+from vnode.placement.policies.collection import PlacementPolicies
+from vnode.planning.cluster_decision import DecisionKind, DecisionReference, Publishing
+from vnode.planning.policy import Policy
+from vnode.planning.policy_node import PlannedNode
 from vnode.targets.target_lister import TargetLister
 
 NODES = [

@@ -19,6 +19,7 @@ from vnode.api import keys, kinds, objects
 from vnode.api.clock import SystemClock
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
+from vnode.api.target_key import TargetKey
 from vnode.cli.remove import target_side
 from vnode.cli.remove.report import RemovalReport
 from vnode.cli.remove.source_side import Ends
@@ -26,7 +27,7 @@ from vnode.kube import endpoint
 from vnode.kube.client import Client
 from vnode.pods.source.status_writer import StatusWriter
 from vnode.pods.source.termination import Termination
-from vnode.runtime.links import UNREACHABLE, Link, LinkHealth, TargetKey
+from vnode.runtime.links import UNREACHABLE, Link, LinkHealth
 
 C2 = TargetKey("", "c2")
 KEPT = "example.com/kept"  # as a Job keeps its pods, to see how they end

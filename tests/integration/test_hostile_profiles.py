@@ -19,7 +19,7 @@ from tests.integration.recording_plugin import RecordingPlugin, Traps
 from vnode.api import kinds, objects
 from vnode.api.errors import Invalid
 from vnode.api.objects import Object
-from vnode.runtime.links import TargetKey
+from vnode.api.target_key import TargetKey
 from vnode.targets.profiles.config import InventoryConfig
 from vnode.targets.profiles.resolving import ARGS, VARIABLES
 

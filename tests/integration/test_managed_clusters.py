@@ -15,9 +15,10 @@ from tests.integration.kept_nodes import (
 )
 from vnode.api import keys, kinds, objects
 from vnode.api.objects import Object
+from vnode.api.target_key import TargetKey
 from vnode.kube.client import Client
 from vnode.nodes.managed_clusters import ManagedClusters
-from vnode.runtime.links import ClusterDescription, TargetKey
+from vnode.runtime.links import ClusterDescription
 
 __all__ = ["target"]
 

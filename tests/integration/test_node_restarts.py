@@ -21,9 +21,10 @@ from tests.integration.kept_nodes import (
 from vnode.api import keys, kinds, objects
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
+from vnode.api.target_key import TargetKey
 from vnode.kube.client import Client
 from vnode.nodes import missing_links
-from vnode.runtime.links import CONNECTING, LinkHealth, Links, TargetKey
+from vnode.runtime.links import CONNECTING, LinkHealth, Links
 
 __all__ = ["target"]
 

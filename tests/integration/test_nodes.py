@@ -20,8 +20,9 @@ from tests.integration.kept_nodes import (
 )
 from vnode.api import keys, kinds, node_labels, objects
 from vnode.api.clock import SystemClock
+from vnode.api.target_key import TargetKey
 from vnode.kube.client import Client
-from vnode.runtime.links import LinkHealth, Links, TargetKey
+from vnode.runtime.links import LinkHealth, Links
 
 __all__ = ["target"]
 

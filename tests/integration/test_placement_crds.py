@@ -15,9 +15,10 @@ from vnode.api.errors import Invalid
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.kube.client import Client
-from vnode.placement import accounts, decoding
-from vnode.placement.accounts import PlannedNode
-from vnode.placement.counting import WorkloadTally
+from vnode.placement.policies import decoding
+from vnode.placement.status import accounts
+from vnode.placement.status.counting import WorkloadTally
+from vnode.planning.policy_node import PlannedNode
 
 BOTH = [kinds.PLACEMENT_POLICIES, kinds.CLUSTER_PLACEMENT_POLICIES]
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "placement.md"

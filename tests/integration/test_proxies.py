@@ -16,15 +16,16 @@ from vnode.api import kinds, objects
 from vnode.api.clock import SystemClock
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
+from vnode.api.target_key import TargetKey
 from vnode.kube.client import Client
 from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Informer
-from vnode.placement.collection import PlacementPolicies
+from vnode.placement.policies.collection import PlacementPolicies
 from vnode.pods.overriding import NoOverrides
 from vnode.pods.source import proxy_state
 from vnode.pods.source.chaperon_factory import ChaperonFactory
 from vnode.pods.source.proxy_controller import ProxyController
-from vnode.runtime.links import Link, Links, TargetKey
+from vnode.runtime.links import Link, Links
 from vnode.runtime.supervisor import supervise
 from vnode.targets.target_lister import TargetLister
 

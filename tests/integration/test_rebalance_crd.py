@@ -15,7 +15,7 @@ from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.placement.moves import rebalance_status
 from vnode.placement.moves.demands import PlannedWorkload, WorkloadProgress
-from vnode.scheduling.placement.moves import IntOrPercent
+from vnode.planning.move_policy import IntOrPercent
 
 WEB = {"kind": "Deployment", "name": "web"}
 

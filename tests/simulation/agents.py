@@ -21,13 +21,14 @@ from vnode.agent.term import Term
 from vnode.api.errors import Unreachable
 from vnode.api.identity import Identity
 from vnode.api.listeners import subscription_scope
+from vnode.api.target_key import TargetKey
 from vnode.following.config import FollowingConfig
 from vnode.nodes.controller import NodeController
 from vnode.pods.source.candidates import CandidateSettings
 from vnode.pods.target.extender import BindRequest, Extender
 from vnode.runtime import startup
 from vnode.runtime.health import ProcessHealth
-from vnode.runtime.links import Links, TargetKey
+from vnode.runtime.links import Links
 from vnode.runtime.supervisor import supervise
 from vnode.targets.cluster_identity import Expected, Recognition
 from vnode.targets.connection import Connection

@@ -20,10 +20,10 @@ from vnode.api import keys, kinds, objects
 from vnode.api.clock import SystemClock
 from vnode.api.identity import Identity
 from vnode.api.objects import Object, Objects
+from vnode.api.target_key import TargetKey
 from vnode.nodes import virtual
 from vnode.runtime import manifest_key
 from vnode.runtime.certs import authority
-from vnode.runtime.links import TargetKey
 
 NAMESPACE: Final = "default"
 AGENT_NAMESPACE: Final = "vnode"

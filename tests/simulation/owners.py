@@ -18,7 +18,7 @@ from vnode.api import keys, kinds, objects
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
 from vnode.api.taints import NO_EXECUTE
-from vnode.scheduling.placement.failover import Failover
+from vnode.planning.failover import Failover
 from vnode.webhook import election, mutate
 
 APP: Final = "app"

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from tests.faults.snapshot import node_of
 from vnode.api import keys, objects, placeholders
 from vnode.api.objects import Object
-from vnode.placement import accounts
-from vnode.scheduling.placement import seats
-from vnode.scheduling.placement.policy import Mode, Policy
-from vnode.scheduling.placement.revisions import Revision, have_superseded, revision_of
-from vnode.scheduling.placement.seats import Share
+from vnode.planning import seats
+from vnode.planning.policy import Mode, Policy
+from vnode.planning.revisions import Revision, have_superseded, revision_of
+from vnode.planning.seats import Share
 
 PLANNED = (Mode.SPREAD, Mode.FILL)
 
@@ -84,7 +83,7 @@ def misplaced(group: Group) -> Iterator[str]:
     """Find placeholders that nothing is to come of: none is where a replica is not better off."""
     shares, policy = group.shares, group.policy
     plan: Mapping[str, int] = {}
-    if not accounts.weighs_capacity(policy):
+    if not policy.by_capacity:
         able = [share for share in shares.values() if share.node not in group.closed]
         plan = seats.plan(len(group.pods), able, group.workload).planned
 

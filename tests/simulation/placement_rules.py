@@ -21,13 +21,14 @@ from tests.simulation.schedule import Schedule, WorkloadOwner
 from vnode.api import keys, kinds, objects
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
-from vnode.placement import accounts, counting, decoding
-from vnode.placement.matching import PolicyIndex
-from vnode.scheduling.placement import seats
-from vnode.scheduling.placement.moves import FailbackMode
-from vnode.scheduling.placement.policy import Mode, Policy
-from vnode.scheduling.placement.unfinished_move import moved_for
-from vnode.scheduling.placement.workloads import workload_of
+from vnode.placement.policies import decoding
+from vnode.placement.policies.matching import PolicyIndex
+from vnode.placement.status import accounts, counting
+from vnode.planning import policy_node, seats
+from vnode.planning.move_policy import FailbackMode
+from vnode.planning.policy import Mode, Policy
+from vnode.planning.unfinished_move import moved_for
+from vnode.planning.workload_key import workload_of
 
 _HEARD = 10.0  # seconds after which the agent knows of a change, where nothing fails
 
@@ -125,16 +126,16 @@ class PlacementRules:
     def _outdated(self, policy: Object, groups: list[Group]) -> Iterator[str]:
         """Compare the status of a policy with what `vnode plan` would say."""
         found = {each["workload"]: each for each in objects.status(policy).get("workloads") or ()}
-        nodes = [accounts.planned_node(n) for n in self.source.server.store.all(kinds.NODES)]
+        nodes = [policy_node.planned_node(n) for n in self.source.server.store.all(kinds.NODES)]
         for group in groups:
-            if group.workload not in found or accounts.weighs_capacity(group.policy):
+            if group.workload not in found or group.policy.by_capacity:
                 continue
 
             counts = counting.WorkloadCounts()
             for pod in group.pods:
                 counts.set(objects.key(pod), counting.counted(pod, lambda _, g=group: g.policy))
 
-            [tally] = counts.of(counting.key_of(group.policy)).values()
+            [tally] = counts.of(group.policy.key).values()
             account = accounts.account(group.policy, group.workload, tally, nodes)
             planned = {each.cluster: each.planned for each in account.targets if each.planned}
             entries = found[group.workload]["targets"]
@@ -158,7 +159,7 @@ class PlacementRules:
                 workload = workload_of(pod, policy.group_by)
                 found.setdefault((policy.name, workload), (policy, []))[1].append(pod)
 
-        nodes = [accounts.planned_node(n) for n in self.source.server.store.all(kinds.NODES)]
+        nodes = [policy_node.planned_node(n) for n in self.source.server.store.all(kinds.NODES)]
         closed = frozenset(node.name for node in nodes if not node.takes_pods)
         return [
             Group(policy, key[1], tuple(pods), {s.node: s for s in policy.shares(nodes)}, closed)
@@ -235,7 +236,7 @@ class PlacementRules:
         if policy.mode is Mode.SINGLE and len(bound) > 1:
             yield f"{group.workload} is in {dict(bound)}"
 
-        if policy.mode not in PLANNED or accounts.weighs_capacity(policy):
+        if policy.mode not in PLANNED or policy.by_capacity:
             return
 
         owners = {w.name: w.owner for w in schedule.workloads}

@@ -13,7 +13,7 @@ from typing import Final
 
 from vnode.api import keys, kinds
 from vnode.api.objects import Object
-from vnode.scheduling.placement.failover import Failover, PreservedValue
+from vnode.planning.failover import Failover, PreservedValue
 
 APP: Final = "app"
 PRESERVED: Final = "example.com/preserved"  # an annotation

@@ -29,8 +29,8 @@ from vnode.api.clock import SystemClock
 from vnode.cli import main
 from vnode.issuing import request as issuing
 from vnode.overrides import policy
-from vnode.placement import decoding
 from vnode.placement.moves import rebalance_status
+from vnode.placement.policies import decoding
 from vnode.scheduling import registry
 from vnode.scheduling.plugin import Handle, Plugin
 from vnode.targets import model, source_rbac

@@ -14,10 +14,11 @@ from tests.apiserver.server import APIServer
 from vnode.api import kinds
 from vnode.api.clock import SystemClock
 from vnode.api.identity import Identity
+from vnode.api.target_key import TargetKey
 from vnode.kube import informer, watching
 from vnode.kube.client import Client
 from vnode.kube.endpoint import Endpoint, Trust
-from vnode.runtime.links import Links, TargetKey
+from vnode.runtime.links import Links
 from vnode.targets.controller import TargetController
 from vnode.targets.target_lister import TargetLister
 from vnode.telemetry import metrics

@@ -16,7 +16,9 @@ from typing import Any, Final, Literal
 import msgspec
 import yaml
 
+from vnode.api import strict_decoding
 from vnode.api.errors import ConfigError
+from vnode.api.target_key import TargetKey
 from vnode.following.config import FollowingConfig
 from vnode.issuing.config import IssuingConfig
 from vnode.kube.endpoint import Trust
@@ -25,8 +27,6 @@ from vnode.pods.event_record import DelegateEventsMode
 from vnode.pods.source.candidates import CandidateSettings
 from vnode.runtime.certs import kubelet_serving
 from vnode.runtime.leader import LeaseTiming
-from vnode.runtime.links import TargetKey
-from vnode.scheduling import config as scheduling
 from vnode.scheduling.config import SchedulingConfig
 from vnode.targets.profiles.config import InventoryConfig
 
@@ -124,6 +124,6 @@ def load(path: Path | None) -> AgentConfig:
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigError(f"configuration {path} is not YAML: {error}") from error
 
-    config = scheduling.decode(AgentConfig, raw or {}, str(path))
+    config = strict_decoding.decode(AgentConfig, raw or {}, str(path))
     config.check()
     return config

@@ -27,7 +27,7 @@ from vnode.kube.server_clock import ServerClock
 from vnode.nodes import controller as nodes
 from vnode.nodes.former_nodes import FormerNodes
 from vnode.overrides.overrides import PolicyOverrides
-from vnode.placement.collection import PlacementPolicies
+from vnode.placement.policies.collection import PlacementPolicies
 from vnode.pods.reservations import Reservations
 from vnode.pods.source import proxy_state
 from vnode.pods.source.externally_bound import ExternallyBoundPods

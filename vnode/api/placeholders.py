@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from vnode.api import keys, objects
+from vnode.api import keys, objects, scheduled_condition
 from vnode.api.objects import Object
 
 MOST: Final = 100  # of one pod: users can write the annotation, too
@@ -32,3 +32,19 @@ def of(proxy: Object) -> tuple[str, ...]:
 def text(nodes: Iterable[str]) -> str | None:
     """Return the annotation's value for a patch; None if there is to be none."""
     return ",".join(nodes) or None
+
+
+def could_start(chaperon: Object) -> bool | None:
+    """Tell whether a target has room for a placeholder; None if it says nothing about that."""
+    annotations = objects.annotations(chaperon)
+    if objects.is_terminating(chaperon) or keys.POD_MISSING_SINCE in annotations:
+        return False
+
+    if keys.IS_RESERVED in annotations:
+        return True
+
+    if scheduled_condition.rejection(objects.status(chaperon)) is not None:
+        return False
+
+    message = str((objects.condition(chaperon, "PodScheduled") or {}).get("message", ""))
+    return True if keys.COULD_START in message else None

@@ -5,9 +5,9 @@ from __future__ import annotations
 from vnode.api import kinds, objects
 from vnode.api.errors import ConfigError, Denied, NotFound
 from vnode.api.objects import Object
+from vnode.api.target_key import TargetKey
 from vnode.kube.client import Client
 from vnode.nodes import virtual
-from vnode.runtime.links import TargetKey
 
 
 async def target(client: Client, name: str, namespace: str | None) -> tuple[TargetKey, Object]:

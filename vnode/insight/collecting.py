@@ -24,7 +24,7 @@ from vnode.insight import failing, status_text
 from vnode.insight.facts import Facts, TargetFacts
 from vnode.kube import endpoint
 from vnode.kube.client import Client
-from vnode.placement import decoding
+from vnode.placement.policies import decoding
 from vnode.runtime.leader import AGENT_LEASE as LEASE
 from vnode.scheduling import diagnosis
 from vnode.targets import model, secrets

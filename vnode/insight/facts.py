@@ -7,9 +7,9 @@ from datetime import datetime
 
 from vnode.api import objects
 from vnode.api.objects import Object, Objects
+from vnode.api.target_key import TargetKey
 from vnode.pods.source import candidates
 from vnode.pods.source.candidates import CandidateState
-from vnode.runtime.links import TargetKey
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from vnode.api import objects
 from vnode.api.objects import Object, Objects
 from vnode.insight import policies, status_text
 from vnode.placement.failover import deciding
-from vnode.scheduling.placement.policy import Policy
+from vnode.planning.policy import Policy
 
 
 def fate(pod: Object, ready: Object, known: Objects, now: datetime) -> str:

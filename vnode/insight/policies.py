@@ -15,12 +15,12 @@ from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.overrides import policy as override_policy
 from vnode.overrides import reporting
-from vnode.placement import decoding
-from vnode.placement.conditions import CLUSTERS_FOUND, CLUSTERS_READY, DECIDED, PUBLISHED
-from vnode.placement.judging import ACCEPTED
-from vnode.placement.matching import PolicyIndex
-from vnode.scheduling.placement.policy import Mode, Policy
-from vnode.scheduling.placement.workloads import workload_of
+from vnode.placement.policies import decoding
+from vnode.placement.policies.judging import ACCEPTED
+from vnode.placement.policies.matching import PolicyIndex
+from vnode.placement.status.conditions import CLUSTERS_FOUND, CLUSTERS_READY, DECIDED, PUBLISHED
+from vnode.planning.policy import Mode, Policy
+from vnode.planning.workload_key import workload_of
 
 _MOST_CLUSTERS: Final = 20  # that a line names
 

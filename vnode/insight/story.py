@@ -10,18 +10,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from vnode.api import keys, objects
+from vnode.api import keys, objects, placeholders
 from vnode.api.objects import Object
 from vnode.insight import failing, judging, policies, status_text
 from vnode.insight.collecting import moment
 from vnode.insight.facts import Facts, TargetFacts
 from vnode.insight.judging import Verdict
 from vnode.kube.events import WARNING
+from vnode.planning import reasons
 from vnode.pods import preemption
-from vnode.pods.source import candidates
 from vnode.pods.source.candidates import CandidateState
 from vnode.scheduling import diagnosis
-from vnode.scheduling.placement import reasons
 
 _CONSTRAINTS: Final = ("nodeSelector", "affinity", "topologySpreadConstraints", "tolerations")
 
@@ -205,7 +204,7 @@ def _candidate(target: TargetFacts, chaperon: Object) -> Iterable[Line]:
 
 def _news(target: TargetFacts, chaperon: Object) -> str:
     """Return what a target says of a placeholder, whose pod runs elsewhere."""
-    if candidates.could_start(chaperon):
+    if placeholders.could_start(chaperon):
         return "there is room now"
 
     return f"no room: {target.rejection}" if target.rejection else "no answer yet"

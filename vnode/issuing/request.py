@@ -10,8 +10,8 @@ from typing import Final
 from vnode.api import keys, kinds, objects
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
+from vnode.api.target_key import TargetKey
 from vnode.issuing.config import SHORTEST
-from vnode.runtime.links import TargetKey
 
 PROFILES: Final = Kind("multicluster.x-k8s.io", "v1alpha1", "clusterprofiles", "ClusterProfile")
 _DAY: Final = 86400

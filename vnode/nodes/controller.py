@@ -25,6 +25,7 @@ from vnode.api import keys, kinds, node_features, node_labels, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import NotFound
 from vnode.api.objects import Object, Objects
+from vnode.api.target_key import TargetKey
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.nodes import labelling, managed_clusters, member_taints, virtual, written
@@ -38,7 +39,7 @@ from vnode.nodes.written import Written
 from vnode.runtime import supervisor, write_limits
 from vnode.runtime.controller import Controller
 from vnode.runtime.expectations import Expectations
-from vnode.runtime.links import Link, LinkHealth, Links, TargetKey
+from vnode.runtime.links import Link, LinkHealth, Links
 from vnode.runtime.write_limits import WriteLimiter
 from vnode.telemetry import logs
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Collection
 from typing import Protocol
 
-from vnode.runtime.links import TargetKey
+from vnode.api.target_key import TargetKey
 
 
 class KnownTargets(Protocol):

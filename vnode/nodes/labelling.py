@@ -13,9 +13,9 @@ from typing import Final
 from vnode.api import keys, names, node_labels, objects, virtual_constraints
 from vnode.api.objects import Object
 from vnode.api.shapes import MOST_LABELS
+from vnode.api.target_key import TargetKey
 from vnode.api.virtual_constraints import HOSTNAME
 from vnode.nodes.coexistence import ROLE
-from vnode.runtime.links import TargetKey
 
 _ISOLATION: Final = "node-restriction.kubernetes.io"
 _BASE: Final = {

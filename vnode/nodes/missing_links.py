@@ -6,7 +6,8 @@ from __future__ import annotations
 from typing import Final
 
 from vnode.api.clock import Clock
-from vnode.runtime.links import CONNECTING, OTHER_CLUSTER, Link, LinkHealth, TargetKey
+from vnode.api.target_key import TargetKey
+from vnode.runtime.links import CONNECTING, OTHER_CLUSTER, Link, LinkHealth
 
 CONNECT_TIMEOUT: Final = 10.0  # seconds without a connection before the Node is not ready
 

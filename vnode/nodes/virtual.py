@@ -25,9 +25,10 @@ from vnode.api import (
 from vnode.api.errors import ConfigError
 from vnode.api.node_features import NodeFeatures
 from vnode.api.objects import Object, Objects
+from vnode.api.target_key import TargetKey
 from vnode.nodes import declared, labelling
 from vnode.nodes.member_taints import TaintSyncStatus
-from vnode.runtime.links import LinkHealth, TargetKey
+from vnode.runtime.links import LinkHealth
 
 _FALSE_CONDITIONS: Final = {
     "MemoryPressure": ("KubeletHasSufficientMemory", "the target's own nodes watch their memory"),

@@ -19,6 +19,7 @@ from vnode.api.kinds import Kind
 from vnode.api.label_selector import LabelSelector
 from vnode.api.objects import Object
 from vnode.api.selectors import Selector
+from vnode.api.target_key import TargetKey
 from vnode.overrides import checking
 from vnode.overrides.rules import (
     MOST_RULES,
@@ -26,7 +27,6 @@ from vnode.overrides.rules import (
     OverrideRule,
     PolicyHead,
 )
-from vnode.runtime.links import TargetKey
 
 _EVERYTHING: Final = Selector()
 _Form = TypeVar("_Form")

@@ -1,8 +1,10 @@
-"""Placement policies as users write them, and what came of them.
+"""Has pods run where their placement policies want them, and tells what came of it.
 
-`decoding` reads the objects PlacementPolicy and ClusterPlacementPolicy into `Policy`, the type that
-the scheduler knows; `matching` finds the policy of a pod; `collection` keeps those that are in
-force, for the scheduler. `counting` counts the pods of each workload, `accounts` compares them with
-its plan, and `status_controller` writes that into the status of the policies. How a plan is made,
-and what scheduling makes of it, is in `vnode.scheduling.placement` and the plugins.
+`policies` reads the objects PlacementPolicy and ClusterPlacementPolicy into `Policy`, the type that
+the planner knows, finds the policy of a pod, and keeps those that are in force, for the scheduler.
+`status` compares what each cluster has of a workload with its plan, and writes that into the status
+of the policies. `moves` evicts pods that are to run elsewhere, `failover` those whose cluster is
+lost; `placeholders` keeps candidates that wait for room, `deletion_costs` has workloads shrink by
+their plan, and `decisions` follows and publishes what was decided for a policy. How a plan is made
+is in `vnode.planning`, and what scheduling makes of it in the plugin PlacementPolicy.
 """

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from vnode.api import keys, objects, route
+from vnode.api import keys, objects, route, scheduled_condition
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
-from vnode.pods import delegate
-from vnode.runtime.links import Links, TargetKey
+from vnode.api.target_key import TargetKey
+from vnode.runtime.links import Links
 
 
 def goes_on(
@@ -45,5 +45,9 @@ def not_sent_on(pod: Object, why: str) -> Object:
 
     The condition is one that sources understand as a rejection; the reason is what kubectl shows.
     """
-    status = {"reason": "NotSentOn", "message": why, "conditions": [delegate.rejected(why)]}
+    status = {
+        "reason": "NotSentOn",
+        "message": why,
+        "conditions": [scheduled_condition.rejected(why)],
+    }
     return objects.status_patch(pod, status)

@@ -12,7 +12,16 @@ from datetime import datetime, timedelta
 from enum import Enum, auto
 from typing import Final
 
-from vnode.api import changeable, disruptions, keys, kinds, objects, real_nodes, taints, visible
+from vnode.api import (
+    changeable,
+    disruptions,
+    keys,
+    kinds,
+    objects,
+    real_nodes,
+    scheduled_condition,
+    taints,
+)
 from vnode.api.objects import Object, Objects
 from vnode.pods import (
     annotation_merge,
@@ -34,8 +43,6 @@ docs/admiralty-contract.md, section 9.
 
 _NODE_GONE: Final = "DeletionByPodGC"  # the reason of a condition
 
-UNSCHEDULABLE: Final = "Unschedulable"
-_REJECTIONS: Final = (UNSCHEDULABLE, "SchedulingGated")
 
 _PARENT: Final = (keys.PARENT_NAMESPACE, keys.PARENT_NAME, keys.PARENT_CLUSTER_UID)
 
@@ -260,8 +267,8 @@ def report(
     if (noted := rejections.with_delegate(chaperon, pod)) is not None:
         wanted[keys.REJECTED] = noted
 
-    verdict = rejection(objects.status(pod))
-    if verdict is not None and verdict != rejection(objects.status(chaperon)):
+    verdict = scheduled_condition.rejection(objects.status(pod))
+    if verdict is not None and verdict != scheduled_condition.rejection(objects.status(chaperon)):
         wanted.pop(keys.IS_RESERVED, None)
 
     wanted.update(annotation_merge.foreign(pod))
@@ -299,24 +306,3 @@ def _is_fresh(status: Object) -> bool:
     A kubelet that refuses a pod (SysctlForbidden, OutOfcpu) writes a phase without conditions.
     """
     return status.get("phase") in (None, "Pending") and not status.get("conditions")
-
-
-def rejection(status: Object) -> str | None:
-    """Return why the target's scheduler rejects a pod of that status; None if it does not."""
-    for entry in status.get("conditions") or ():
-        if entry.get("type") == "PodScheduled" and entry.get("status") == "False":
-            message = visible.line(str(entry.get("message", "")))
-            return message if entry.get("reason") in _REJECTIONS else None
-
-    return None
-
-
-def rejected(message: str, since: str | None = None) -> Object:
-    """Build the condition that `rejection` reads, to refuse a pod where no scheduler does."""
-    condition = {
-        "type": "PodScheduled",
-        "status": "False",
-        "reason": UNSCHEDULABLE,
-        "message": visible.line(message),
-    }
-    return {**condition, "lastTransitionTime": since} if since else condition

@@ -22,6 +22,7 @@ from vnode.api.listeners import Listeners
 from vnode.api.node_features import NodeFeatures
 from vnode.api.objects import Object
 from vnode.api.priorities import PriorityMapping
+from vnode.api.target_key import TargetKey
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.runtime.keyed_tasks import explain
@@ -31,36 +32,6 @@ PARENT_UID_INDEX: Final = "parent-uid"
 PARENT_KEY_INDEX: Final = "parent-key"
 OTHERS_INDEX: Final = "others-parent-key"
 """Index of the chaperons that another Target of this cluster sent, by the key of the parent."""
-
-
-@dataclass(frozen=True, slots=True)
-class TargetKey:
-    """Identifies a Target, or a ClusterTarget where `namespace` is ""."""
-
-    namespace: str
-    name: str
-
-    @property
-    def node_name(self) -> str:
-        """The name of the Target's virtual node."""
-        return names.virtual_node(self.namespace, self.name)
-
-    @property
-    def finalizer(self) -> str:
-        """The Target's finalizer on proxy pods."""
-        return names.finalizer(self.namespace, self.name)
-
-    @property
-    def fits_label(self) -> bool:
-        """Whether the name can be a label's value, which identifies the virtual node."""
-        return names.LABEL_VALUE.fullmatch(self.name) is not None
-
-    def sent(self, chaperon: Object) -> bool:
-        """Tell whether a chaperon came by this Target, or names none, as Admiralty's do not."""
-        return objects.annotations(chaperon).get(keys.TARGET, str(self)) == str(self)
-
-    def __str__(self) -> str:
-        return objects.join_key(self.namespace, self.name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,12 +13,12 @@ from vnode.api import objects, pod_terms, resources
 from vnode.api.objects import Object
 from vnode.api.priorities import PriorityMapping
 from vnode.api.resources import Resources
+from vnode.planning.workload_counts import Workloads
 from vnode.scheduling.node_rows import NodeRows
 from vnode.scheduling.pod_counts import BoundPod, PodCounts
 from vnode.scheduling.promises import Promises
 from vnode.scheduling.quotas import Quotas
 from vnode.scheduling.snapshot import Snapshot, VirtualNode, VirtualNodeInfo
-from vnode.scheduling.workload_counts import Workloads
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from vnode.api import enumeration
-from vnode.runtime.links import TargetKey
+from vnode.api.target_key import TargetKey
 
 NAMES_SHOWN: Final = 3
 EVENT_LIMIT: Final = 1024

@@ -27,9 +27,9 @@ import msgspec
 
 from vnode.api.clock import Clock, SystemClock
 from vnode.api.objects import Object
+from vnode.planning.policy import NO_POLICIES, Policies
 from vnode.scheduling.cycle import CycleState
 from vnode.scheduling.events import EVERYTHING, ClusterEventWithHint
-from vnode.scheduling.placement.policy import NO_POLICIES, Policies
 from vnode.scheduling.status import Status
 from vnode.scheduling.waiting_pods import WaitingPods
 

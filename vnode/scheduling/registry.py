@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from importlib import metadata
 from typing import Final
 
+from vnode.api import strict_decoding
 from vnode.api.errors import ConfigError
-from vnode.scheduling import config
 from vnode.scheduling.config import Profile
 from vnode.scheduling.framework import Framework
 from vnode.scheduling.plugin import Handle, Plugin
@@ -93,7 +93,7 @@ def build(
     plugins: list[tuple[Plugin, int]] = []
     for name, weight in weights.items():
         plugin = registry.get(name)
-        args = config.decode(plugin.Args, arguments.get(name, {}), f"arguments of {name}")
+        args = strict_decoding.decode(plugin.Args, arguments.get(name, {}), f"arguments of {name}")
         plugins.append((plugin(args, handle), weight))
 
     framework = Framework(plugins, handle.waiting, handle.clock)

@@ -16,9 +16,9 @@ from vnode.api.class_names import ClassNames
 from vnode.api.keys import NODE_FAILURES
 from vnode.api.objects import Object
 from vnode.api.resources import Resources
+from vnode.planning.workload_counts import Workloads
 from vnode.scheduling.pod_counts import PodCounts
 from vnode.scheduling.quotas import Quotas
-from vnode.scheduling.workload_counts import Workloads
 
 
 @dataclass(frozen=True, slots=True)

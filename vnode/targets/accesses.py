@@ -14,11 +14,12 @@ from vnode.api import kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.listeners import Listeners
 from vnode.api.objects import Object
+from vnode.api.target_key import TargetKey
 from vnode.kube import endpoint as endpoints
 from vnode.kube import exec_credentials
 from vnode.kube.client import Client
 from vnode.kube.endpoint import Endpoint, Trust
-from vnode.runtime.links import UNDESCRIBED, ClusterDescription, TargetKey
+from vnode.runtime.links import UNDESCRIBED, ClusterDescription
 from vnode.runtime.supervisor import Supervisor
 from vnode.targets import expiry, fingerprints, secrets, token_renewal
 from vnode.targets.expiry import CredentialExpiry, Renewal

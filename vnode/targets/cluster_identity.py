@@ -24,11 +24,12 @@ from vnode.api import keys, kinds, objects, shapes
 from vnode.api.errors import Denied, NotFound, Unreachable
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
+from vnode.api.target_key import TargetKey
 from vnode.kube import answer_limits
 from vnode.kube.answer_limits import AnswerLimit
 from vnode.kube.client import Client
 from vnode.kube.endpoint import Endpoint
-from vnode.runtime.links import CONNECTING, OTHER_CLUSTER, TargetKey
+from vnode.runtime.links import CONNECTING, OTHER_CLUSTER
 
 UNKNOWN: Final = "unknown"
 """The value of the annotation that allows a cluster which does not say which one it is."""

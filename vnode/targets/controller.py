@@ -27,12 +27,13 @@ from vnode.api.clock import Clock
 from vnode.api.errors import ConfigError, Unreachable, VnodeError
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
+from vnode.api.target_key import TargetKey
 from vnode.kube.client import Client
 from vnode.kube.endpoint import Endpoint, Trust
 from vnode.kube.events import EventRecorder
 from vnode.runtime.controller import Controller
 from vnode.runtime.keyed_tasks import KeyedTasks, explain
-from vnode.runtime.links import CONNECTING, Links, TargetKey
+from vnode.runtime.links import CONNECTING, Links
 from vnode.runtime.supervisor import supervise
 from vnode.targets import cluster_identity, conditions, expiry, finalizing, model, target_quota
 from vnode.targets.accesses import TargetAccess, TargetAccesses

@@ -11,7 +11,7 @@ from vnode.api import objects
 from vnode.api.clock import Clock
 from vnode.api.listeners import Listeners
 from vnode.api.objects import Object, Objects
-from vnode.runtime.links import TargetKey
+from vnode.api.target_key import TargetKey
 from vnode.targets import cluster_identity, conditions
 from vnode.targets.cluster_identity import Expected
 from vnode.targets.reporting import TargetFinding

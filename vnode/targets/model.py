@@ -14,7 +14,7 @@ from typing import Final
 from vnode.api import cluster_bound, keys, names, node_labels, objects, patterns
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
-from vnode.runtime.links import TargetKey
+from vnode.api.target_key import TargetKey
 from vnode.runtime.target_options import NO_OPTIONS, TargetOptions
 from vnode.targets.profiles import last_profile
 

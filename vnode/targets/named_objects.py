@@ -14,10 +14,10 @@ from vnode.api import objects
 from vnode.api.errors import Unreachable, VnodeError
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
+from vnode.api.target_key import TargetKey
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.runtime.keyed_tasks import KeyedTasks
-from vnode.runtime.links import TargetKey
 from vnode.runtime.served_kinds import ServedKind
 
 _TIMEOUT: Final = 5.0  # seconds for the first list of an object

@@ -15,7 +15,7 @@ from vnode.api import objects
 from vnode.api.clock import Clock
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
-from vnode.runtime.links import TargetKey
+from vnode.api.target_key import TargetKey
 from vnode.targets.profiles import refusals
 from vnode.targets.profiles.refusals import ProfileRefused
 from vnode.targets.secrets import SecretGone

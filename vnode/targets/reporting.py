@@ -17,12 +17,13 @@ from typing import NamedTuple
 from vnode.api import kinds, objects, status_conditions
 from vnode.api.clock import Clock
 from vnode.api.objects import Object, Objects
+from vnode.api.target_key import TargetKey
 from vnode.kube.client import Client
 from vnode.kube.events import NORMAL, WARNING, EventRecorder
 from vnode.runtime import write_limits
 from vnode.runtime.controller import Controller
 from vnode.runtime.expectations import Expectations
-from vnode.runtime.links import Link, TargetKey
+from vnode.runtime.links import Link
 from vnode.runtime.write_limits import WriteLimiter
 from vnode.targets import cluster_identity, conditions, name_conflicts
 from vnode.targets.name_conflicts import NameConflicts

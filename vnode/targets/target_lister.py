@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from vnode.api import kinds
 from vnode.api.objects import Object
+from vnode.api.target_key import TargetKey
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
-from vnode.runtime.links import TargetKey
 from vnode.targets import cluster_identity, model
 from vnode.targets.target_quota import TargetQuota
 

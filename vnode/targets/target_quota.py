@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from vnode.api import objects
 from vnode.api.listeners import Listeners
 from vnode.api.objects import Object
-from vnode.runtime.links import TargetKey
+from vnode.api.target_key import TargetKey
 
 EXCEEDED: Final = "TooManyTargets"
 """The reason of the condition of a Target that does not fit."""

@@ -29,12 +29,12 @@ from vnode.api.errors import (
     Unreachable,
     VnodeError,
 )
+from vnode.api.target_key import TargetKey
 from vnode.kube import account_tokens
 from vnode.kube.client import Client
 from vnode.kube.endpoint import Endpoint
 from vnode.runtime.controller import Controller
 from vnode.runtime.expectations import Expectations
-from vnode.runtime.links import TargetKey
 from vnode.targets import renewal_rights, token_renewal
 from vnode.targets.accesses import StoredKubeconfig
 from vnode.targets.token_renewal import ManagedToken

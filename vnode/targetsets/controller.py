@@ -16,12 +16,12 @@ from vnode.api import keys, kinds, objects
 from vnode.api.clock import TICK, Clock
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
+from vnode.api.target_key import TargetKey
 from vnode.kube.client import Client
 from vnode.kube.informer import Handler, Informer
 from vnode.runtime.controller import Controller
 from vnode.runtime.expectations import Expectations
 from vnode.runtime.keyed_tasks import KeyedTasks
-from vnode.runtime.links import TargetKey
 from vnode.runtime.supervisor import supervise
 from vnode.targets import cluster_identity
 from vnode.targets.profiles.config import InventoryConfig

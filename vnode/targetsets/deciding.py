@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 
 from vnode.api import names, objects
 from vnode.api.objects import Object
-from vnode.runtime.links import TargetKey
+from vnode.api.target_key import TargetKey
 from vnode.targetsets.spec import RemovalPolicy, TargetSetSpec
 
 SETTLE: Final = 2.0

@@ -14,13 +14,12 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-from vnode.api import keys, kinds, objects
+from vnode.api import keys, kinds, objects, strict_decoding
+from vnode.api.durations import seconds
 from vnode.api.errors import ConfigError
 from vnode.api.kinds import Kind
 from vnode.api.label_selector import LabelSelector
 from vnode.api.objects import Object
-from vnode.placement.move_fields import seconds
-from vnode.scheduling.config import decode as decode_struct
 from vnode.targetsets import selection
 from vnode.targetsets.selection import ProfileSelection
 
@@ -128,7 +127,7 @@ def removed_text(targets: Mapping[str, datetime]) -> str:
 def decode(obj: Object) -> TargetSetSpec:
     """Decode a set. Raises ConfigError, which says what to change."""
     raw = obj.get("spec")
-    spec = decode_struct(_SetSpec, {} if raw is None else raw, "spec")
+    spec = strict_decoding.decode(_SetSpec, {} if raw is None else raw, "spec")
     profiles, own = spec.profiles, objects.namespace(obj)
     if own and profiles.namespace:
         raise ConfigError(

@@ -24,7 +24,7 @@ from vnode.api import (
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.api.saved_manifest import SavedManifests
-from vnode.scheduling.placement.failover import Failover
+from vnode.planning.failover import Failover
 from vnode.webhook import constraints, election, judged_terms, tolerations
 from vnode.webhook.patch import Patch
 

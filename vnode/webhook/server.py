@@ -19,9 +19,9 @@ from vnode.api import documents, keys, objects, renaming, spelling
 from vnode.api.errors import ConfigError, VnodeError
 from vnode.api.objects import Object
 from vnode.api.saved_manifest import SavedManifests
+from vnode.planning.failover import Failover
+from vnode.planning.policy import NO_POLICIES, Policies
 from vnode.runtime.connections import ConnectionLimits
-from vnode.scheduling.placement.failover import Failover
-from vnode.scheduling.placement.policy import NO_POLICIES, Policies
 from vnode.telemetry import metrics
 from vnode.webhook import election, mutate, own_pods
 

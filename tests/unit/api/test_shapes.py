@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from tests.apiserver import links
 from tests.apiserver.server import APIServer
 from tests.permitted import MANIFESTS
-from vnode.api import keys, kinds, objects, shapes
+from vnode.api import keys, kinds, objects, scheduled_condition, shapes
 from vnode.api.identity import Identity
-from vnode.pods import changes, delegate
+from vnode.api.target_key import TargetKey
+from vnode.pods import changes
 from vnode.pods.chaperons import build
 from vnode.pods.source import after_feedback, candidates, feedback, proxy_state
-from vnode.runtime.links import TargetKey
 from vnode.targets.kept_chaperons import trim_chaperon
 
 PARENT = Identity("c1", "uid-of-c1")
@@ -109,7 +109,7 @@ def test_whatever_passes_can_be_read_by_all_who_read_chaperons(path, nonsense) -
     }
     assert isinstance(objects.key(chaperon), str)
     candidates.read(chaperon, 0.0)
-    delegate.rejection(objects.status(chaperon))
+    scheduled_condition.rejection(objects.status(chaperon))
     after_feedback.exceeds(pod, feedback.status_patch(pod, chaperon))
     feedback.annotations_patch(pod, chaperon, two_way=True)
     kept = trim_chaperon(chaperon)

@@ -14,14 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import vnode
-from vnode.api import errors, visible
+from vnode.api import errors, scheduled_condition, visible
 from vnode.cli import tables, terminal
 from vnode.cli.doctor.findings import Finding, Level, lines
 from vnode.cli.explain import rendering
 from vnode.cli.tables import Column
 from vnode.insight.judging import PodState, Verdict
 from vnode.insight.story import Story
-from vnode.pods import delegate
 from vnode.targets import conditions
 
 TITLE = "\x1b]0;pwned\x07"
@@ -87,12 +86,12 @@ def test_what_a_target_says_makes_no_line_of_a_diagnosis_or_a_story() -> None:
 def test_what_an_api_server_says_is_one_visible_line_everywhere() -> None:
     error = errors.from_status(403, "Forbidden", HOSTILE)
     condition = conditions.ready({}, False, "Denied", HOSTILE, NOW)
-    refused = delegate.rejected(HOSTILE)
+    refused = scheduled_condition.rejected(HOSTILE)
     status = {"conditions": [{**refused, "message": HOSTILE}]}
     for words in (str(error), error.message, condition["message"], refused["message"]):
         assert visible.line(words) == words
 
-    assert delegate.rejection(status) == refused["message"]
+    assert scheduled_condition.rejection(status) == refused["message"]
 
 
 def test_only_one_module_of_the_commands_prints() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 from vnode.api import keys, objects
 from vnode.api.objects import Object
+from vnode.api.target_key import TargetKey
 from vnode.insight.facts import Facts, TargetFacts
-from vnode.runtime.links import TargetKey
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 NODE = "admiralty-default-c2"

@@ -20,10 +20,10 @@ from tests.unit.cli.explained_pods import (
 )
 from vnode.api import keys, kinds
 from vnode.api.clock import Clock
+from vnode.api.target_key import TargetKey
 from vnode.cli.explain import rendering
 from vnode.insight import collecting, story
 from vnode.insight.facts import TargetFacts
-from vnode.runtime.links import TargetKey
 
 
 def test_targets_that_were_not_asked_have_the_verdict_of_the_pods_condition() -> None:

@@ -16,12 +16,12 @@ from vnode.api import keys, kinds, names, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import ConfigError, Unreachable
 from vnode.api.objects import Object
+from vnode.api.target_key import TargetKey
 from vnode.cli.migration import left_pods
 from vnode.cli.migration.back import BackOptions, prepare
 from vnode.cli.remove.report import RemovalReport
 from vnode.kube.client import Client
 from vnode.runtime.leader import AGENT_LEASE
-from vnode.runtime.links import TargetKey
 
 pytestmark = pytest.mark.looptime
 

@@ -15,11 +15,11 @@ from vnode.api import keys, kinds, names, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import ConfigError, Denied, NotFound
 from vnode.api.objects import Object, Objects
+from vnode.api.target_key import TargetKey
 from vnode.cli.plan import planning, reading, rendering
 from vnode.cli.plan.planning import ClusterView, PlanRequest, PolicyPlan
 from vnode.nodes import virtual
-from vnode.runtime.links import TargetKey
-from vnode.scheduling.placement.decided import DecisionKind, DecisionReference
+from vnode.planning.cluster_decision import DecisionKind, DecisionReference
 
 SHARES = [{"cluster": name, "weight": weight} for name, weight in (("a", 40), ("b", 40), ("c", 20))]
 WEB = {"matchLabels": {"app": "web"}}

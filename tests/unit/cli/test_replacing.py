@@ -22,6 +22,7 @@ from vnode.api.clock import Clock
 from vnode.api.errors import ConfigError, TooManyRequests, Unreachable
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
+from vnode.api.target_key import TargetKey
 from vnode.cli.connect.connector import Connector
 from vnode.cli.connect.desired import DesiredConnection
 from vnode.cli.drain import command as drains
@@ -33,7 +34,6 @@ from vnode.cli.replace.replacing import Replacement
 from vnode.cli.replace.steps import ReplacementState
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
-from vnode.runtime.links import TargetKey
 
 pytestmark = pytest.mark.looptime
 

@@ -12,7 +12,9 @@ from tests.faults import placement_acts
 from tests.faults.plan import CROWD, WantedWorkload, Wish, WorkloadKind
 from vnode.api import keys
 from vnode.api.objects import Object
-from vnode.placement import accounts, counting, decoding
+from vnode.placement.policies import decoding
+from vnode.placement.status import accounts, counting
+from vnode.planning import policy_node
 
 WEB = WantedWorkload("deployment-1", WorkloadKind.DEPLOYMENT, 4)
 NODES = ("admiralty-default-c2", "admiralty-default-c3")
@@ -51,7 +53,7 @@ def policy(pods: list[Object], *, accepted: str = "True", **spec: Any) -> Object
         counts.set(each["metadata"]["name"], counting.counted(each, lambda _pod: decoded))
 
     tallies = counts.of("default/w")
-    known = [accounts.planned_node(node(name)) for name in NODES]
+    known = [policy_node.planned_node(node(name)) for name in NODES]
     found = [accounts.account(decoded, key, tally, known) for key, tally in tallies.items()]
     conditions = [{"type": "Accepted", "status": accepted}]
     return {**obj, "status": {**accounts.status(tallies, found), "conditions": conditions}}

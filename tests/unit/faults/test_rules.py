@@ -15,9 +15,9 @@ from tests.faults.snapshot import FleetSnapshot
 from tests.unit.faults.delegated_pods import chaperon, delegate, proxy
 from vnode.api import keys, kinds, names, objects
 from vnode.api.objects import Object
+from vnode.api.target_key import TargetKey
 from vnode.following.references import Ref
 from vnode.nodes import virtual
-from vnode.runtime.links import TargetKey
 
 RUNS = WantedWorkload("web", WorkloadKind.DEPLOYMENT)
 WAITS = WantedWorkload("never", WorkloadKind.POD, hopeless=True)

@@ -14,12 +14,13 @@ from vnode.api import kinds, renaming
 from vnode.api.identity import Identity
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
+from vnode.api.target_key import TargetKey
 from vnode.following import config
 from vnode.following.following import Following
 from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Informer
 from vnode.runtime.enabled_namespaces import EnabledNamespaces
-from vnode.runtime.links import Links, TargetKey
+from vnode.runtime.links import Links
 from vnode.runtime.target_options import TargetOptions
 
 US: Final = Identity("c1", "us")

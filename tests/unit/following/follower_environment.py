@@ -15,13 +15,14 @@ from vnode.api import kinds
 from vnode.api.errors import Invalid
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
+from vnode.api.target_key import TargetKey
 from vnode.following import copies
 from vnode.following.config_objects import ConfigObjects
 from vnode.following.family import Original
 from vnode.following.follower import Follower
 from vnode.following.reference_index import Key, Need
 from vnode.following.references import Ref
-from vnode.runtime.links import Links, TargetKey
+from vnode.runtime.links import Links
 
 US = Identity("c1", "uid-1")
 MAP = Ref(kinds.CONFIG_MAPS, "ns", "m")

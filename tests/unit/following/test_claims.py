@@ -10,12 +10,13 @@ from tests.apiserver.server import APIServer
 from vnode.api import kinds, objects
 from vnode.api.errors import ConfigError, Denied
 from vnode.api.identity import Identity
+from vnode.api.target_key import TargetKey
 from vnode.following import claims, copies
 from vnode.following.family import FamilyContext
 from vnode.following.namespaces import Namespaces
 from vnode.following.reference_index import Key, Need, ReferenceIndex
 from vnode.following.references import Ref
-from vnode.runtime.links import Links, TargetKey
+from vnode.runtime.links import Links
 from vnode.runtime.supervisor import supervise
 from vnode.runtime.target_options import TargetOptions
 

@@ -11,11 +11,12 @@ from tests.apiserver.server import APIServer
 from tests.permitted import all_namespaces
 from vnode.api import keys, kinds, names
 from vnode.api.identity import Identity
+from vnode.api.target_key import TargetKey
 from vnode.following import config
 from vnode.following.following import Following
 from vnode.following.reference_index import Key, Need
 from vnode.following.references import Ref
-from vnode.runtime.links import Links, TargetKey
+from vnode.runtime.links import Links
 
 pytestmark = pytest.mark.looptime
 

@@ -14,10 +14,11 @@ from vnode.api import keys, kinds
 from vnode.api.errors import Unreachable
 from vnode.api.identity import Identity
 from vnode.api.listeners import subscription_scope
+from vnode.api.target_key import TargetKey
 from vnode.following.reference_index import Key
 from vnode.following.references import Ref
 from vnode.following.remote_copies import RemoteCopies
-from vnode.runtime.links import Links, TargetKey
+from vnode.runtime.links import Links
 from vnode.runtime.supervisor import supervise
 
 pytestmark = pytest.mark.looptime

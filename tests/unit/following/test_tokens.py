@@ -16,9 +16,10 @@ from vnode.api import keys, kinds, names, objects
 from vnode.api.errors import ConfigError, Denied, NotFound, Unreachable
 from vnode.api.identity import Identity
 from vnode.api.service_tokens import LIFE, WantedToken
+from vnode.api.target_key import TargetKey
 from vnode.following import token_requests
 from vnode.following.tokens import Tokens
-from vnode.runtime.links import Links, TargetKey
+from vnode.runtime.links import Links
 from vnode.runtime.target_options import TargetOptions
 
 pytestmark = pytest.mark.looptime

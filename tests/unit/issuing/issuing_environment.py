@@ -16,10 +16,11 @@ from vnode.api.authors import Author, RecordedAuthors
 from vnode.api.clock import Clock
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
+from vnode.api.target_key import TargetKey
 from vnode.issuing.controller import TokenIssuing
 from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Informer
-from vnode.runtime.links import Links, TargetKey
+from vnode.runtime.links import Links
 from vnode.targets import expiry
 from vnode.targets.target_lister import TargetLister
 

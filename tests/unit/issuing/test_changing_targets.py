@@ -15,8 +15,8 @@ from vnode.api import kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import Denied
 from vnode.api.identity import Identity
+from vnode.api.target_key import TargetKey
 from vnode.kube import endpoint
-from vnode.runtime.links import TargetKey
 
 pytestmark = pytest.mark.looptime
 

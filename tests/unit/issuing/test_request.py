@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from tests.unit.issuing.issuing_environment import SPEC
 from vnode.api import keys, kinds
 from vnode.api.objects import Object
+from vnode.api.target_key import TargetKey
 from vnode.issuing import request
 from vnode.issuing.request import RequestedRole
-from vnode.runtime.links import TargetKey
 
 PROFILE = {"clusterProfile": {"namespace": "fleet", "name": "east"}}
 

@@ -17,12 +17,13 @@ from cryptography import x509
 
 from tests import answering, certificates, virtual_nodes
 from tests.certificates import KeyAndCertificate, issue
+from vnode.api.target_key import TargetKey
 from vnode.kube.client import Client
 from vnode.kube.store import Store
 from vnode.kubelet import server as kubelet_server
 from vnode.kubelet.server import FIRST_PORT, KubeletServer
 from vnode.runtime.certs.keypairs import Pair
-from vnode.runtime.links import PARENT_UID_INDEX, Link, LinkHealth, Links, TargetKey
+from vnode.runtime.links import PARENT_UID_INDEX, Link, LinkHealth, Links
 
 
 class Served:

@@ -14,13 +14,14 @@ from tests.apiserver import links
 from tests.apiserver.server import APIServer
 from vnode.api import keys, kinds, node_features, node_labels, objects
 from vnode.api.identity import Identity
+from vnode.api.target_key import TargetKey
 from vnode.kube.informer import Informer
 from vnode.nodes import virtual
 from vnode.nodes.coexistence import ROLE, SPREADS, Coexistence
 from vnode.nodes.controller import NodeController
 from vnode.runtime import write_limits
 from vnode.runtime.expectations import LOST_AFTER
-from vnode.runtime.links import ClusterDescription, Links, TargetKey
+from vnode.runtime.links import ClusterDescription, Links
 
 pytestmark = pytest.mark.looptime
 

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vnode.api import keys, names, node_labels, objects, shapes
+from vnode.api.target_key import TargetKey
 from vnode.nodes import labelling, virtual
 from vnode.nodes.coexistence import ROLE
-from vnode.runtime.links import TargetKey
 
 TARGET = TargetKey("team", "c2")
 NAME = TARGET.node_name

@@ -18,12 +18,13 @@ from vnode.api.errors import Denied
 from vnode.api.identity import Identity
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
+from vnode.api.target_key import TargetKey
 from vnode.kube.informer import Informer
 from vnode.nodes import virtual
 from vnode.nodes.controller import NodeController
 from vnode.nodes.managed_clusters import ManagedClusters
 from vnode.runtime import write_limits
-from vnode.runtime.links import ClusterDescription, Links, TargetKey
+from vnode.runtime.links import ClusterDescription, Links
 
 pytestmark = pytest.mark.looptime
 

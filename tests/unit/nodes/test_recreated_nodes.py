@@ -17,10 +17,11 @@ from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
+from vnode.api.target_key import TargetKey
 from vnode.nodes import controller, former_nodes, virtual
 from vnode.nodes.controller import NodeController
 from vnode.nodes.former_nodes import FormerNodes
-from vnode.runtime.links import Links, TargetKey
+from vnode.runtime.links import Links
 
 pytestmark = pytest.mark.looptime
 

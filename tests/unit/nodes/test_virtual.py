@@ -6,9 +6,10 @@ import pytest
 
 from vnode.api import keys, objects
 from vnode.api.objects import Object
+from vnode.api.target_key import TargetKey
 from vnode.kube import leases
 from vnode.nodes import virtual
-from vnode.runtime.links import LinkHealth, TargetKey
+from vnode.runtime.links import LinkHealth
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 TARGET = TargetKey("team", "c2")

@@ -17,8 +17,9 @@ from vnode.api.clock import Clock
 from vnode.api.errors import ConfigError, Unreachable
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
+from vnode.api.target_key import TargetKey
 from vnode.overrides.overrides import PolicyOverrides, RuleOverride
-from vnode.runtime.links import Link, TargetKey
+from vnode.runtime.links import Link
 
 pytestmark = pytest.mark.looptime
 POD: Object = {"metadata": {"name": "web", "namespace": "ns", "uid": "u", "labels": {"app": "web"}}}

@@ -8,8 +8,8 @@ import pytest
 
 from tests.unit.overrides.making import policy
 from vnode.api.objects import Object
+from vnode.api.target_key import TargetKey
 from vnode.overrides.policy import parse
-from vnode.runtime.links import TargetKey
 
 GPU = TargetKey("ns", "gpu")
 FINE: Object = {"labels": {"a": "1"}}

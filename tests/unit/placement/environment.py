@@ -14,16 +14,17 @@ from vnode.api.clock import Clock
 from vnode.api.identity import Identity
 from vnode.api.listeners import subscription_scope
 from vnode.api.objects import Object, Objects
+from vnode.api.target_key import TargetKey
 from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Handler, Informer
 from vnode.nodes import controller as nodes
 from vnode.nodes import virtual
-from vnode.placement.accounting import ClosedClusters
-from vnode.placement.collection import PlacementPolicies
 from vnode.placement.decisions.publisher import DecisionPublisher
-from vnode.placement.status_controller import PolicyStatusController
+from vnode.placement.policies.collection import PlacementPolicies
+from vnode.placement.status.accounting import ClosedClusters
+from vnode.placement.status.controller import PolicyStatusController
 from vnode.pods.source import proxy_state
-from vnode.runtime.links import Link, Links, TargetKey
+from vnode.runtime.links import Link, Links
 from vnode.targets.target_lister import TargetLister
 
 SETTLED = 20.0

@@ -20,14 +20,15 @@ from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
+from vnode.api.target_key import TargetKey
 from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Handler, Informer
 from vnode.placement.failover.controller import Failovers
 from vnode.placement.failover.lost_targets import LostTargets
+from vnode.planning.failover import Failover
+from vnode.planning.policy import Policy
 from vnode.pods.source import proxy_state
-from vnode.runtime.links import CONNECTING, Link, LinkHealth, Links, TargetKey
-from vnode.scheduling.placement.failover import Failover
-from vnode.scheduling.placement.policy import Policy
+from vnode.runtime.links import CONNECTING, Link, LinkHealth, Links
 from vnode.targets import conditions
 from vnode.targets.probing import Prober
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from tests.unit.placement.moving_environment import MovingEnvironment
-from vnode.scheduling.placement.policy import Policy
+from vnode.planning.policy import Policy
 
 
 async def overflowed(env: MovingEnvironment) -> None:

@@ -27,11 +27,11 @@ from vnode.kube.informer import Informer
 from vnode.placement.moves.controller import Moves
 from vnode.placement.moves.mover import Mover
 from vnode.placement.moves.rebalances import Rebalances
+from vnode.placement.placeholders.controller import Placeholders
+from vnode.planning.move_policy import Openings
+from vnode.planning.policy import Policy
 from vnode.pods.source import proxy_state
-from vnode.pods.source.placeholders import Placeholders
 from vnode.scheduling.events import ClusterEvent, EventKind
-from vnode.scheduling.placement.moves import Openings
-from vnode.scheduling.placement.policy import Policy
 
 BUDGET = TooManyRequests(429, "TooManyRequests", "Cannot evict pod as it would violate")
 

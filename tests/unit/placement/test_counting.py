@@ -8,11 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vnode.api import keys
-from vnode.placement import accounts
-from vnode.placement.accounts import PlannedNode, account
-from vnode.placement.counting import CountedPod, WorkloadCounts, WorkloadTally
-from vnode.scheduling.placement.policy import Clusters, Mode, PlacementTarget, Policy
-from vnode.scheduling.placement.revisions import Revision
+from vnode.placement.status import accounts
+from vnode.placement.status.accounts import account
+from vnode.placement.status.counting import CountedPod, WorkloadCounts, WorkloadTally
+from vnode.planning import policy_node
+from vnode.planning.policy import Clusters, Mode, PlacementTarget, Policy
+from vnode.planning.policy_node import PlannedNode
+from vnode.planning.revisions import Revision
 
 PODS = st.builds(
     CountedPod,
@@ -84,7 +86,7 @@ def test_what_is_planned_and_what_is_not_makes_all_replicas(
     assert {t.cluster: t.waiting for t in found.targets if t.waiting} == starting
     planned = {t.cluster: t.planned for t in found.targets if t.planned is not None}
     bound = tally.running + tally.starting
-    included = {n.name for n in accounts.covering(nodes, "default")}
+    included = {n.name for n in policy_node.covering(nodes, "default")}
     homes = bound.keys() & included & set("abcd") if maximum >= tally.replicas else set()
     if mode is Mode.ANY or (mode is Mode.SINGLE and not homes):
         assert not planned

@@ -7,19 +7,19 @@ from typing import Any
 import pytest
 
 from vnode.api import properties, selectors
+from vnode.api.durations import seconds
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
-from vnode.placement.decoding import decode, named
-from vnode.placement.move_fields import seconds
-from vnode.scheduling.placement.failover import Failover, PreservedValue, Purge
-from vnode.scheduling.placement.moves import (
+from vnode.placement.policies.decoding import decode, named
+from vnode.planning.failover import Failover, PreservedValue, Purge
+from vnode.planning.move_policy import (
     Drain,
     Failback,
     FailbackMode,
     IntOrPercent,
     RescheduleTrigger,
 )
-from vnode.scheduling.placement.policy import Clusters, Mode, Overflow, PlacementTarget, Policy
+from vnode.planning.policy import Clusters, Mode, Overflow, PlacementTarget, Policy
 
 LATER = "2026-08-01T12:00:00Z"
 

@@ -21,8 +21,8 @@ from tests.unit.pods.policies import entry, spread
 from vnode.api import kinds, objects, placeholders
 from vnode.api.clock import Clock
 from vnode.kube.informer import Informer
-from vnode.pods.source.deletion_costs import DeletionCosts
-from vnode.pods.source.placeholders import Placeholders
+from vnode.placement.deletion_costs import DeletionCosts
+from vnode.placement.placeholders.controller import Placeholders
 
 pytestmark = pytest.mark.looptime
 

@@ -17,8 +17,8 @@ from tests.unit.pods.policies import add_replicas, entry, spread
 from vnode.api import keys, kinds, objects, placeholders
 from vnode.api.clock import Clock
 from vnode.kube.informer import Informer
-from vnode.pods.source.placeholders import Placeholders
-from vnode.scheduling.placement.moves import (
+from vnode.placement.placeholders.controller import Placeholders
+from vnode.planning.move_policy import (
     Failback,
     FailbackMode,
     IntOrPercent,

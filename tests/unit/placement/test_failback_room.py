@@ -13,8 +13,8 @@ from tests.unit.placement.test_failback import placeholders_kept
 from tests.unit.pods.policies import entry, spread
 from vnode.api import keys, kinds, objects, placeholders
 from vnode.api.clock import Clock
-from vnode.scheduling.placement.moves import Failback, FailbackMode, IntOrPercent
-from vnode.scheduling.placement.policy import Mode, PlacementTarget
+from vnode.planning.move_policy import Failback, FailbackMode, IntOrPercent
+from vnode.planning.policy import Mode, PlacementTarget
 
 pytestmark = pytest.mark.looptime
 

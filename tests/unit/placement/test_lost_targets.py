@@ -14,13 +14,14 @@ from tests.unit.placement.losing_environment import NOTICED, US, LosingEnvironme
 from tests.unit.pods.policies import spread
 from vnode.api.clock import Clock
 from vnode.api.objects import Object
+from vnode.api.target_key import TargetKey
 from vnode.kube.server_clock import ClockSkew, ServerClock
-from vnode.placement.accounts import PlannedNode
-from vnode.placement.conditions import of_lost
 from vnode.placement.failover.lost_targets import RECENT, LostTargets
-from vnode.runtime.links import UNREACHABLE, Link, LinkHealth, Links, TargetKey
-from vnode.scheduling.placement.failover import Failover, Purge
-from vnode.scheduling.placement.policy import Clusters
+from vnode.placement.status.conditions import of_lost
+from vnode.planning.failover import Failover, Purge
+from vnode.planning.policy import Clusters
+from vnode.planning.policy_node import PlannedNode
+from vnode.runtime.links import UNREACHABLE, Link, LinkHealth, Links
 
 pytestmark = pytest.mark.looptime
 

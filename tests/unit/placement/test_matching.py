@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from vnode.api import keys, selectors
 from vnode.api.objects import Object
-from vnode.placement.matching import PolicyIndex
-from vnode.scheduling.placement.policy import Policy
+from vnode.placement.policies.matching import PolicyIndex
+from vnode.planning.policy import Policy
 
 
 def local(name: str, selector: str | None = "", priority: int = 0) -> Policy:

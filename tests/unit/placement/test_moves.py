@@ -14,8 +14,8 @@ from tests.unit.pods.source.test_target_quotas import KeptQuota
 from vnode.api import kinds, selectors
 from vnode.api.clock import Clock
 from vnode.api.errors import ApiError, Denied, ServerError
-from vnode.scheduling.placement.moves import Drain, Failback, IntOrPercent
-from vnode.scheduling.placement.policy import Clusters, PlacementTarget
+from vnode.planning.move_policy import Drain, Failback, IntOrPercent
+from vnode.planning.policy import Clusters, PlacementTarget
 from vnode.telemetry import metrics
 
 pytestmark = pytest.mark.looptime

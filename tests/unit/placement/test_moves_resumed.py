@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.placement.test_moves_together import begun, change, drain, together
 from vnode.api.clock import Clock
-from vnode.scheduling.placement.policy import Mode
+from vnode.planning.policy import Mode
 
 pytestmark = pytest.mark.looptime
 

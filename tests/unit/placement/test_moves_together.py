@@ -12,8 +12,8 @@ from tests.unit.placement.moving_environment import FrankRoom, MovingEnvironment
 from tests.unit.pods.policies import entry, spread
 from vnode.api import kinds, objects
 from vnode.api.clock import Clock
-from vnode.scheduling.placement.moves import Drain, Failback, IntOrPercent, RescheduleTrigger
-from vnode.scheduling.placement.policy import Mode, PlacementTarget
+from vnode.planning.move_policy import Drain, Failback, IntOrPercent, RescheduleTrigger
+from vnode.planning.policy import Mode, PlacementTarget
 
 pytestmark = pytest.mark.looptime
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from vnode.api import selectors
-from vnode.placement.accounts import PlannedNode
 from vnode.placement.moves.plan_changes import PlanChanges
-from vnode.scheduling.placement.moves import Drain, RescheduleTrigger
-from vnode.scheduling.placement.policy import Clusters, Mode, PlacementTarget, Policy
+from vnode.planning.move_policy import Drain, RescheduleTrigger
+from vnode.planning.policy import Clusters, Mode, PlacementTarget, Policy
+from vnode.planning.policy_node import PlannedNode
 
 EU = PlacementTarget(Clusters(selectors.parse("region=eu")), weight=1)
 POLICY = Policy(

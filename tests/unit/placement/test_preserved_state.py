@@ -21,8 +21,8 @@ from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Informer
 from vnode.placement.failover import preserving
 from vnode.placement.failover.preserved_state import PreservedStates
+from vnode.planning.failover import Failover, PreservedValue
 from vnode.pods.source import proxy_state
-from vnode.scheduling.placement.failover import Failover, PreservedValue
 
 pytestmark = pytest.mark.looptime
 

@@ -14,9 +14,9 @@ from vnode.api.clock import Clock
 from vnode.api.objects import Object
 from vnode.placement.moves.under_way import Move
 from vnode.placement.moves.workload_moves import MovableWorkload, WorkloadMoves
-from vnode.scheduling.placement.moves import Drain, Failback, IntOrPercent
-from vnode.scheduling.placement.moving import STARTING, MoveReason
-from vnode.scheduling.workload import Workload
+from vnode.planning.move_policy import Drain, Failback, IntOrPercent
+from vnode.planning.moving import STARTING, MoveReason
+from vnode.planning.workload import Workload
 
 pytestmark = pytest.mark.looptime
 

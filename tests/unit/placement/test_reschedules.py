@@ -11,14 +11,14 @@ from tests.unit.placement.moving_acts import placed
 from tests.unit.placement.moving_environment import FrankRoom, MovingEnvironment, fleet
 from tests.unit.pods.policies import spread
 from vnode.api.clock import Clock
-from vnode.scheduling.placement.decided import (
+from vnode.planning.cluster_decision import (
     ClusterDecision,
     DecidedCluster,
     DecisionKind,
     DecisionReference,
 )
-from vnode.scheduling.placement.moves import RescheduleTrigger
-from vnode.scheduling.placement.policy import Policy
+from vnode.planning.move_policy import RescheduleTrigger
+from vnode.planning.policy import Policy
 
 pytestmark = pytest.mark.looptime
 

@@ -16,7 +16,7 @@ from vnode.api.clock import Clock
 from vnode.api.objects import Object
 from vnode.cli.plan import planning
 from vnode.cli.plan.planning import ClusterView, PlanRequest
-from vnode.placement import accounts
+from vnode.placement.status import accounts
 
 pytestmark = pytest.mark.looptime
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from vnode.placement.moves.under_way import BACKOFF, OWNER, Move, MoveOutcome, MovesUnderWay
-from vnode.scheduling.placement.moving import STARTING, MoveReason, Replica
+from vnode.planning.moving import STARTING, MoveReason, Replica
 from vnode.scheduling.promises import REPORT_SECONDS
 
 

@@ -22,16 +22,17 @@ from vnode.api.clock import Clock
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
 from vnode.api.saved_manifest import SavedManifests
+from vnode.api.target_key import TargetKey
 from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Informer
+from vnode.planning.policy import Policy
 from vnode.pods import chaperons
 from vnode.pods.overriding import NoOverrides, Overrides
 from vnode.pods.source import proxy_state
 from vnode.pods.source.chaperon_factory import ChaperonFactory
 from vnode.pods.source.proxy_controller import ProxyController
 from vnode.runtime.enabled_namespaces import EnabledNamespaces
-from vnode.runtime.links import UNREACHABLE, Link, LinkHealth, Links, TargetKey
-from vnode.scheduling.placement.policy import Policy
+from vnode.runtime.links import UNREACHABLE, Link, LinkHealth, Links
 
 SPACE: Final = "shop"
 US: Final = Identity("c1", "uid-of-c1")

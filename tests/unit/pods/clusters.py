@@ -25,6 +25,7 @@ from vnode.api.saved_manifest import SavedManifests
 from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Informer
 from vnode.overrides.overrides import PolicyOverrides
+from vnode.planning.policy import NO_POLICIES, Policies
 from vnode.pods.overriding import NoOverrides, Overrides
 from vnode.pods.source import proxy_state, quota_events, scheduler
 from vnode.pods.source.binding import Binder
@@ -42,7 +43,6 @@ from vnode.scheduling import config, registry
 from vnode.scheduling.assumptions import Assumptions
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.events import ClusterEvent, EventKind
-from vnode.scheduling.placement.policy import NO_POLICIES, Policies
 from vnode.scheduling.plugin import Handle
 from vnode.scheduling.queue import SchedulingQueue
 from vnode.scheduling.registry import Registry

@@ -12,9 +12,9 @@ from tests.unit.pods.policies import Planned, Room, add_replicas, entry, places,
 from vnode.api import keys, kinds, objects, placeholders
 from vnode.api.listeners import subscription_scope
 from vnode.kube.informer import Informer
+from vnode.placement.placeholders.controller import Placeholders
+from vnode.planning.policy import Mode
 from vnode.pods.source import proxy_state
-from vnode.pods.source.placeholders import Placeholders
-from vnode.scheduling.placement.policy import Mode
 
 WEB = "deployment/default/web"
 SETTLED = 20.0

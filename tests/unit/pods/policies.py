@@ -9,19 +9,19 @@ from typing import Any
 from tests.apiserver.store import Change
 from tests.unit.pods.clusters import SourceCluster
 from tests.unit.pods.targets import Target, rejects, reserves
-from vnode.api import keys, kinds, objects
+from vnode.api import keys, kinds, objects, placeholders
 from vnode.api.clock import Clock
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
-from vnode.pods.source import candidates, proxy_state
-from vnode.scheduling.events import ClusterEvent, EventKind
-from vnode.scheduling.placement.policy import (
+from vnode.planning.policy import (
     Clusters,
     Mode,
     Overflow,
     PlacementTarget,
     Policy,
 )
+from vnode.pods.source import proxy_state
+from vnode.scheduling.events import ClusterEvent, EventKind
 
 
 class Fixed:
@@ -99,10 +99,10 @@ class Room(Target):
             if objects.name(candidate) not in self._aside:
                 continue
 
-            if is_open and not candidates.could_start(candidate):
+            if is_open and not placeholders.could_start(candidate):
                 refusal = {"type": "PodScheduled", "status": "False", "reason": "SchedulerError"}
                 self.report(candidate, {"conditions": [{**refusal, "message": keys.COULD_START}]})
-            elif not is_open and candidates.could_start(candidate) is not False:
+            elif not is_open and placeholders.could_start(candidate) is not False:
                 rejects(self, candidate)
 
     def _fill(self) -> None:

@@ -6,10 +6,11 @@ from typing import Any, cast
 
 import pytest
 
-from vnode.api import keys
-from vnode.pods import chains, delegate
+from vnode.api import keys, scheduled_condition
+from vnode.api.target_key import TargetKey
+from vnode.pods import chains
 from vnode.pods.source import candidates
-from vnode.runtime.links import Link, Links, TargetKey
+from vnode.runtime.links import Link, Links
 
 C3 = TargetKey("shop", "c3")
 C4 = TargetKey("", "c4")
@@ -70,5 +71,5 @@ def test_a_source_reads_a_delegate_that_is_stuck_as_rejected() -> None:
     pod = {"metadata": {"uid": "u"}, "status": {"conditions": [bound]}}
     status = chains.not_sent_on(pod, "no way")["status"]
     assert [entry["type"] for entry in status["conditions"]] == ["PodScheduled"]
-    assert delegate.rejection(status) == "no way"
+    assert scheduled_condition.rejection(status) == "no way"
     assert candidates.read({"status": status}, 0).state is candidates.CandidateState.REJECTED

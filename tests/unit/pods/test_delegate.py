@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from vnode.api import keys, objects
+from vnode.api import keys, objects, scheduled_condition
 from vnode.pods import delegate
 from vnode.pods.delegate import Absence
 
@@ -164,7 +164,7 @@ def test_a_rejection_from_before_the_reservation_does_not_withdraw_it():
     [("Unschedulable", "why"), ("SchedulingGated", "why"), ("SchedulerError", None)],
 )
 def test_only_the_schedulers_verdicts_are_rejections(reason, expected):
-    assert delegate.rejection({"conditions": [unscheduled(reason, "why")]}) == expected
+    assert scheduled_condition.rejection({"conditions": [unscheduled(reason, "why")]}) == expected
 
 
 def test_that_a_delegate_was_deleted_is_noted_while_it_has_not_finished():

@@ -5,8 +5,9 @@ from types import SimpleNamespace
 import pytest
 
 from vnode.api import identity, keys, names
+from vnode.api.target_key import TargetKey
 from vnode.kube.store import Store
-from vnode.runtime.links import Link, LinkHealth, Links, TargetKey
+from vnode.runtime.links import Link, LinkHealth, Links
 
 
 def make_link(namespace="ns", name="c2", clock=None):

@@ -10,24 +10,24 @@ from scheduler_plugins import defaults
 from tests.permitted import any_namespace
 from tests.unit.pods.policies import Fixed, entry, spread
 from tests.unit.scheduling.builders import ManualClock, pod, virtual_node
-from vnode.scheduling import registry
-from vnode.scheduling.cache import Cache
-from vnode.scheduling.config import Profile
-from vnode.scheduling.framework import Framework
-from vnode.scheduling.placement import choosing
-from vnode.scheduling.placement.decided import (
+from vnode.planning import choosing
+from vnode.planning.cluster_decision import (
     ClusterDecision,
     DecidedCluster,
     DecisionKind,
     DecisionReference,
 )
-from vnode.scheduling.placement.policy import Mode, Policy
-from vnode.scheduling.placement.seats import Share
+from vnode.planning.policy import Mode, Policy
+from vnode.planning.seats import Share
+from vnode.planning.workload import Workload
+from vnode.scheduling import registry
+from vnode.scheduling.cache import Cache
+from vnode.scheduling.config import Profile
+from vnode.scheduling.framework import Framework
 from vnode.scheduling.plugin import Handle
 from vnode.scheduling.registry import Registry
 from vnode.scheduling.result import CycleResult
 from vnode.scheduling.status import Code
-from vnode.scheduling.workload import Workload
 
 FULL = {"cpu": 0, "pods": 100}
 AMPLE = {"cpu": 10_000, "pods": 100}

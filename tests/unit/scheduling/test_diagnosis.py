@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vnode.runtime.links import TargetKey
+from vnode.api.target_key import TargetKey
 from vnode.scheduling import diagnosis
 
 NAMES = st.from_regex(r"[a-z][a-z0-9-]{0,5}", fullmatch=True)

@@ -9,8 +9,8 @@ from tests.simulation.schedule import TARGETS, Schedule, SimulatedWorkload, Work
 from tests.simulation.simulation import ScheduleResult, simulate
 from vnode.api.objects import Object
 from vnode.placement.moves.under_way import MovesUnderWay
+from vnode.planning import failover
 from vnode.pods.source import awaited_replacements
-from vnode.scheduling.placement import failover
 
 PODS = 4
 

@@ -19,7 +19,7 @@ from tests.simulation.policies import UNKNOWN, PolicyChange, PolicySchedule
 from tests.simulation.schedule import SPAN, TARGETS, Schedule, SimulatedWorkload, WorkloadOwner
 from tests.simulation.simulation import simulate
 from vnode.api.clock import SystemClock
-from vnode.placement.decoding import decode
+from vnode.placement.policies.decoding import decode
 from vnode.scheduling.status import SKIP
 
 ROOT = Path(__file__).parents[3]

@@ -17,9 +17,10 @@ from vnode.api import keys, kinds, names
 from vnode.api.clock import SystemClock
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
+from vnode.api.target_key import TargetKey
 from vnode.kube.credentials import Constant
 from vnode.kube.endpoint import Endpoint
-from vnode.runtime.links import Link, Links, TargetKey
+from vnode.runtime.links import Link, Links
 from vnode.targets.cluster_identity import Expected
 from vnode.targets.connection import Connection
 from vnode.targets.model import SecretReference, TargetSpec

@@ -28,13 +28,14 @@ from vnode.api import keys, kinds
 from vnode.api.clock import SystemClock
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
+from vnode.api.target_key import TargetKey
 from vnode.following import remote_copies
 from vnode.following.config import FollowingConfig
 from vnode.following.following import Following
 from vnode.kube.client import Client
 from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Informer
-from vnode.runtime.links import CONNECTING, Links, TargetKey
+from vnode.runtime.links import CONNECTING, Links
 from vnode.runtime.supervisor import supervise
 from vnode.targets import probing
 from vnode.targets.controller import TargetController

@@ -11,7 +11,7 @@ from tests.apiserver.server import APIServer
 from vnode.api import keys, kinds, objects
 from vnode.api.errors import Denied, Unreachable
 from vnode.api.identity import Identity
-from vnode.runtime.links import TargetKey
+from vnode.api.target_key import TargetKey
 from vnode.targets import cleanup
 
 pytestmark = pytest.mark.looptime

@@ -18,7 +18,7 @@ from tests.unit.targets.served_clusters import (
 from vnode.api import keys, kinds
 from vnode.api.clock import SystemClock
 from vnode.api.errors import Denied
-from vnode.runtime.links import TargetKey
+from vnode.api.target_key import TargetKey
 from vnode.targets import cluster_identity, probing
 from vnode.targets.cluster_identity import Expected, NotRecognized, Recognition, RecognizedClient
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from tests.unsigned_tokens import jwt
 from vnode.api.objects import Object
+from vnode.api.target_key import TargetKey
 from vnode.cli import kubeconfigs
 from vnode.cli.kubeconfigs import ClusterEndpoint
-from vnode.runtime.links import TargetKey
 from vnode.targets.fingerprints import fingerprint
 from vnode.targets.model import SecretReference, TargetSpec
 

@@ -14,8 +14,8 @@ from tests.apiserver.server import APIServer
 from vnode.api import keys, kinds
 from vnode.api.clock import Clock
 from vnode.api.identity import Identity
+from vnode.api.target_key import TargetKey
 from vnode.nodes.summary import SummaryWriter
-from vnode.runtime.links import TargetKey
 from vnode.targets.heartbeats import TIMEOUT, HeartbeatMonitor
 
 pytestmark = pytest.mark.looptime

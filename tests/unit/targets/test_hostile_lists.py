@@ -8,9 +8,9 @@ from aiohttp import web
 from tests import answering
 from vnode.api import kinds
 from vnode.api.errors import TooLarge
+from vnode.api.target_key import TargetKey
 from vnode.kube import answer_limits
 from vnode.kube.answer_limits import AnswerLimit
-from vnode.runtime.links import TargetKey
 from vnode.targets.cluster_identity import Expected, Recognition, RecognizedClient
 
 

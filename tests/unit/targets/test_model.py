@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from vnode.api import keys
 from vnode.api.errors import ConfigError
-from vnode.runtime.links import TargetKey
+from vnode.api.target_key import TargetKey
 from vnode.targets import model
 from vnode.targets.model import SecretReference
 

@@ -14,11 +14,12 @@ from tests.apiserver.server import APIServer
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.identity import Identity
+from vnode.api.target_key import TargetKey
 from vnode.cli import kubeconfigs
 from vnode.cli.kubeconfigs import ClusterEndpoint
 from vnode.kube.endpoint import Trust
 from vnode.kube.events import EventRecorder
-from vnode.runtime.links import Links, TargetKey
+from vnode.runtime.links import Links
 from vnode.targets import outliving
 from vnode.targets.controller import TargetController
 from vnode.targets.target_lister import TargetLister

@@ -20,7 +20,7 @@ from vnode.api.errors import (
     Unreachable,
 )
 from vnode.api.identity import Identity
-from vnode.runtime.links import TargetKey
+from vnode.api.target_key import TargetKey
 from vnode.targets import probing
 
 pytestmark = pytest.mark.looptime

@@ -13,10 +13,10 @@ from tests.apiserver import links
 from tests.apiserver.server import APIServer
 from vnode.api import kinds, objects
 from vnode.api.clock import Clock
+from vnode.api.target_key import TargetKey
 from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Informer
 from vnode.runtime import write_limits
-from vnode.runtime.links import TargetKey
 from vnode.targets import conditions
 from vnode.targets.reporting import Reporter, TargetFinding
 

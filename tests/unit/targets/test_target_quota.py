@@ -19,11 +19,12 @@ from vnode.api.clock import Clock
 from vnode.api.errors import ConfigError
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
+from vnode.api.target_key import TargetKey
 from vnode.kube.endpoint import Trust
 from vnode.kube.events import EventRecorder
 from vnode.nodes import controller as nodes
 from vnode.nodes.controller import NodeController
-from vnode.runtime.links import Links, TargetKey
+from vnode.runtime.links import Links
 from vnode.targets.controller import TargetController
 from vnode.targets.target_lister import TargetLister
 from vnode.targets.target_quota import TargetQuota

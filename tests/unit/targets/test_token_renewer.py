@@ -20,13 +20,13 @@ from vnode.api import account_users, keys, kinds
 from vnode.api.clock import Clock
 from vnode.api.errors import Denied, ServerError, Unreachable, VnodeError
 from vnode.api.objects import Object
+from vnode.api.target_key import TargetKey
 from vnode.cli import kubeconfigs
 from vnode.cli.kubeconfigs import ClusterEndpoint
 from vnode.kube import endpoint as endpoints
 from vnode.kube.client import Client
 from vnode.kube.endpoint import Endpoint
 from vnode.kube.informer import Informer
-from vnode.runtime.links import TargetKey
 from vnode.targets import expiry
 from vnode.targets.accesses import StoredKubeconfig
 from vnode.targets.model import SecretReference

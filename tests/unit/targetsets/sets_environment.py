@@ -13,9 +13,9 @@ from tests.apiserver.server import APIServer
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.objects import Object
+from vnode.api.target_key import TargetKey
 from vnode.kube.informer import Informer
 from vnode.pods.source import proxy_state
-from vnode.runtime.links import TargetKey
 from vnode.targets import finalizing
 from vnode.targets.profiles.config import InventoryConfig
 from vnode.targets.target_lister import TargetLister

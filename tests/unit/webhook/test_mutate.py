@@ -16,7 +16,7 @@ from tests.permitted import MANIFESTS
 from vnode.api import documents, keys, taints
 from vnode.api.errors import ConfigError
 from vnode.api.saved_manifest import SavedManifests
-from vnode.scheduling.placement.failover import Failover, PreservedValue
+from vnode.planning.failover import Failover, PreservedValue
 from vnode.webhook import election, mutate
 
 FINALIZER = keys.PREFIX + "default-c2"

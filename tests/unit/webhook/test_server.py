@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from tests.permitted import MANIFESTS
 from vnode.api import keys, selectors
 from vnode.api.errors import Unreachable
-from vnode.placement.matching import PolicyIndex
-from vnode.scheduling.placement.failover import Failover
-from vnode.scheduling.placement.policy import Mode, Policy
+from vnode.placement.policies.matching import PolicyIndex
+from vnode.planning.failover import Failover
+from vnode.planning.policy import Mode, Policy
 from vnode.webhook import server
 
 ANY = Policy("placementpolicy/all", "plain", selectors.Selector(), mode=Mode.ANY)

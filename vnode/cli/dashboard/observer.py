@@ -19,7 +19,7 @@ from vnode.dashboard.live_model import LiveModel, Stores
 from vnode.kube.client import Client
 from vnode.kube.endpoint import Trust
 from vnode.kube.informer import Informer
-from vnode.placement import decoding as placement
+from vnode.placement.policies import decoding as placement
 from vnode.pods.source import proxy_state
 from vnode.runtime.links import Links
 from vnode.runtime.supervisor import Supervisor

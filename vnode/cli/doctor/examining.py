@@ -17,7 +17,7 @@ from typing import Final, TypeVar
 
 from cryptography import x509
 
-from vnode.api import keys, kinds, objects
+from vnode.api import keys, kinds, objects, scheduled_condition
 from vnode.api.clock import Clock
 from vnode.api.errors import ApiError, Denied, NotFound, Unreachable, VnodeError
 from vnode.api.objects import Object, Objects
@@ -30,7 +30,6 @@ from vnode.cli.neighbours.own_objects import OwnObjects
 from vnode.cli.scheduler_config import LEASE as SCHEDULER_LEASE
 from vnode.kube import answer_limits, answers, decoding
 from vnode.kube.client import Client
-from vnode.pods import delegate
 from vnode.runtime.leader import AGENT_LEASE as LEASE
 
 _TIMEOUT: Final = 5.0  # seconds for one connection
@@ -153,7 +152,7 @@ async def _candidates(client: Client) -> Objects:
 
 def _is_looked_at(pod: Object) -> bool:
     status = objects.status(pod)
-    return bool(objects.node_name(pod)) or delegate.rejection(status) is not None
+    return bool(objects.node_name(pod)) or scheduled_condition.rejection(status) is not None
 
 
 async def _webhook(client: Client) -> tuple[Object | None, bool]:

@@ -17,7 +17,7 @@ from vnode.insight import failing, policies, status_text
 from vnode.kube.watching import ListOptions
 from vnode.overrides import policy as override_policy
 from vnode.overrides import reporting
-from vnode.placement import decoding
+from vnode.placement.policies import decoding
 from vnode.targets import conditions, model
 from vnode.targetsets import reporting as set_reporting
 from vnode.targetsets import spec as set_spec

@@ -2,5 +2,5 @@
 
 `reading` reads the file and the cluster, `planning` compares each workload with its plan, and
 `rendering` prints that. The plan is the agent's own: `vnode.placement` and
-`vnode.scheduling.placement` decode, match, count and plan for both.
+`vnode.planning` decode, match, count and plan for both.
 """

@@ -14,8 +14,8 @@ from vnode.cli.access import Access
 from vnode.cli.main import run
 from vnode.cli.plan import planning, reading, rendering
 from vnode.insight import status_text
-from vnode.placement import decoding
-from vnode.placement.move_fields import MOST_REPLICAS
+from vnode.placement.policies import decoding
+from vnode.placement.policies.move_fields import MOST_REPLICAS
 
 
 def command() -> click.Command:

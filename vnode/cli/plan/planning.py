@@ -9,15 +9,18 @@ from typing import Final
 from vnode.api import keys, objects, resources
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object, Objects
-from vnode.placement import accounts, conditions, counting, decoding, judging
-from vnode.placement.accounts import PlannedNode, WorkloadAccount
-from vnode.placement.counting import WorkloadCounts, WorkloadTally
 from vnode.placement.decisions import slices
-from vnode.placement.matching import PolicyIndex
-from vnode.scheduling.placement.decided import ClusterDecision
-from vnode.scheduling.placement.policy import Policy, names_of
-from vnode.scheduling.placement.seats import MAX_WEIGHT
-from vnode.scheduling.placement.workloads import workload_of
+from vnode.placement.policies import decoding, judging
+from vnode.placement.policies.matching import PolicyIndex
+from vnode.placement.status import accounts, conditions, counting
+from vnode.placement.status.accounts import WorkloadAccount
+from vnode.placement.status.counting import WorkloadCounts, WorkloadTally
+from vnode.planning import policy_node
+from vnode.planning.cluster_decision import ClusterDecision
+from vnode.planning.policy import Policy
+from vnode.planning.policy_node import PlannedNode, names_of
+from vnode.planning.seats import MAX_WEIGHT
+from vnode.planning.workload_key import workload_of
 
 _SHORT: Final = {
     "deploy": "deployment",
@@ -74,7 +77,7 @@ def make(request: PlanRequest, view: ClusterView, now: float) -> PolicyPlan:
     Raises ConfigError, with the cure, where the agent would not accept the policy.
     """
     policy = judging.in_time(decoding.decode(request.policy), now)
-    nodes = [accounts.planned_node(node) for node in view.nodes]
+    nodes = [policy_node.planned_node(node) for node in view.nodes]
     present = next((p for p in view.policies if _is_same(p, request.policy)), {})
     existed = judging.accepted_names(present)
     verdict = judging.judge(policy, _names(nodes, policy.namespace), existed)
@@ -97,12 +100,12 @@ def make(request: PlanRequest, view: ClusterView, now: float) -> PolicyPlan:
     accounted = []
     for workload, (tally, pod) in sorted(found.items(), key=lambda e: (-e[1][0].replicas, e[0])):
         weights = None
-        if accounts.weighs_capacity(policy):
+        if policy.by_capacity:
             weights = _sizes(view.nodes, pod)
 
         accounted.append(accounts.account(policy, workload, tally, nodes, weights=weights))
 
-    if accounted and accounts.weighs_capacity(policy):
+    if accounted and policy.by_capacity:
         notes.append(
             "the policy has no weights: shares are by what the clusters have in all here, and by "
             "what they have free when pods are scheduled"
@@ -129,7 +132,7 @@ def _decision(named: ClusterDecision, view: ClusterView) -> ClusterDecision:
 
 def _names(nodes: Iterable[PlannedNode], namespace: str) -> frozenset[str]:
     """Return the names that a policy of that namespace may use."""
-    usable = accounts.covering(nodes, namespace) if namespace else nodes
+    usable = policy_node.covering(nodes, namespace) if namespace else nodes
     return frozenset(name for node in usable for name in names_of(node))
 
 
@@ -149,7 +152,7 @@ def _asked(
     for pod in pods:
         counts.set(objects.key(pod), counting.counted(pod, lambda _pod: policy))
 
-    tally = counts.of(counting.key_of(policy)).get(workload)
+    tally = counts.of(policy.key).get(workload)
     if tally is None:
         if request.replicas is None:
             raise ConfigError(
@@ -183,7 +186,7 @@ def _matching(
             left[workload_of(pod, winner.group_by)] = winner.name
 
     notes += [f"{workload}: {winner} comes first" for workload, winner in sorted(left.items())]
-    found = counts.of(counting.key_of(policy))
+    found = counts.of(policy.key)
     return {workload: (tally, first.get(workload)) for workload, tally in found.items()}
 
 
@@ -196,7 +199,7 @@ def _others(policy: Policy, view: ClusterView, nodes: Iterable[PlannedNode]) -> 
         except ConfigError:
             continue
 
-        is_same = counting.key_of(other) == counting.key_of(policy)
+        is_same = other.key == policy.key
         names, existed = _names(known, other.namespace), judging.accepted_names(obj)
         if not is_same and judging.judge(other, names, existed).policy is not None:
             found.append(other)

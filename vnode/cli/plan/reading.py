@@ -12,9 +12,9 @@ from vnode.api.objects import Object, Objects
 from vnode.cli.plan.planning import ClusterView
 from vnode.insight import status_text
 from vnode.kube.client import Client
-from vnode.placement import decoding
 from vnode.placement.decisions import slices
-from vnode.scheduling.placement.decided import DecisionReference
+from vnode.placement.policies import decoding
+from vnode.planning.cluster_decision import DecisionReference
 
 _VIRTUAL: Final = f"{keys.PROVIDER_LABEL}={keys.PROVIDER}"
 

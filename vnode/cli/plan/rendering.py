@@ -10,8 +10,8 @@ from vnode.api.objects import Object
 from vnode.cli import tables, terminal
 from vnode.cli.plan.planning import PolicyPlan
 from vnode.cli.tables import Column
-from vnode.placement.accounts import ClusterAccount, WorkloadAccount
-from vnode.scheduling.placement.policy import Mode
+from vnode.placement.status.accounts import ClusterAccount, WorkloadAccount
+from vnode.planning.policy import Mode
 
 _NO_PLAN: Final = {
     Mode.ANY: "there is no plan in mode Any: ordinary scoring chooses among the clusters",

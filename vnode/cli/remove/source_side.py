@@ -18,6 +18,7 @@ from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import ConfigError, Conflict, Denied, NotFound
 from vnode.api.objects import Object, Objects
+from vnode.api.target_key import TargetKey
 from vnode.cli import identity, tables
 from vnode.cli.remove import remote_cleanup, waiting
 from vnode.cli.remove.remote_cleanup import RemoteObjects
@@ -27,7 +28,6 @@ from vnode.nodes import virtual
 from vnode.pods.source import feedback
 from vnode.runtime.leader import AGENT_LEASE as LEASE
 from vnode.runtime.leader import LeaseTiming
-from vnode.runtime.links import TargetKey
 from vnode.targets import finalizing, model
 
 _LEASE_SLACK: Final = timedelta(seconds=15)  # by which clocks may differ

@@ -13,6 +13,7 @@ from vnode.api import account_users, objects
 from vnode.api.clock import SystemClock
 from vnode.api.errors import ConfigError, VnodeError
 from vnode.api.objects import Object
+from vnode.api.target_key import TargetKey
 from vnode.cli import identity, naming, terminal
 from vnode.cli.access import Access
 from vnode.cli.connect import desired
@@ -28,7 +29,6 @@ from vnode.cli.replace.replacing import Do, Replacement
 from vnode.cli.replace.steps import ReplacementState
 from vnode.insight.collecting import connected
 from vnode.kube.client import Client
-from vnode.runtime.links import TargetKey
 from vnode.targets import cluster_identity
 
 

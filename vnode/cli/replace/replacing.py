@@ -16,6 +16,7 @@ from vnode.api import keys, kinds, objects
 from vnode.api.errors import ConfigError, NotFound
 from vnode.api.identity import Identity
 from vnode.api.objects import Object, Objects
+from vnode.api.target_key import TargetKey
 from vnode.cli import tables
 from vnode.cli.drain import unschedulable
 from vnode.cli.remove import remote_cleanup, waiting
@@ -26,7 +27,6 @@ from vnode.insight.collecting import Connect
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.pods.source import unreserved_pods
-from vnode.runtime.links import TargetKey
 from vnode.targets import cluster_identity
 
 SECONDS: Final = 60.0  # for each step but the drain

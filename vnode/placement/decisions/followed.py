@@ -20,9 +20,9 @@ from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.placement.decisions import slices
 from vnode.placement.decisions.slices import Profiles
+from vnode.planning.cluster_decision import ClusterDecision, DecisionReference
 from vnode.runtime.keyed_tasks import KeyedTasks
 from vnode.runtime.served_kinds import ServedKind
-from vnode.scheduling.placement.decided import ClusterDecision, DecisionReference
 
 NOT_SERVED: Final = "DecisionsNotServed"
 UNREADABLE: Final = "DecisionUnreadable"

@@ -16,7 +16,7 @@ from vnode.api import keys, objects
 from vnode.api.clock import TICK
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
-from vnode.scheduling.placement.decided import Publishing
+from vnode.planning.cluster_decision import Publishing
 
 CONDITION: Final = "Published"
 """The condition of a policy that publishes, and its reason where that is so."""

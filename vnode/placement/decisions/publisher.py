@@ -22,11 +22,11 @@ from vnode.api.objects import Object, Objects
 from vnode.kube.client import Client
 from vnode.placement.decisions import published
 from vnode.placement.decisions.published import PublishingState
+from vnode.planning.cluster_decision import Publishing
 from vnode.runtime.controller import Controller
 from vnode.runtime.keyed_tasks import KeyedTasks
 from vnode.runtime.served_kinds import ServedKind
 from vnode.runtime.supervisor import supervise
-from vnode.scheduling.placement.decided import Publishing
 
 _KIND: Final = kinds.PLACEMENT_DECISIONS
 _ROLE: Final = "vnode-published-decisions"

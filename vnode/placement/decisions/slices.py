@@ -15,7 +15,7 @@ from typing import Any, Final
 from vnode.api import keys, kinds, names, objects, visible
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
-from vnode.scheduling.placement.decided import (
+from vnode.planning.cluster_decision import (
     ClusterDecision,
     DecidedCluster,
     DecisionKind,

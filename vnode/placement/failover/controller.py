@@ -28,9 +28,9 @@ from vnode.kube.informer import Handler, Informer
 from vnode.placement.failover import deciding
 from vnode.placement.failover.deciding import DueEviction
 from vnode.placement.failover.lost_targets import LOOK_AGAIN, LostTargets, TargetLoss
+from vnode.planning.failover import FAILOVER_REASON, Replacements
+from vnode.planning.policy import WatchedPolicies
 from vnode.runtime.controller import Controller
-from vnode.scheduling.placement.failover import FAILOVER_REASON, Replacements
-from vnode.scheduling.placement.policy import WatchedPolicies
 
 FAILED_OVER: Final = "FailedOver"
 

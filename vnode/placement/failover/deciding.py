@@ -14,8 +14,8 @@ from typing import Final
 
 from vnode.api import keys, objects, tolerance
 from vnode.api.objects import Object
-from vnode.scheduling.placement.failover import Failover, Purge
-from vnode.scheduling.placement.policy import Policy
+from vnode.planning.failover import Failover, Purge
+from vnode.planning.policy import Policy
 
 AS_KUBERNETES: Final = Failover(purge=Purge.IMMEDIATE)
 """Its own default: 300 s."""

@@ -21,7 +21,8 @@ from vnode.api import objects
 from vnode.api.clock import Clock
 from vnode.api.listeners import Listeners
 from vnode.api.objects import Object
-from vnode.runtime.links import CONNECTING, LEAVING, Link, Links, TargetKey
+from vnode.api.target_key import TargetKey
+from vnode.runtime.links import CONNECTING, LEAVING, Link, Links
 
 RECENT: Final = 30.0
 """Seconds for which the answer of a probe counts; a target is probed more often."""

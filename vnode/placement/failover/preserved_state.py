@@ -19,9 +19,9 @@ from vnode.kube.client import Client
 from vnode.kube.events import WARNING, EventRecorder, about
 from vnode.kube.informer import Informer
 from vnode.placement.failover import preserving
+from vnode.planning.policy import WatchedPolicies
 from vnode.runtime.controller import Controller
 from vnode.runtime.expectations import Expectations
-from vnode.scheduling.placement.policy import WatchedPolicies
 
 TOO_LONG: Final = "StateNotPreserved"
 

@@ -10,7 +10,7 @@ import msgspec
 
 from vnode.api import objects
 from vnode.api.objects import Object
-from vnode.scheduling.placement.failover import PreservedValue
+from vnode.planning.failover import PreservedValue
 
 LONGEST: Final = 4096
 """Bytes of a value."""

@@ -1,7 +1,7 @@
 """Moves pods that run by evicting them, one workload at a time, as their placement policies ask.
 
 Whatever may change the decision about a workload wakes it: its pods, its policy, and what the
-clusters have and say. Then `vnode.scheduling.placement.moving` decides, from the scheduler's counts
+clusters have and say. Then `vnode.planning.moving` decides, from the scheduler's counts
 and filters, and one pod is evicted through the Eviction API of the source, so that its disruption
 budgets are kept. The workload is looked at again until there is nothing left to do. Workloads of
 which no pod overflowed, that are not drained and that nobody asks about are not looked at.
@@ -23,19 +23,18 @@ from vnode.api.clock import Clock
 from vnode.api.listeners import Listeners
 from vnode.api.objects import Object
 from vnode.kube.informer import Informer
-from vnode.placement.accounts import PlannedNode, planned_node
-from vnode.placement.counting import key_of
 from vnode.placement.moves.demands import PlannedWorkload
 from vnode.placement.moves.mover import SETTLED, Mover, MovingPolicies
 from vnode.placement.moves.plan_changes import PlanChanges
 from vnode.placement.moves.under_way import Move
 from vnode.placement.moves.watched_workloads import WatchedWorkloads, concerns, key_of_workload
 from vnode.placement.moves.workload_moves import MovableWorkload, WorkloadMoves
+from vnode.planning.moving import Decision, MoveReason
+from vnode.planning.policy import Policy
+from vnode.planning.policy_node import PlannedNode, planned_node
 from vnode.runtime.controller import Controller
 from vnode.runtime.links import Link, Links
 from vnode.scheduling.cache import Cache
-from vnode.scheduling.placement.moving import Decision, MoveReason
-from vnode.scheduling.placement.policy import Policy
 
 _CHANGES: Final = PlannedWorkload("", "")  # the key that stands for all policies
 _LOOKS: Final = 20  # at what clusters have free, at most, in the time of a stabilization
@@ -248,7 +247,7 @@ class Moves:
         for pod in self._proxies.store.values() if changed else ():
             policy = self._policies.of(pod)
             key = key_of_workload(pod, policy)
-            if policy is not None and key is not None and key_of(policy) in changed:
+            if policy is not None and key is not None and policy.key in changed:
                 self.demands.reschedule(key)
                 self._check(pod)
 

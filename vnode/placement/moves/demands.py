@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from vnode.placement.moves.workload_moves import WorkloadMoves
-from vnode.scheduling.placement.moves import FailbackMode, IntOrPercent
-from vnode.scheduling.placement.moving import Decision, MoveReason
-from vnode.scheduling.placement.policy import Mode, Policy
+from vnode.planning.move_policy import FailbackMode, IntOrPercent
+from vnode.planning.moving import Decision, MoveReason
+from vnode.planning.policy import Mode, Policy
 
 
 class PlannedWorkload(NamedTuple):

@@ -8,9 +8,9 @@ from typing import Final
 from vnode.api import objects
 from vnode.api.objects import Object
 from vnode.kube.events import NORMAL, WARNING, EventRecorder, about
-from vnode.placement import decoding
-from vnode.scheduling.placement.moving import Decision, MoveReason, PlannedEviction
-from vnode.scheduling.placement.policy import Mode, Policy
+from vnode.placement.policies import decoding
+from vnode.planning.moving import Decision, MoveReason, PlannedEviction
+from vnode.planning.policy import Mode, Policy
 from vnode.scheduling.snapshot import Snapshot
 
 MOVED: Final = "Moved"

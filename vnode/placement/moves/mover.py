@@ -26,18 +26,18 @@ from vnode.placement.moves.demands import MoveDemands, PlannedWorkload
 from vnode.placement.moves.room_tracker import MoveContext, OtherMoves, RoomTracker
 from vnode.placement.moves.under_way import Move
 from vnode.placement.moves.workload_moves import PATIENT, MovableWorkload, WorkloadMoves
-from vnode.scheduling.cache import Cache
-from vnode.scheduling.placement.failover import Replacements
-from vnode.scheduling.placement.moves import Openings
-from vnode.scheduling.placement.moving import (
+from vnode.planning.failover import Replacements
+from vnode.planning.move_policy import Openings
+from vnode.planning.moving import (
     Decision,
     MoveReason,
     PlannedEviction,
     WorkloadState,
     decide,
 )
-from vnode.scheduling.placement.moving_together import decide_together
-from vnode.scheduling.placement.policy import Policy, WatchedPolicies
+from vnode.planning.moving_together import decide_together
+from vnode.planning.policy import Policy, WatchedPolicies
+from vnode.scheduling.cache import Cache
 from vnode.scheduling.snapshot import Snapshot
 from vnode.telemetry import metrics
 

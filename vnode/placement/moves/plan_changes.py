@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from vnode.placement.accounts import PlannedNode
-from vnode.scheduling.placement.decided import ClusterDecision
-from vnode.scheduling.placement.moves import RescheduleTrigger
-from vnode.scheduling.placement.policy import Policy
-from vnode.scheduling.placement.seats import Share
+from vnode.planning.cluster_decision import ClusterDecision
+from vnode.planning.move_policy import RescheduleTrigger
+from vnode.planning.policy import Policy
+from vnode.planning.policy_node import PlannedNode
+from vnode.planning.seats import Share
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ from typing import Final
 
 from vnode.api import objects, status_conditions
 from vnode.api.objects import Object
-from vnode.placement import move_fields
 from vnode.placement.moves.demands import PlannedWorkload, WorkloadProgress
-from vnode.scheduling.placement.moves import IntOrPercent
+from vnode.placement.policies import move_fields
+from vnode.planning.move_policy import IntOrPercent
 
 PROGRESSING: Final = "Progressing"
 COMPLETE: Final = "Complete"

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from vnode.api.clock import TICK, Clock
 from vnode.api.resources import Resources
 from vnode.placement.moves import workload_state
+from vnode.placement.moves.probed_openings import ProbedOpenings
 from vnode.placement.moves.workload_moves import MovableWorkload, WorkloadMoves
 from vnode.placement.moves.workload_state import PolicyClusters
-from vnode.scheduling.placement.moves import TRIED_AGAIN, Failback, FailbackMode, Openings
-from vnode.scheduling.placement.moving import MoveReason
-from vnode.scheduling.placement.openings import ProbedOpenings
+from vnode.planning.move_policy import TRIED_AGAIN, Failback, FailbackMode, Openings
+from vnode.planning.moving import MoveReason
 from vnode.scheduling.snapshot import Snapshot
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from vnode.api.clock import TICK
-from vnode.scheduling.placement.moving import STARTING, MoveReason, Replica
+from vnode.planning.moving import STARTING, MoveReason, Replica
 from vnode.scheduling.promises import PROMISE_SECONDS, REPORT_SECONDS
 
 OWNER: Final = 60.0

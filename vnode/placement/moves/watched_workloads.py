@@ -13,16 +13,16 @@ from typing import Final
 from vnode.api import objects
 from vnode.api.objects import Object
 from vnode.kube.informer import Informer
-from vnode.placement.judging import ACCEPTED
 from vnode.placement.moves import workload_state
 from vnode.placement.moves.demands import MoveDemands, PlannedWorkload
 from vnode.placement.moves.mover import MovingPolicies
 from vnode.placement.moves.room_tracker import OtherMoves
 from vnode.placement.moves.workload_moves import WorkloadMoves
-from vnode.scheduling.placement.moves import FailbackMode
-from vnode.scheduling.placement.policy import Mode, Policy
-from vnode.scheduling.placement.unfinished_move import moved_for
-from vnode.scheduling.placement.workloads import workload_of
+from vnode.placement.policies.judging import ACCEPTED
+from vnode.planning.move_policy import FailbackMode
+from vnode.planning.policy import Mode, Policy
+from vnode.planning.unfinished_move import moved_for
+from vnode.planning.workload_key import workload_of
 
 _MOVABLE: Final = frozenset({Mode.SPREAD, Mode.FILL, Mode.SINGLE})
 

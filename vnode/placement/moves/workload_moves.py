@@ -10,14 +10,13 @@ from typing import Final
 from vnode.api import objects
 from vnode.api.clock import Clock
 from vnode.api.objects import Object
-from vnode.placement.accounts import planned_node
-from vnode.placement.counting import key_of
 from vnode.placement.moves import workload_state
 from vnode.placement.moves.under_way import Move, MovesUnderWay
-from vnode.scheduling.placement.moving import MoveReason, Replica
-from vnode.scheduling.placement.policy import Mode, Policy
-from vnode.scheduling.placement.unfinished_move import unfinished_move
-from vnode.scheduling.workload import Workload
+from vnode.planning.moving import MoveReason, Replica
+from vnode.planning.policy import Mode, Policy
+from vnode.planning.policy_node import planned_node
+from vnode.planning.unfinished_move import unfinished_move
+from vnode.planning.workload import Workload
 from vnode.telemetry import metrics
 
 PATIENT: Final = 60.0
@@ -35,7 +34,7 @@ class MovableWorkload:
     @property
     def policy_key(self) -> str:
         """The key of the policy's object."""
-        return key_of(self.policy)
+        return self.policy.key
 
     def replicas(self, reason: MoveReason | None, moves: WorkloadMoves) -> tuple[Replica, ...]:
         """Return its pods but for those that were evicted."""

@@ -16,13 +16,12 @@ from vnode.api import keys, objects
 from vnode.api.clock import TICK
 from vnode.api.objects import Object
 from vnode.api.resources import Resources
-from vnode.placement import accounts
-from vnode.scheduling.placement import weighing
-from vnode.scheduling.placement.moving import MoveReason, Replica
-from vnode.scheduling.placement.policy import Policy
-from vnode.scheduling.placement.seats import Share
+from vnode.planning import weighing
+from vnode.planning.moving import MoveReason, Replica
+from vnode.planning.policy import Policy
+from vnode.planning.seats import Share
+from vnode.planning.workload import Workload, WorkloadPod
 from vnode.scheduling.snapshot import Snapshot, VirtualNodeInfo
-from vnode.scheduling.workload import Workload, WorkloadPod
 
 UNBOUNDED: Final = 1000
 """Pods that a cluster has room for if it does not say what it has."""
@@ -105,7 +104,7 @@ def clusters_of(
     If none was since its pods are counted, they are weighed now.
     """
     weights: Mapping[str, int] | None = None
-    if accounts.weighs_capacity(policy):
+    if policy.by_capacity:
         if workload.weighted is None:
             nodes = snapshot.nodes
             workload.weighted = weighing.weigh(workload, policy.shares(nodes), nodes, requests)

@@ -20,15 +20,15 @@ from vnode.api.clock import TICK, Clock
 from vnode.api.objects import Object
 from vnode.kube.events import NORMAL, WARNING, EventRecorder, about
 from vnode.kube.informer import Informer
-from vnode.pods.source import proxy_state
-from vnode.scheduling.placement.failover import (
+from vnode.planning.failover import (
     FAILOVER_REASON,
     LONGEST_GRACE,
     EndingPod,
     LivePod,
     awaiting,
 )
-from vnode.scheduling.placement.policy import WatchedPolicies
+from vnode.planning.policy import WatchedPolicies
+from vnode.pods.source import proxy_state
 
 WAITS: Final = "AwaitsReplacement"
 LATE: Final = "ReplacementLate"
@@ -48,7 +48,7 @@ class _Begun:
 
 
 class AwaitedReplacements:
-    """Runs in the leader; implements `vnode.scheduling.placement.failover.Replacements`.
+    """Runs in the leader; implements `vnode.planning.failover.Replacements`.
 
     Until `open` is called, all that is marked waits: the policies may not be known yet. `wake` is
     called with the key of a pod that waits, when it may end.

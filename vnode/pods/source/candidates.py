@@ -17,10 +17,10 @@ from typing import Final
 
 import msgspec
 
-from vnode.api import keys, objects, visible
+from vnode.api import keys, objects, scheduled_condition, visible
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
-from vnode.pods import delegate, preemption
+from vnode.pods import preemption
 
 _MADE_ROOM: Final = 12.0
 """Seconds for which a candidate may have room and no place: kube-scheduler backs off for 10 s.
@@ -96,7 +96,7 @@ def read(chaperon: Object, since: float) -> Candidate:
     if keys.IS_RESERVED in annotations:
         return Candidate(CandidateState.RESERVED, since)
 
-    reason = delegate.rejection(objects.status(chaperon))
+    reason = scheduled_condition.rejection(objects.status(chaperon))
     if reason is not None:
         is_preempting = preemption.is_preempting(chaperon)
         state = CandidateState.PREEMPTING if is_preempting else CandidateState.REJECTED
@@ -120,7 +120,9 @@ def is_answered(chaperon: Object) -> bool:
     """Return whether the target has said anything of a candidate's pod: its quotas are decided."""
     status = objects.status(chaperon)
     reserved = keys.IS_RESERVED in objects.annotations(chaperon)
-    return reserved or bool(status.get("phase")) or delegate.rejection(status) is not None
+    return (
+        reserved or bool(status.get("phase")) or scheduled_condition.rejection(status) is not None
+    )
 
 
 def is_accepted(chaperon: Object) -> bool:
@@ -132,29 +134,13 @@ def is_accepted(chaperon: Object) -> bool:
     if keys.POD_MISSING_SINCE in objects.annotations(chaperon):
         return False
 
-    return bool(status.get("phase")) or delegate.rejection(status) is None
+    return bool(status.get("phase")) or scheduled_condition.rejection(status) is None
 
 
 def quota_refusal(chaperon: Object) -> str:
     """Return why a quota or a limit of the target refused the pod, in its words; "" if none did."""
-    message = delegate.rejection(objects.status(chaperon)) or ""
+    message = scheduled_condition.rejection(objects.status(chaperon)) or ""
     return message if not is_accepted(chaperon) and _OF_QUOTA.search(message) else ""
-
-
-def could_start(chaperon: Object) -> bool | None:
-    """Tell whether a target has room for a placeholder; None if it says nothing about that."""
-    annotations = objects.annotations(chaperon)
-    if objects.is_terminating(chaperon) or keys.POD_MISSING_SINCE in annotations:
-        return False
-
-    if keys.IS_RESERVED in annotations:
-        return True
-
-    if delegate.rejection(objects.status(chaperon)) is not None:
-        return False
-
-    message = str((objects.condition(chaperon, "PodScheduled") or {}).get("message", ""))
-    return True if keys.COULD_START in message else None
 
 
 @dataclass(frozen=True, slots=True)

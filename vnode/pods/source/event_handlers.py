@@ -15,15 +15,16 @@ from vnode.api import documents, keys, node_labels, objects, resources
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.api.resources import Resources
+from vnode.api.target_key import TargetKey
 from vnode.kube.informer import Informer
+from vnode.planning.policy import WatchedPolicies
 from vnode.pods.source.quota_events import QuotaEvents
 from vnode.pods.source.returned_targets import ReturnedTargets
 from vnode.runtime.enabled_namespaces import EnabledNamespaces
-from vnode.runtime.links import CONNECTING, Link, Links, TargetKey
+from vnode.runtime.links import CONNECTING, Link, Links
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.events import ClusterEvent, EventKind
 from vnode.scheduling.node_rows import NodeRows
-from vnode.scheduling.placement.policy import WatchedPolicies
 from vnode.scheduling.queue import SchedulingQueue
 from vnode.scheduling.snapshot import VirtualNode
 

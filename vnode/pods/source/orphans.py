@@ -21,11 +21,12 @@ from vnode.api import keys, kinds, objects
 from vnode.api.errors import ApiError, NotFound, Unreachable
 from vnode.api.identity import parent_key
 from vnode.api.objects import Object
+from vnode.api.target_key import TargetKey
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.pods.source import proxy_state
 from vnode.runtime.controller import Controller
-from vnode.runtime.links import OTHERS_INDEX, Link, Links, TargetKey
+from vnode.runtime.links import OTHERS_INDEX, Link, Links
 
 _RETRY: Final = 60.0  # seconds; no event shows that a pod is gone that we did not schedule
 

@@ -23,9 +23,11 @@ from vnode.api.clock import Clock
 from vnode.api.errors import AlreadyExists, ApiError
 from vnode.api.identity import possible_parents
 from vnode.api.objects import Object
+from vnode.api.target_key import TargetKey
 from vnode.kube.client import Client
 from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Informer
+from vnode.planning.policy import WatchedPolicies
 from vnode.pods import chaperons
 from vnode.pods.source import daemon_pods, proxy_state, unreserved_pods
 from vnode.pods.source.awaited_replacements import AwaitedReplacements
@@ -42,8 +44,7 @@ from vnode.pods.source.unreserved_pods import UnreservedPods
 from vnode.runtime.controller import Controller
 from vnode.runtime.enabled_namespaces import EnabledNamespaces
 from vnode.runtime.expectations import Expectations
-from vnode.runtime.links import Link, Links, TargetKey
-from vnode.scheduling.placement.policy import WatchedPolicies
+from vnode.runtime.links import Link, Links
 
 EnsureBound = Callable[[Object, Link], Awaitable[None]]
 """Has what a bound pod needs in its target before it runs there: Services, tokens."""

@@ -18,9 +18,9 @@ from vnode.api import objects
 from vnode.api.objects import Object
 from vnode.kube import events
 from vnode.kube.events import NORMAL
+from vnode.planning import reasons
 from vnode.pods import event_record
 from vnode.pods.event_record import DelegateEventsMode, EventEntry
-from vnode.scheduling.placement import reasons
 
 REPORTER: Final = "vnode.dev/delegate-events"  # whoever has said it first
 _SEPARATOR: Final = "; "

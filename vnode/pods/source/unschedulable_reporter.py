@@ -9,14 +9,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 
-from vnode.api import kinds, objects, visible
+from vnode.api import kinds, objects, scheduled_condition, visible
 from vnode.api.clock import Clock
 from vnode.api.errors import NotFound
 from vnode.api.objects import Object
+from vnode.api.target_key import TargetKey
 from vnode.kube.client import Client
 from vnode.kube.events import WARNING, EventRecorder, about
-from vnode.pods import delegate, observed_generation
-from vnode.runtime.links import Links, TargetKey
+from vnode.pods import observed_generation
+from vnode.runtime.links import Links
 from vnode.scheduling import diagnosis
 from vnode.scheduling.result import CycleResult
 
@@ -57,10 +58,10 @@ class UnschedulableReporter:
             return
 
         since = known.get("lastTransitionTime")
-        if known.get("reason") != delegate.UNSCHEDULABLE or not since:
+        if known.get("reason") != scheduled_condition.UNSCHEDULABLE or not since:
             since = objects.timestamp(self._clock.now())  # of placement policies, the clock
 
-        condition = delegate.rejected(message, since)
+        condition = scheduled_condition.rejected(message, since)
         if generation := objects.metadata(pod).get("generation"):
             condition[observed_generation.FIELD] = generation
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from vnode.api import keys, kinds, objects, pod_shape
+from vnode.api import keys, kinds, objects, pod_shape, scheduled_condition
 from vnode.api.clock import TICK, Clock
 from vnode.api.errors import (
     AlreadyExists,
@@ -137,7 +137,7 @@ class DelegateCreator:
         """Report on the chaperon why there is no pod, by the condition of a pending pod."""
         known = objects.condition(chaperon, "PodScheduled") or {}
         if known.get("message") != message:
-            condition = delegate.rejected(message, objects.timestamp(self._clock.now()))
+            condition = scheduled_condition.rejected(message, objects.timestamp(self._clock.now()))
             body = objects.status_patch(chaperon, {"conditions": [condition]})
             await self._expectations.patch(
                 self._client, kinds.POD_CHAPERONS, chaperon, body, subresource="status"

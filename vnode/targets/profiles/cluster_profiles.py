@@ -14,9 +14,9 @@ from typing import Final
 from vnode.api import kinds
 from vnode.api.errors import Unreachable
 from vnode.api.objects import Object
+from vnode.api.target_key import TargetKey
 from vnode.kube.client import Client
 from vnode.runtime.keyed_tasks import KeyedTasks
-from vnode.runtime.links import TargetKey
 from vnode.runtime.served_kinds import ServedKind, is_served_now
 from vnode.targets import named_objects
 from vnode.targets.model import ProfileReference

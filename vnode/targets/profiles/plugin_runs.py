@@ -11,11 +11,11 @@ from functools import partial
 from typing import Final
 
 from vnode.api.clock import Clock, happens_within
+from vnode.api.target_key import TargetKey
 from vnode.kube.exec_credentials import ExecSpec
 from vnode.kube.exec_runs import ExecRunner
 from vnode.kube.plugin_credentials import PluginCredentials
 from vnode.runtime.keyed_tasks import KeyedTasks
-from vnode.runtime.links import TargetKey
 
 _LONGEST: Final = 3600.0  # seconds between two looks, since wall clocks may be set
 

@@ -16,12 +16,13 @@ from tests.apiserver.server import APIServer
 from vnode.api import keys, kinds, names, objects
 from vnode.api.clock import Clock
 from vnode.api.identity import Identity
+from vnode.api.target_key import TargetKey
 from vnode.kubelet.delegates import ServedNode
 from vnode.kubelet.usage import collector, exposition, summary
 from vnode.kubelet.usage.collector import Collector, UsageReport
 from vnode.kubelet.usage.findings import Findings, PodReading
 from vnode.kubelet.usage.points import Rate, Total
-from vnode.runtime.links import Links, TargetKey
+from vnode.runtime.links import Links
 
 START = 1_767_225_600.0  # 2026-01-01T00:00:00Z
 KEY = ("default", names.chaperon("web", "u1"))

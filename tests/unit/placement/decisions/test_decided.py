@@ -5,17 +5,17 @@ from __future__ import annotations
 import pytest
 
 from vnode.api import keys
-from vnode.placement.accounts import PlannedNode
 from vnode.placement.moves.plan_changes import PlanChanges
-from vnode.scheduling.placement import seats
-from vnode.scheduling.placement.decided import (
+from vnode.planning import seats
+from vnode.planning.cluster_decision import (
     ClusterDecision,
     DecidedCluster,
     DecisionKind,
     DecisionReference,
 )
-from vnode.scheduling.placement.moves import RescheduleTrigger
-from vnode.scheduling.placement.policy import Clusters, Mode, PlacementTarget, Policy
+from vnode.planning.move_policy import RescheduleTrigger
+from vnode.planning.policy import Clusters, Mode, PlacementTarget, Policy
+from vnode.planning.policy_node import PlannedNode
 
 WEB = DecisionReference(DecisionKind.PLACEMENT, "default", "web")
 NODES = [PlannedNode(f"node-{name}", {keys.CLUSTER_TARGET_NAME: name}) for name in "abc"]

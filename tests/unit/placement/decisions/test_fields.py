@@ -10,8 +10,8 @@ from tests import decisions
 from tests.decisions import OCM, SIG
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
-from vnode.placement.decoding import decode
-from vnode.scheduling.placement.decided import Publishing
+from vnode.placement.policies.decoding import decode
+from vnode.planning.cluster_decision import Publishing
 
 
 def policy(namespace: str = "team-a", **spec: Any) -> Object:

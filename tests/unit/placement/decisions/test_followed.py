@@ -14,7 +14,7 @@ from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import Denied, ServerError
 from vnode.api.objects import Object
-from vnode.scheduling.placement.policy import Policy
+from vnode.planning.policy import Policy
 
 pytestmark = pytest.mark.looptime
 

@@ -12,7 +12,7 @@ from vnode.api import keys, kinds
 from vnode.api.objects import Object
 from vnode.placement.decisions import published
 from vnode.placement.decisions.published import KEPT, Wanted
-from vnode.scheduling.placement.decided import Publishing
+from vnode.planning.cluster_decision import Publishing
 
 WHERE = Publishing("fleet", "web")
 POLICY: Object = {"metadata": {"name": "web", "namespace": "fleet", "uid": "u"}}

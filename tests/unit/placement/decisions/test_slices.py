@@ -12,7 +12,7 @@ from tests.decisions import of_placement, of_profiles
 from vnode.api import keys
 from vnode.api.objects import Object
 from vnode.placement.decisions import slices
-from vnode.scheduling.placement.decided import ClusterDecision, DecisionKind, DecisionReference
+from vnode.planning.cluster_decision import ClusterDecision, DecisionKind, DecisionReference
 
 SIG = DecisionReference(DecisionKind.PLACEMENT_DECISION, "default", "web")
 OCM = DecisionReference(DecisionKind.PLACEMENT, "default", "web")

@@ -13,8 +13,8 @@ from tests.unit.pods.bound_pods import RUNNING, BoundPodsEnvironment
 from tests.unit.pods.policies import spread
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
-from vnode.scheduling.placement.failover import Failover, Purge
-from vnode.scheduling.placement.policy import Policy
+from vnode.planning.failover import Failover, Purge
+from vnode.planning.policy import Policy
 
 pytestmark = pytest.mark.looptime
 

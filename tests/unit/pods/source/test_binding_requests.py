@@ -11,8 +11,8 @@ from vnode.api import keys, kinds, objects, placeholders
 from vnode.api.clock import Clock
 from vnode.api.errors import Conflict, Invalid, ServerError
 from vnode.api.identity import Identity
+from vnode.api.target_key import TargetKey
 from vnode.pods.source import binding
-from vnode.runtime.links import TargetKey
 
 pytestmark = pytest.mark.looptime
 

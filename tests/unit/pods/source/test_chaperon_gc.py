@@ -13,8 +13,9 @@ from tests.apiserver.server import APIServer
 from vnode.api import keys, kinds, names, objects
 from vnode.api.errors import Denied, ServerError
 from vnode.api.identity import Identity
+from vnode.api.target_key import TargetKey
 from vnode.pods.source.chaperon_gc import ChaperonGC
-from vnode.runtime.links import LinkHealth, Links, TargetKey
+from vnode.runtime.links import LinkHealth, Links
 
 pytestmark = pytest.mark.looptime
 

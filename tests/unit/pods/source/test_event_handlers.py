@@ -14,9 +14,10 @@ from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
+from vnode.api.target_key import TargetKey
 from vnode.kube.store import Store
 from vnode.pods.source import event_handlers
-from vnode.runtime.links import Links, TargetKey
+from vnode.runtime.links import Links
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.events import EventKind
 from vnode.scheduling.quotas import Quotas

@@ -14,10 +14,11 @@ from tests.apiserver import links
 from tests.apiserver.server import APIServer
 from vnode.api import keys, kinds, names, objects
 from vnode.api.identity import Identity
+from vnode.api.target_key import TargetKey
 from vnode.kube.informer import Informer
 from vnode.pods.source import orphans
 from vnode.pods.source.orphans import ParentState
-from vnode.runtime.links import Links, TargetKey
+from vnode.runtime.links import Links
 
 CLUSTERS = st.sampled_from(["", "a", "b"])
 SENDERS = st.sampled_from([None, "", "a", "b"])

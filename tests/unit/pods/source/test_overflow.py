@@ -10,7 +10,7 @@ import pytest
 from tests.unit.pods.planned_sources import clouds, weighted, written
 from tests.unit.pods.policies import Planned, add_replicas, entry, places, spread
 from vnode.api import keys, kinds, objects, placeholders
-from vnode.scheduling.placement.policy import Mode
+from vnode.planning.policy import Mode
 
 pytestmark = pytest.mark.looptime
 

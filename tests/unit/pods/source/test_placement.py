@@ -10,7 +10,7 @@ from tests.unit.pods.clusters import apart
 from tests.unit.pods.planned_sources import clouds, message, weighted
 from tests.unit.pods.policies import Planned, add_replicas, entry, places, spread
 from vnode.api import keys, kinds
-from vnode.scheduling.placement.policy import Mode
+from vnode.planning.policy import Mode
 
 pytestmark = pytest.mark.looptime
 

@@ -12,8 +12,9 @@ from tests.apiserver.server import APIServer
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.identity import Identity
+from vnode.api.target_key import TargetKey
 from vnode.pods.source.chaperon_gc import ChaperonGC
-from vnode.runtime.links import Links, TargetKey
+from vnode.runtime.links import Links
 
 pytestmark = pytest.mark.looptime
 

@@ -11,9 +11,9 @@ from tests.unit.pods.policies import Planned, add_replicas, entry, spread
 from tests.unit.pods.targets import Target, only, rejects, reserves
 from vnode.api import keys, kinds, objects
 from vnode.api.errors import Denied
+from vnode.planning.policy import Mode
 from vnode.pods import preemption
 from vnode.pods.source.preemption_chooser import violations
-from vnode.scheduling.placement.policy import Mode
 
 pytestmark = pytest.mark.looptime
 

@@ -16,10 +16,11 @@ from vnode.api import kinds
 from vnode.api.clock import Clock
 from vnode.api.errors import ServerError
 from vnode.api.identity import Identity
+from vnode.api.target_key import TargetKey
 from vnode.kube.store import Store
 from vnode.pods.source.event_handlers import EventHandlers
 from vnode.pods.source.returned_targets import ReturnedTargets
-from vnode.runtime.links import UNREACHABLE, LinkHealth, Links, TargetKey
+from vnode.runtime.links import UNREACHABLE, LinkHealth, Links
 from vnode.scheduling.cache import Cache
 
 pytestmark = pytest.mark.looptime

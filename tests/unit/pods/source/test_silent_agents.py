@@ -20,11 +20,12 @@ from vnode.api.clock import Clock
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
 from vnode.api.resources import Resources
+from vnode.api.target_key import TargetKey
 from vnode.kube.store import Store
 from vnode.nodes import capacity
 from vnode.nodes import summary as summaries
 from vnode.pods.source.event_handlers import EventHandlers
-from vnode.runtime.links import Link, Links, TargetKey
+from vnode.runtime.links import Link, Links
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.node_rows import NodeRows
 

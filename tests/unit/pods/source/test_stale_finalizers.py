@@ -12,9 +12,9 @@ from tests.apiserver import links
 from tests.apiserver.server import APIServer
 from vnode.api import keys, kinds, objects
 from vnode.api.errors import ServerError
+from vnode.api.target_key import TargetKey
 from vnode.kube.informer import Informer
 from vnode.pods.source.stale_finalizers import StaleFinalizers
-from vnode.runtime.links import TargetKey
 from vnode.targets.target_lister import TargetLister
 
 pytestmark = pytest.mark.looptime

@@ -7,9 +7,9 @@ import asyncio
 import pytest
 
 from tests.unit.pods.target_side import NAMESPACE, SETTLED, TargetCluster
-from vnode.api import keys, kinds, objects
+from vnode.api import keys, kinds, objects, scheduled_condition
 from vnode.api.errors import Invalid
-from vnode.pods import annotation_merge, delegate
+from vnode.pods import annotation_merge
 from vnode.pods.target import start_reports
 
 pytestmark = pytest.mark.looptime
@@ -123,7 +123,7 @@ async def test_a_rejection_withdraws_the_reservation_and_is_reported(cluster):
     cluster.send(annotations={keys.IS_RESERVED: "true"})
     async with cluster.running():
         await cluster.until(cluster.pod)
-        cluster.report(conditions=[delegate.rejected("0/3 nodes are available")])
+        cluster.report(conditions=[scheduled_condition.rejected("0/3 nodes are available")])
         await asyncio.sleep(SETTLED)
         assert cluster.noted(keys.IS_RESERVED) is None
         assert cluster.rejection == "0/3 nodes are available"

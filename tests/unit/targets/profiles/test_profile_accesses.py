@@ -16,11 +16,11 @@ from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import Denied, NotFound, Unreachable
 from vnode.api.objects import Object
+from vnode.api.target_key import TargetKey
 from vnode.kube import exec_runs
 from vnode.kube.endpoint import Trust
 from vnode.kube.exec_runs import Execution
 from vnode.kube.plugin_credentials import PluginCredentials
-from vnode.runtime.links import TargetKey
 from vnode.runtime.supervisor import supervise
 from vnode.targets import model
 from vnode.targets.accesses import TargetAccess, TargetAccesses

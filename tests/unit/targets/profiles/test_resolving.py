@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vnode.agent.config import AgentConfig
+from vnode.api import strict_decoding as decoding
 from vnode.api.errors import ConfigError, VnodeError
 from vnode.kube.exec_credentials import EXTENSION, ExecCredential
-from vnode.scheduling import config as decoding
 from vnode.targets.profiles import refusals, resolving
 from vnode.targets.profiles.config import InventoryConfig
 from vnode.targets.profiles.refusals import ProfileRefused, ProfileUnavailable

@@ -1,0 +1,181 @@
+"""Counts of workloads: exactly what a full count gives, whatever happened before."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from datetime import UTC, datetime
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vnode.api import objects
+from vnode.planning.workload import Workload, unschedulable_since
+from vnode.scheduling.cache import Cache
+
+NODES = ("a", "b")
+
+
+def pod(
+    uid: str, owner: str = "web", node: str = "", since: int | None = None, **fields: Any
+) -> dict[str, Any]:
+    reference = {"apiVersion": "batch/v1", "kind": "Job", "name": owner, "uid": owner}
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    moment = {"lastTransitionTime": objects.timestamp(datetime.fromtimestamp(since or 0, UTC))}
+    return {
+        "metadata": {
+            "name": uid,
+            "namespace": "default",
+            "uid": uid,
+            "ownerReferences": [{**reference, "controller": True}],
+            **fields.get("metadata", {}),
+        },
+        "spec": {"nodeName": node} if node else {},
+        "status": {
+            "phase": fields.get("phase", "Pending"),
+            "conditions": [] if since is None else [{**condition, **moment}],
+        },
+    }
+
+
+def web(cache: Cache) -> Workload:
+    return cache.workloads.of(pod("x"), "")
+
+
+def test_terminating_and_finished_pods_do_not_count() -> None:
+    cache = Cache()
+    cache.set_pod(pod("p", node="a"))
+    cache.set_pod(pod("q", node="a"))
+    assert web(cache).bound == {"a": 2}
+    cache.set_pod(pod("p", node="a", phase="Succeeded"))
+    cache.set_pod(pod("q", node="a", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}))
+    assert not web(cache).members
+    assert not web(cache).bound
+
+
+def test_weights_by_capacity_are_told_once_a_pod_was_planned_by_them() -> None:
+    cache = Cache()
+    cache.set_pod(pod("p"))
+    assert cache.workloads.weights("job/default/web", "") is None
+    web(cache).weighted = (), {"a": 30, "b": 10}, ()
+    assert cache.workloads.weights("job/default/web", "") == {"a": 30, "b": 10}
+    assert cache.workloads.weights("job/default/other", "") is None
+    assert cache.workloads.weights("job/elsewhere/web", "") is None
+
+
+def test_a_pod_that_is_bound_where_it_was_not_planned_frees_its_place() -> None:
+    cache = Cache()
+    cache.set_pod(pod("p", since=1))
+    workload = web(cache)
+    workload.plan(workload.members["p"], "a", (("b", 9.0),))
+    assert (workload.aimed, workload.opened, workload.held) == (
+        {"a": 1},
+        {"b": 1},
+        {"a": 1, "b": 1},
+    )
+    assert not cache.set_pod(pod("p", since=2))
+    assert cache.set_pod(pod("p", node="b"))
+    assert (workload.aimed, workload.opened, workload.held) == ({}, {}, {"b": 1})
+    assert not cache.remove_pod("p")
+
+
+def test_a_pending_pod_that_goes_frees_its_place() -> None:
+    cache = Cache()
+    cache.set_pod(pod("p"))
+    workload = web(cache)
+    assert not cache.remove_pod("unknown")
+    workload.plan(workload.members["p"], "a", ())
+    assert cache.remove_pod("p")
+    assert not workload.held
+
+
+def test_the_label_of_a_policy_divides_pods_otherwise() -> None:
+    cache = Cache()
+    for uid, owner in (("p", "one"), ("q", "two")):
+        cache.set_pod(pod(uid, owner, node="a", metadata={"labels": {"set": "s"}}))
+
+    sample = pod("x", metadata={"labels": {"set": "s"}})
+    assert cache.workloads.of(sample, "set").bound == {"a": 2}
+    assert cache.workloads.of(pod("x", "one"), "").bound == {"a": 1}
+
+
+def test_the_clock_of_a_pod_does_not_begin_while_a_gate_holds_it() -> None:
+    gated = pod("p", since=3)
+    assert unschedulable_since(gated) == 3
+    gated["status"]["conditions"][0]["reason"] = "SchedulingGated"
+    assert unschedulable_since(gated) is None
+
+
+steps = st.tuples(
+    st.sampled_from(("pending", "bound", "gone", "done", "assume", "forget", "aim")),
+    st.sampled_from("pqrs"),
+    st.sampled_from(("one", "two")),
+    st.sampled_from(NODES),
+    st.none() | st.integers(1, 50),
+)
+
+
+class CountsEnvironment:
+    """A cache, and the pods that are live in it."""
+
+    def __init__(self) -> None:
+        self.cache = Cache()
+        self.live: dict[str, dict[str, Any]] = {}
+
+    def do(self, action: str, uid: str, owner: str, node: str, since: int | None) -> None:
+        known = self.live.get(uid)
+        if action in ("pending", "bound"):
+            if not (known and known["spec"]):
+                self.live[uid] = pod(uid, owner, node if action == "bound" else "", since)
+                self.cache.set_pod(self.live[uid])
+        elif action == "gone":
+            self.live.pop(uid, None)
+            self.cache.remove_pod(uid)
+        elif action == "done" and known:
+            del self.live[uid]
+            self.cache.set_pod({**known, "status": {"phase": "Failed"}})
+        elif known and not known["spec"]:
+            self.move(action, known, node, since)
+
+    def move(self, action: str, known: dict[str, Any], node: str, since: int | None) -> None:
+        uid = known["metadata"]["uid"]
+        if action == "assume":
+            self.cache.assume(known, node, 0.0)
+        elif action == "forget":
+            self.cache.forget(uid, node)
+        else:
+            workload = self.cache.workloads.of(known, "")
+            opened = ((NODES[node == NODES[0]], float(since)),) if since else ()
+            workload.plan(workload.members[uid], node, opened)
+
+    def check(self, owner: str) -> None:
+        workload = self.cache.workloads.of(pod("x", owner), "")
+        owners = {uid: p["metadata"]["ownerReferences"][0]["name"] for uid, p in self.live.items()}
+        assert workload.members.keys() == {uid for uid in owners if owners[uid] == owner}
+        members = list(workload.members.values())
+        assert workload.bound == Counter(m.node for m in members if m.node)
+        assert workload.aimed == Counter(m.aim for m in members if m.aim)
+        assert workload.opened == Counter(n for m in members for n, _ in m.opened)
+        assert workload.held == Counter(node for m in members for node in m.holds())
+        for member in members:
+            assert not member.node or not (member.aim or member.opened or member.assumed)
+            if not member.node:
+                assert member.assumed == {n for n in NODES if self.cache.has(member.uid, n)}
+
+        for node in NODES:
+            waits = [since for m in members for n, since in m.waits() if n == node]
+            assert workload.waiting_since(node) == min(waits, default=math.inf)
+
+
+@given(st.lists(steps, max_size=40), st.integers(0, 40))
+def test_counts_are_those_of_a_full_count(taken: list[tuple[Any, ...]], asked_from: int) -> None:
+    env = CountsEnvironment()
+    for number, step in enumerate(taken):
+        env.do(*step)
+        if number >= asked_from:
+            for owner in ("one", "two"):
+                env.check(owner)
+
+    for owner in ("one", "two"):
+        env.check(owner)

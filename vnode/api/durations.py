@@ -1,0 +1,20 @@
+"""Reads durations as people write them in objects. Pure."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from vnode.api.errors import ConfigError
+
+_DURATION: Final = re.compile(r"(?=.)(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,6})s)?", re.ASCII)
+
+
+def seconds(text: str, where: str) -> float:
+    """Return how many seconds `1h30m`, `2m` or `90s` are. Raises ConfigError."""
+    match = _DURATION.fullmatch(text)
+    if match is None:
+        raise ConfigError(f'{where}: "{text[:32]}" is no duration: write 90s, 2m or 1h30m')
+
+    hours, minutes, rest = (int(part or 0) for part in match.groups())
+    return float(hours * 3600 + minutes * 60 + rest)

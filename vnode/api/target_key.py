@@ -1,0 +1,38 @@
+"""Identifies a Target, and names what belongs to it. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from vnode.api import keys, names, objects
+from vnode.api.objects import Object
+
+
+@dataclass(frozen=True, slots=True)
+class TargetKey:
+    """Identifies a Target, or a ClusterTarget where `namespace` is ""."""
+
+    namespace: str
+    name: str
+
+    @property
+    def node_name(self) -> str:
+        """The name of the Target's virtual node."""
+        return names.virtual_node(self.namespace, self.name)
+
+    @property
+    def finalizer(self) -> str:
+        """The Target's finalizer on proxy pods."""
+        return names.finalizer(self.namespace, self.name)
+
+    @property
+    def fits_label(self) -> bool:
+        """Whether the name can be a label's value, which identifies the virtual node."""
+        return names.LABEL_VALUE.fullmatch(self.name) is not None
+
+    def sent(self, chaperon: Object) -> bool:
+        """Tell whether a chaperon came by this Target, or names none, as Admiralty's do not."""
+        return objects.annotations(chaperon).get(keys.TARGET, str(self)) == str(self)
+
+    def __str__(self) -> str:
+        return objects.join_key(self.namespace, self.name)

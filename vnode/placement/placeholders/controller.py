@@ -1,0 +1,271 @@
+"""Keeps the placeholders of pods that overflowed: marks them, watches them, and ends them.
+
+The binding of a proxy says where its candidates stay (`vnode.api.placeholders`). From that
+annotation follows all else. Here the chaperons of placeholders are marked, so that their targets
+hold no place for them. Here nodes are taken out of the annotation where a placeholder is gone, or
+where the policy or its plan does not want it any more; `ChaperonGC` then deletes the chaperon.
+
+A placeholder never runs: the proxy controller allows chaperons on the node of their pod only.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
+
+from vnode.api import keys, kinds, node_labels, objects, placeholders
+from vnode.api.clock import Clock
+from vnode.api.identity import parent_key
+from vnode.api.objects import Object
+from vnode.kube.client import Client
+from vnode.kube.informer import Informer
+from vnode.placement.placeholders.openings import PlaceholderOpenings
+from vnode.placement.placeholders.plans import PlaceholderPlans
+from vnode.planning import placeholders as wanting
+from vnode.planning.policy import WatchedPolicies
+from vnode.planning.workload_key import workload_of
+from vnode.runtime.controller import Controller
+from vnode.runtime.expectations import Expectations
+from vnode.runtime.links import Link, Links
+from vnode.scheduling.cache import Cache
+from vnode.telemetry import metrics
+
+_SETTLED: Final = 2.0  # seconds in which changes of a workload are awaited
+_AT_ONCE: Final = 4  # placeholders of one target that are reconciled at once
+
+
+class _Waiting(NamedTuple):
+    """A placeholder, or what may be one."""
+
+    node: str
+    pod: str
+
+
+class _PlannedPods(NamedTuple):
+    """A workload that has placeholders."""
+
+    node: str  # "": the lane of what asks no target
+    workload: str
+    group_by: str
+
+
+class _Unwanted(NamedTuple):
+    """A pod whose policy wants no placeholders."""
+
+    node: str
+    uid: str
+    pod: str
+
+
+class Placeholders:
+    """Runs in the leader; `openings` says where placeholders could start."""
+
+    def __init__(
+        self,
+        client: Client,
+        proxies: Informer,
+        nodes: Informer,
+        links: Links,
+        cache: Cache,
+        policies: WatchedPolicies,
+        clock: Clock,
+    ) -> None:
+        self.openings = PlaceholderOpenings(proxies.store.get, policies, clock)
+        self._client = client
+        self._proxies = proxies
+        self._nodes = nodes
+        self._links = links
+        self._policies = policies
+        self._plans = PlaceholderPlans(nodes, cache, clock)
+        # Pods with placeholders, by key, and the workloads of those whose policy has a plan.
+        self._pods: dict[str, Object] = {}
+        self._groups: dict[_PlannedPods, set[str]] = defaultdict(set)
+        self._controller: Controller[Any] = Controller(
+            "placeholders", self._reconcile, workers=_AT_ONCE, lane=lambda key: key.node
+        )
+        self._expectations = Expectations(self._enqueue)
+        self._marks = Expectations(self._controller.add)
+
+    async def run(self) -> None:
+        """Keep them until cancelled, once all pods are known."""
+        await self._proxies.synced.wait()
+        self._proxies.subscribe(self._on_pod)
+        self._policies.subscribe(self._enqueue_all)
+        self._nodes.subscribe(self._on_node)
+        self._links.subscribe(self._on_link, lambda link: self._enqueue_node(link.node_name))
+        await self._controller.run()
+
+    def measure(self) -> None:
+        """Set the gauge of placeholders."""
+        nodes = Counter(node for pod in self._pods.values() for node in placeholders.of(pod))
+        metrics.PLACEHOLDERS.clear()
+        for link in self._links:
+            metrics.PLACEHOLDERS.labels(str(link.target)).set(nodes[link.node_name])
+
+    def _on_pod(self, old: Object | None, new: Object | None) -> None:
+        pod = objects.latest(old, new)
+        has_any = new is not None and bool(placeholders.of(new))
+        if not (has_any or self._pods) or (old and new and _concerns(old) == _concerns(new)):
+            return
+
+        key, before = objects.key(pod), self._pods.pop(objects.key(pod), None)
+        if before is not None:
+            self._forget(key, before)
+
+        if new is not None and has_any:
+            self._pods[key] = new
+            for node in placeholders.of(new):
+                self._controller.add(_Waiting(node, key))
+
+        self._check(pod, has_any)
+
+    def _forget(self, key: str, before: Object) -> None:
+        """Forget a pod as it was."""
+        now = self._proxies.store.get(key) or {}
+        left = placeholders.of(now) if objects.uid(now) == objects.uid(before) else ()
+        for node in placeholders.of(before):
+            if node not in left:
+                self.openings.forget(node, objects.uid(before))
+
+        for group in [group for group, pods in self._groups.items() if key in pods]:
+            self._groups[group].discard(key)
+            if not self._groups[group]:
+                del self._groups[group]
+
+    def _check(self, pod: Object, has_any: bool) -> None:
+        """Have the plan of a pod's workload looked at, if there are placeholders in it."""
+        policy = self._policies.of(pod)
+        if policy is not None and wanting.keeps(policy):
+            group = _PlannedPods("", workload_of(pod, policy.group_by), policy.group_by)
+            if has_any:
+                self._groups[group].add(objects.key(pod))
+
+            if group in self._groups:
+                self._controller.add_after(group, _SETTLED)
+        elif has_any:
+            self._controller.add_after(_Unwanted("", objects.uid(pod), objects.key(pod)), _SETTLED)
+
+    def _enqueue_all(self) -> None:
+        """Look at all pods that have placeholders: the policies are others now."""
+        self._groups.clear()
+        for pod in list(self._pods.values()):
+            self._check(pod, True)
+
+    def _enqueue(self, key: str) -> None:
+        if (pod := self._pods.get(key)) is not None:
+            self._check(pod, True)
+            for node in placeholders.of(pod):
+                self._controller.add(_Waiting(node, key))
+
+    def _on_node(self, old: Object | None, new: Object | None) -> None:
+        if self._pods and _as_planned(old) != _as_planned(new):
+            self._enqueue_all()
+
+    def _on_link(self, link: Link) -> None:
+        link.chaperons.subscribe(lambda old, new: self._on_chaperon(link, objects.latest(old, new)))
+        link.on_health(lambda: self._enqueue_node(link.node_name))
+        self._enqueue_node(link.node_name)
+
+    def _enqueue_node(self, node: str) -> None:
+        for key, pod in self._pods.items():
+            if node in placeholders.of(pod):
+                self._observe(node, key)
+                self._controller.add(_Waiting(node, key))
+
+    def _on_chaperon(self, link: Link, chaperon: Object) -> None:
+        if self._pods and (key := parent_key(chaperon)) in self._pods:
+            node = link.node_name
+            if node in placeholders.of(self._pods[key]):
+                self._observe(node, key)
+                self._controller.add(_Waiting(node, key))
+
+    def _observe(self, node: str, key: str) -> None:
+        pod, link = self._pods[key], self._links.get(node)
+        if link is None:
+            self.openings.forget(node, objects.uid(pod))
+        else:
+            self.openings.observe(link, pod, link.candidate(key, objects.uid(pod)))
+
+    async def _reconcile(self, key: _Waiting | _PlannedPods | _Unwanted) -> float | None:
+        match key:
+            case _Waiting(node, pod):
+                await self._keep(key, node, pod)
+            case _PlannedPods():
+                return await self._compare(key)
+            case _Unwanted(_, _, name) if (found := self._pods.get(name)) is not None:
+                if not wanting.keeps(self._policies.of(found)):
+                    await self._write(found, ())
+
+        return None
+
+    async def _keep(self, place: _Waiting, node: str, key: str) -> None:
+        """Mark the chaperon of a placeholder; strike it off the pod if there is none."""
+        pod, link = self._pods.get(key), self._links.get(node)
+        if pod is None or node not in placeholders.of(pod):
+            self._marks.forget(place)
+            return
+
+        if link is None or not link.synced or not link.answers:
+            return  # the link, or its health, has it looked at again
+
+        chaperon = link.candidate(key, objects.uid(pod))
+        if (
+            chaperon is None
+            or objects.is_terminating(chaperon)
+            or keys.IS_ALLOWED in objects.annotations(chaperon)
+        ):
+            await self._write(pod, [name for name in placeholders.of(pod) if name != node])
+        elif keys.PLACEHOLDER in objects.annotations(chaperon):
+            self._observe(node, key)
+        elif not self._marks.pending(place, chaperon):
+            annotations = {keys.PLACEHOLDER: "true"}
+            body = {"metadata": {"uid": objects.uid(chaperon), "annotations": annotations}}
+            await self._marks.patch(link.client, kinds.POD_CHAPERONS, chaperon, body, key=place)
+
+    async def _compare(self, key: _PlannedPods) -> float | None:
+        """Remove the placeholders of a workload that its plan has not wanted for a while."""
+        sample = next((self._pods[pod] for pod in self._groups.get(key, ())), None)
+        policy = self._policies.of(sample) if sample is not None else None
+        if sample is None or policy is None or not wanting.keeps(policy):
+            self._plans.forget(key)
+            return None
+
+        verdict = self._plans.compare(key, sample, policy)
+        for pod, kept in verdict.fewer:
+            await self._write(pod, kept)
+
+        return verdict.again
+
+    async def _write(self, pod: Object, nodes: Iterable[str]) -> None:
+        key = objects.key(pod)
+        current = self._proxies.store.get(key)
+        if current is None or objects.uid(current) != objects.uid(pod):
+            return
+
+        if not self._expectations.pending(key, current):
+            annotations = {keys.PLACEHOLDERS: placeholders.text(nodes)}
+            metadata = {"uid": objects.uid(pod), "annotations": annotations}
+            await self._expectations.patch(
+                self._client, kinds.PODS, current, {"metadata": metadata}
+            )
+
+
+def _concerns(pod: Object) -> tuple[object, ...]:
+    """Return what placeholders depend on."""
+    return (
+        objects.uid(pod),
+        objects.node_name(pod),
+        objects.is_terminating(pod),
+        objects.is_finished(pod),
+        objects.labels(pod),
+        objects.annotations(pod).get(keys.PLACEHOLDERS),
+    )
+
+
+def _as_planned(node: Object | None) -> tuple[object, ...]:
+    """Return what plans depend on of a virtual node."""
+    if node is None:
+        return ()
+
+    return node_labels.of_node(node), bool(objects.spec(node).get("unschedulable"))

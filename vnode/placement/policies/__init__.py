@@ -1,0 +1,1 @@
+"""Placement policies as users write them: decoded, judged, found for a pod, and in force."""

@@ -1,0 +1,268 @@
+"""Keeps the placement policies that are in force: valid ones whose clusters exist, or did.
+
+All replicas watch both kinds. A cluster without their CRDs, or an agent without the right to list
+them, has no policies, and nothing else waits for them: who has none pays nothing. Who schedules
+learns by `subscribe` that a policy has begun, changed or ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, Protocol
+
+from vnode.api import objects, visible
+from vnode.api.clock import TICK, Clock, SystemClock, happens_within
+from vnode.api.errors import MESSAGE_LIMIT, ConfigError
+from vnode.api.listeners import Listeners
+from vnode.api.objects import Object
+from vnode.kube.client import Client
+from vnode.kube.informer import Informer
+from vnode.placement.decisions.followed import FollowedDecisions
+from vnode.placement.policies import decoding, judging
+from vnode.placement.policies.judging import INVALID, UNKNOWN_CLUSTER, PolicyVerdict, in_time
+from vnode.placement.policies.matching import PolicyIndex
+from vnode.planning.cluster_decision import DecisionReference
+from vnode.planning.policy import Policy
+from vnode.runtime.supervisor import supervise
+
+_CLOCK_CHECK: Final = 600.0  # seconds after which the wall clock is looked at again: it may jump
+
+
+class KnownClusters(Protocol):
+    """The Targets of this cluster, as far as policies name them."""
+
+    async def wait_synced(self) -> None:
+        """Return once all are known."""
+
+    def cluster_names(self, namespace: str) -> frozenset[str] | None:
+        """Return the names that a policy of that namespace may use; None while unknown."""
+
+    def nodes_by_profile(self, namespace: str) -> Mapping[str, frozenset[str]] | None:
+        """Return the virtual nodes for pods of that namespace, "" for all, by the ClusterProfiles
+        that their Targets name (`namespace/name`); None while unknown."""
+
+    @property
+    def informers(self) -> tuple[Informer, ...]:
+        """The informers of Targets and ClusterTargets."""
+
+
+class PlacementPolicies:
+    """The policies that are in force; implements `vnode.planning.policy.Policies`."""
+
+    def __init__(self, client: Client, clusters: KnownClusters, clock: Clock | None = None) -> None:
+        self._clock: Clock = clock or SystemClock()
+        self._drain_ends: dict[str, float] = {}  # by policy: when (wall clock) its next drain does
+        self._ends_changed = asyncio.Event()
+        self.informers = tuple(Informer(client, kind) for kind in decoding.KINDS)
+        self._clusters = clusters
+        self._decisions = FollowedDecisions(client, self._on_decisions)
+        self._verdicts: dict[str, PolicyVerdict] = {}  # by the key of the object
+        self._in_force: dict[str, Policy] = {}
+        self._index: PolicyIndex | None = None  # of those in force; None if it must be built
+        self._listeners: Listeners[[]] = Listeners()
+        self._verdict_listeners: Listeners[str] = Listeners()
+        for informer in self.informers:
+            informer.subscribe(self._on_policy)
+
+        for informer in clusters.informers:
+            informer.subscribe(self._on_target)
+
+    def __bool__(self) -> bool:
+        """Return whether any is in force."""
+        return bool(self._in_force)
+
+    async def run(self) -> None:
+        """Watch them until cancelled."""
+        async with supervise() as tasks, asyncio.TaskGroup() as group:
+            self._decisions.start(tasks.keyed(clock=self._clock))
+            for informer in self.informers:
+                group.create_task(informer.run(), name=informer.kind.plural)
+
+            group.create_task(self._end_drains(), name="drains")
+            await self._clusters.wait_synced()
+            self._judge_all()
+
+    async def wait_known(self) -> None:
+        """Return once all are known, or it is known that there can be none."""
+        for informer in self.informers:
+            await informer.answered.wait()
+
+        await self._clusters.wait_synced()
+        await self._decisions.wait_known()
+
+    def of(self, pod: Object) -> Policy | None:
+        """Return the policy of a pod, None if there is none for it."""
+        if not self._in_force:
+            return None
+
+        if self._index is None:
+            self._index = PolicyIndex(self._in_force.values())
+
+        return self._index.of(pod)
+
+    def in_force(self) -> Mapping[str, Policy]:
+        """Return those in force, by the keys of their objects; do not change it."""
+        return self._in_force
+
+    def get(self, key: str) -> Object | None:
+        """Return the object of that key: NAMESPACE/NAME, or NAME for a cluster-wide one."""
+        local, cluster_wide = self.informers
+        return (local if "/" in key else cluster_wide).store.get(key)
+
+    def keys(self) -> list[str]:
+        """Return the keys of all policies that there are, in force or not."""
+        return list(self._verdicts)
+
+    def verdict(self, key: str) -> PolicyVerdict | None:
+        """Return whether the policy of that key is in force; None if there is no such policy."""
+        return self._verdicts.get(key)
+
+    def subscribe(self, changed: Callable[[], None]) -> None:
+        """Call `changed` whenever a policy begins or ceases to be in force, or is another one."""
+        self._listeners.add(changed)
+
+    def subscribe_verdicts(self, changed: Callable[[str], None]) -> None:
+        """Call `changed` with the key of a policy that there is whenever its verdict is another."""
+        self._verdict_listeners.add(changed)
+
+    def _on_policy(self, old: Object | None, new: Object | None) -> None:
+        key = objects.key(objects.latest(old, new))
+        if new is None:
+            self._verdicts.pop(key, None)
+            self._drain_ends.pop(key, None)
+            self._decisions.use(key, None)
+        else:
+            if old is not None and objects.uid(old) != objects.uid(new):
+                self._verdicts.pop(key, None)  # what was accepted before is another one
+
+            self._decide(key, new)
+
+        if self._enforce(key):
+            self._listeners.call()
+
+    def _on_target(self, old: Object | None, new: Object | None) -> None:
+        if old is None or new is None or objects.spec(old) != objects.spec(new):
+            self._judge_all()
+
+    def _on_decisions(self, concerns: Callable[[DecisionReference], bool]) -> None:
+        """Judge the policies again that follow these decisions."""
+        follows = [
+            key
+            for key, policy in self._in_force.items()
+            if policy.decision is not None and concerns(policy.decision.reference)
+        ]
+        self._judge_again(follows)
+
+    def _judge_all(self) -> None:
+        """Judge the policies that name clusters again: a Target has come, gone or changed."""
+        self._judge_again(
+            key
+            for key, verdict in list(self._verdicts.items())
+            if verdict.reason == UNKNOWN_CLUSTER
+            or (verdict.policy and (verdict.policy.decision or any(decoding.named(verdict.policy))))
+        )
+
+    def _judge_again(self, policies: Iterable[str]) -> None:
+        changed = False
+        known: dict[str, frozenset[str] | None] = {}
+        for key in policies:
+            if (obj := self.get(key)) is not None:
+                self._decide(key, obj, known)
+                changed |= self._enforce(key)
+
+        if changed:
+            self._listeners.call()
+
+    def _decide(
+        self, key: str, obj: Object, names: dict[str, frozenset[str] | None] | None = None
+    ) -> None:
+        """Judge a policy, and tell if the verdict is another one than before."""
+        before, verdict = self._verdicts.get(key), self._judge(obj, names)
+        self._verdicts[key] = verdict
+        if verdict != before:
+            self._verdict_listeners.call(key)
+
+    def _enforce(self, key: str) -> bool:
+        """Put the policy into force, or out of it; return whether that changed anything."""
+        verdict, before = self._verdicts.get(key), self._in_force.get(key)
+        policy = verdict.policy if verdict else None
+        if policy == before:
+            return False
+
+        self._index = None
+        if policy is None:
+            del self._in_force[key]
+        else:
+            self._in_force[key] = policy
+
+        return True
+
+    def _judge(
+        self, obj: Object, names: dict[str, frozenset[str] | None] | None = None
+    ) -> PolicyVerdict:
+        key = objects.key(obj)
+        try:
+            policy = decoding.decode(obj)
+        except ConfigError as error:
+            self._decisions.use(key, None)
+            return PolicyVerdict(None, INVALID, visible.line(str(error))[:MESSAGE_LIMIT])
+
+        names = {} if names is None else names
+        if policy.namespace not in names:
+            names[policy.namespace] = self._clusters.cluster_names(policy.namespace)
+
+        known, before = names[policy.namespace], self._verdicts.get(key)
+        if known is None:
+            verdict = PolicyVerdict(policy, is_final=not judging.names_of(policy))
+        else:
+            was = before.policy if before is not None and before.is_final else None
+            existed = judging.names_of(was) | judging.accepted_names(obj)
+            verdict = judging.judge(policy, known, existed)
+
+        if verdict.policy is None:
+            return verdict
+
+        decided = self._decided(key, self._without_ended(key, policy))
+        return dataclasses.replace(verdict, policy=decided)
+
+    def _decided(self, key: str, policy: Policy) -> Policy:
+        """Return the policy with what is decided now, if it follows a decision."""
+        reference = policy.decision.reference if policy.decision is not None else None
+        self._decisions.use(key, reference)
+        if reference is None:
+            return policy
+
+        profiles = self._clusters.nodes_by_profile(policy.namespace)
+        return dataclasses.replace(policy, decision=self._decisions.find(reference, profiles))
+
+    def _without_ended(self, key: str, policy: Policy) -> Policy:
+        """Return the policy without the drains that have ended, and note when the next one does."""
+        left = in_time(policy, self._clock.now().timestamp())
+        ends = [drain.until for drain in left.drains if drain.until is not None]
+        self._drain_ends.pop(key, None)
+        if ends:
+            self._drain_ends[key] = min(ends)
+            self._ends_changed.set()
+
+        return left
+
+    async def _end_drains(self) -> None:
+        """Judge policies again when one of their drains ends."""
+        while True:
+            self._ends_changed.clear()
+            now = self._clock.now().timestamp()
+            wait = min(self._drain_ends.values()) - now if self._drain_ends else None
+            if wait is not None and wait < TICK:
+                self._judge_ended(now)
+            else:
+                limit = None if wait is None else min(wait, _CLOCK_CHECK)
+                await happens_within(self._ends_changed, limit)
+
+    def _judge_ended(self, now: float) -> None:
+        ended = [key for key, end in self._drain_ends.items() if end - now < TICK]
+        for key in ended:
+            del self._drain_ends[key]
+
+        self._judge_again(ended)

@@ -1,0 +1,1 @@
+"""What came of each policy: its workloads by cluster, beside their plans."""

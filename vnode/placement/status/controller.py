@@ -1,0 +1,260 @@
+"""Writes into the status of each policy whether it is in force, and what came of it.
+
+Pods are counted one change at a time, all again when a policy begins or ends. A policy whose counts
+changed is reconciled after a second, so that a burst of pods is one write, and no more often than
+in intervals (`vnode.runtime.write_limits`); only what differs is written. Without policies nothing
+is counted. Only the leader writes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final, Protocol
+
+from vnode.api import objects, status_conditions
+from vnode.api.clock import Clock
+from vnode.api.identity import parent_key
+from vnode.api.objects import Object, Objects
+from vnode.kube.client import Client
+from vnode.kube.events import NORMAL, WARNING, EventRecorder
+from vnode.kube.informer import Handler, Informer
+from vnode.placement.decisions.published import PublishingState
+from vnode.placement.decisions.publisher import DecisionPublisher
+from vnode.placement.failover.lost_targets import LostTargets
+from vnode.placement.policies import decoding
+from vnode.placement.policies.collection import PlacementPolicies
+from vnode.placement.status import conditions, counting
+from vnode.placement.status.accounting import Accounting, ClosedClusters
+from vnode.placement.status.counting import WorkloadCounts
+from vnode.planning import policy_node
+from vnode.planning.policy import Policy
+from vnode.runtime import write_limits
+from vnode.runtime.controller import Controller
+from vnode.runtime.expectations import Expectations
+from vnode.runtime.links import Link, Links
+from vnode.runtime.write_limits import WriteLimiter
+
+SETTLING: Final = 1.0  # seconds from a change of counts to the write
+_BATCH: Final = 200  # pods that are counted at a time
+_RECOUNT: Final = ""  # the key that stands for all pods
+
+log = logging.getLogger(__name__)
+
+
+class OtherBoundPods(Protocol):
+    """The pods that others bound to virtual nodes."""
+
+    def get(self, key: str) -> Object | None:
+        """Return the pod of that key."""
+
+    def subscribe(self, handler: Handler) -> None:
+        """Call `handler(old, new)` for every change."""
+
+    def pods_on(self, node_name: str) -> Iterator[Object]:
+        """Iterate over those on one virtual node."""
+
+
+class PolicyStatusController:
+    """Keeps the status of all policies; one for each term of a leader.
+
+    `proxies` and `nodes` are informers that others run. `weights` returns what each virtual node
+    weighs for a workload (by its key) whose policy has no weights, None if it is not known.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        policies: PlacementPolicies,
+        proxies: Informer,
+        bound: OtherBoundPods,
+        nodes: Informer,
+        links: Links,
+        *,
+        publisher: DecisionPublisher | None = None,
+        lost: LostTargets | None = None,
+        weights: Callable[[Policy, str], Mapping[str, int] | None] = lambda _policy, _key: None,
+        moves: ClosedClusters | None = None,
+        events: EventRecorder,
+        clock: Clock,
+    ) -> None:
+        self._client = client
+        self._policies = policies
+        self._proxies = proxies
+        self._bound = bound
+        self._nodes = nodes
+        self._links = links
+        self._accounting = Accounting(links, weights, moves)
+        self._moves = moves
+        self._publisher = publisher
+        self._lost = lost
+        self._events = events
+        self._clock = clock
+        self._is_open = False  # pods are counted one by one; before that, all at once
+        self._is_counted = False  # all pods are, once
+        self._counts = WorkloadCounts()
+        self._expectations = Expectations(self._wake)
+        self._limiter: WriteLimiter[str] = WriteLimiter(
+            "placementpolicies", write_limits.PLACEMENT_POLICIES, clock
+        )
+        self._controller: Controller[str] = Controller(
+            "placement-status",
+            self._reconcile,
+            workers=2,
+            lane=lambda key: objects.split_key(key)[0],
+            total=8,
+        )
+
+    async def run(self) -> None:
+        """Write until cancelled, once all pods are known."""
+        await self._proxies.synced.wait()
+        if self._publisher is not None:
+            self._publisher.subscribe(self._wake)
+
+        if self._lost is not None:
+            self._lost.subscribe(lambda _node: self._settle(self._policies.keys()))
+
+        if self._moves is not None:
+            self._moves.subscribe(lambda policy: self._settle((policy,)))
+
+        self._policies.subscribe(self._recount)
+        self._policies.subscribe_verdicts(lambda policy: self._settle((policy,)))
+        for informer in self._policies.informers:
+            informer.subscribe_by_key(self._wake)
+
+        self._proxies.subscribe(self._on_pod)
+        self._bound.subscribe(self._on_pod)
+        self._nodes.subscribe(self._on_node)
+        self._links.subscribe(self._on_link, lambda _link: self._settle(self._policies.keys()))
+        self._is_open = True
+        self._recount()
+        await self._controller.run()
+
+    def _wake(self, key: str) -> None:
+        self._controller.add(key)
+
+    def _settle(self, policies: Iterable[str]) -> None:
+        """Reconcile these policies once their counts have settled."""
+        for key in policies:
+            self._controller.add_after(key, SETTLING)
+
+    def _recount(self) -> None:
+        self._controller.add(_RECOUNT)
+        in_force = self._policies.in_force().items()
+        self._settle(key for key, policy in in_force if policy.decision or policy.publishing)
+
+    def _on_pod(self, old: Object | None, new: Object | None) -> None:
+        if not self._is_open or not (self._policies or self._counts):
+            return
+
+        pod = counting.counted(new, self._policies.of) if new is not None else None
+        self._settle(self._counts.set(objects.key(objects.latest(old, new)), pod))
+
+    def _on_node(self, old: Object | None, new: Object | None) -> None:
+        before, after = (policy_node.planned_node(node) if node else None for node in (old, new))
+        if before != after:
+            self._settle(self._policies.keys())
+
+    def _on_link(self, link: Link) -> None:
+        link.chaperons.subscribe(self._on_chaperon)
+
+    def _on_chaperon(self, old: Object | None, new: Object | None) -> None:
+        if self._counts and (old is None or new is None):
+            policy = self._counts.policy_of(parent_key(objects.latest(old, new)))
+            if policy:
+                self._settle((policy,))
+
+    async def _reconcile(self, key: str) -> float | None:
+        if key == _RECOUNT:
+            await self._count_all()
+            return None
+
+        obj, verdict = self._policies.get(key), self._policies.verdict(key)
+        if obj is None or verdict is None:
+            self._expectations.forget(key)
+            self._limiter.forget(key)
+            if self._publisher is not None:
+                self._publisher.forget(key)
+
+            return None
+
+        if not verdict.is_final:
+            return None  # what is written now would be remembered; it is judged again
+
+        if self._expectations.pending(key, obj):
+            return None  # our last write is not in the informer yet; its event wakes this key
+
+        nodes = [policy_node.planned_node(node) for node in self._nodes.store.values()]
+        publishing = self._publish(key, obj, verdict.policy)
+        wanted = conditions.build(obj, verdict, nodes, publishing, self._clock.now())
+        if self._lost is not None and verdict.policy is not None:
+            moments = self._lost.moments()
+            space = objects.namespace(obj)
+            there = policy_node.covering(nodes, space) if space else nodes
+            wanted += conditions.of_lost(obj, verdict.policy, there, moments, self._clock.now())
+
+        tallies = self._counts.of(key) if verdict.policy is not None else {}
+        account = await self._accounting.status(verdict.policy, tallies, nodes)
+        present = objects.status(obj)
+        news = {field: value for field, value in account.items() if present.get(field) != value}
+        if (merged := conditions.merged(obj, wanted)) is not None:
+            news["conditions"] = merged
+
+        if not news:
+            return None
+
+        if wait := self._limiter.wait(key):
+            return wait
+
+        self._limiter.written(key)
+        await self._write(key, obj, news, wanted)
+        return None
+
+    async def _write(self, key: str, obj: Object, news: Object, wanted: Objects) -> None:
+        kind = decoding.kind_of(obj)
+        body = objects.status_patch(obj, news)
+        after = await self._expectations.patch(
+            self._client, kind, obj, body, key=key, subresource="status"
+        )
+        for condition in wanted if after is not None else ():
+            if not status_conditions.turned(obj, condition):
+                continue
+
+            type_ = NORMAL if condition["status"] == "True" else WARNING
+            reason, message = condition["reason"], condition["message"]
+            log.info("%s: %s: %s", decoding.reference(obj), reason, message)
+            about = objects.reference(obj, kind.kind, kind.api_version)
+            self._events.event(about, type_, reason, message)
+
+    def _publish(self, key: str, obj: Object, policy: Policy | None) -> PublishingState | None:
+        """Offer where the policy's pods are, and return how far that is published."""
+        if self._publisher is None or policy is None or not self._is_counted:
+            return None
+
+        pods = Counter[str]()
+        for tally in self._counts.of(key).values() if policy.publishing is not None else ():
+            pods += tally.running + tally.starting
+
+        return self._publisher.offer(key, obj, decoding.kind_of(obj), policy.publishing, pods)
+
+    async def _count_all(self) -> None:
+        """Count all pods again, by the policies as they are now."""
+        found = {*self._counts.keys(), *(self._proxies.store if self._policies else ())}
+        if self._policies:
+            for node in self._nodes.store:
+                found |= {objects.key(pod) for pod in self._bound.pods_on(node)}
+
+        changed = set[str]()
+        for number, key in enumerate(found, 1):
+            pod = self._proxies.store.get(key) or self._bound.get(key)
+            entry = counting.counted(pod, self._policies.of) if pod is not None else None
+            changed |= self._counts.set(key, entry)
+            if number % _BATCH == 0:
+                await asyncio.sleep(0)
+
+        self._settle(changed)
+        if not self._is_counted:
+            self._is_counted = True
+            self._settle(k for k, p in self._policies.in_force().items() if p.publishing)

@@ -1,0 +1,142 @@
+"""What a policy says of clusters that are lost, and which ending pods wait for replacements. Pure.
+
+Kubernetes makes a replacement as soon as a pod of a ReplicaSet is deleted, and does not wait for
+it. The delegate of a pod that vnode itself has moved runs on until the replacement is ready. What
+counts is how many pods of the owner are not: no replacement belongs to one pod, so they need not be
+told apart, and there is nothing to remember.
+"""
+
+from __future__ import annotations
+
+import enum
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from vnode.api.objects import Object
+from vnode.planning.moving import STARTING
+
+OWNER: Final = 60.0
+"""Seconds after the deletion of a pod in which its owner makes another one, if it is to."""
+DEFAULT_GRACE: Final = STARTING
+LONGEST_GRACE: Final = 7 * 86400
+"""Seconds that a policy may have pods wait at most."""
+FAILOVER_REASON: Final = "DeletionByTaintManager"
+"""Reason of the condition DisruptionTarget of a pod that is evicted: Kubernetes' own."""
+
+
+class Purge(enum.Enum):
+    """What becomes of a pod that is to run elsewhere."""
+
+    GRACEFUL = "Graceful"
+    """It ends when its replacement is ready."""
+    IMMEDIATE = "Immediate"
+    """It ends at once."""
+    NEVER = "Never"
+    """It is not replaced when its cluster is lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreservedValue:
+    """What the replacement of a pod gets as an annotation: an annotation of the pod, or a value of
+    its status."""
+
+    annotation: str
+    from_annotation: str = ""
+    from_status: tuple[str | int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Failover:
+    """What happens to pods whose cluster is lost."""
+
+    toleration: float = 300.0
+    """Seconds after which they are replaced."""
+    purge: Purge = Purge.GRACEFUL
+    grace: float = DEFAULT_GRACE
+    """Seconds for which a replaced pod may run on at most."""
+    per_minute: int | None = None
+    """So many pods of the policy are evicted in a minute at most."""
+    preserve: tuple[PreservedValue, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EndingPod:
+    """A pod that was deleted to run elsewhere. Moments are seconds of the wall clock."""
+
+    uid: str
+    since: float
+    known: frozenset[str] | None = None
+    """UIDs of the pods that there were before; None if it is not known."""
+    created: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class LivePod:
+    """A pod of the same owner that does not end."""
+
+    uid: str
+    created: float
+    ready: bool
+
+
+class Replacements(Protocol):
+    """Has pods run on until they are replaced."""
+
+    def await_replacement(self, pod: Object, why: str) -> None:
+        """Note that the pod is about to be deleted, for that reason; call it right before."""
+
+    def withdraw(self, pod: Object) -> None:
+        """Take that back: the pod was not deleted."""
+
+
+def awaiting(
+    ending: Iterable[EndingPod], living: Iterable[LivePod], now: float
+) -> tuple[frozenset[str], float | None]:
+    """Return which of the ending pods of an owner have no replacement that is ready.
+
+    And in how many seconds that may change though no pod does. As many wait as there are pods that
+    have yet to become ready or to be made, those that were deleted last. A pod that does not become
+    ready is no longer waited for after `STARTING`, nor is one that the owner has not made after
+    `OWNER`.
+    """
+    waiting, living = sorted(ending, key=lambda pod: (pod.since, pod.uid)), list(living)
+    starting = [pod for pod in living if not pod.ready and now - pod.created < STARTING]
+    recent = [pod for pod in waiting if now - pod.since < OWNER]
+    unmade = _unmade(recent, living)
+    count = min(len(waiting), len(starting) + unmade)
+    if not count:
+        return frozenset(), None
+
+    changes = [pod.created + STARTING for pod in starting]
+    changes += [recent[0].since + OWNER] if unmade else []
+    return frozenset(pod.uid for pod in waiting[-count:]), max(0.0, min(changes) - now)
+
+
+def _unmade(ending: Sequence[EndingPod], living: Sequence[LivePod]) -> int:
+    """Return how many of these have no replacement yet; they are in the order of their deletion.
+
+    One that replaced another may end itself by now.
+    """
+    # Number of an ending pod -> pods that may replace it, or an earlier one, but no later one.
+    last = Counter[int]()
+    pods: list[tuple[LivePod | EndingPod, int]] = [(pod, len(ending)) for pod in living]
+    pods += [(pod, number) for number, pod in enumerate(ending)]
+    for pod, end in pods:
+        later = bisect_left(ending, True, hi=end, key=lambda ends: not _replaces(pod, ends))
+        last[later - 1] += 1
+
+    unmade = left = 0
+    for number in reversed(range(len(ending))):
+        left += last[number]
+        unmade += not left
+        left -= bool(left)
+
+    return unmade
+
+
+def _replaces(pod: LivePod | EndingPod, ending: EndingPod) -> bool:
+    """Tell whether the pod was made after the other one was deleted."""
+    return pod.created >= ending.since if ending.known is None else pod.uid not in ending.known

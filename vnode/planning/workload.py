@@ -1,0 +1,283 @@
+"""Counts the pods of one workload: where they are, and where those without a node are to go.
+
+A pod that has no node yet may have an aim, the node that it is planned for, and further nodes that
+were opened for it since it waits. Both are chosen by the plugin PlacementPolicy, and stay until the
+pod is bound or gone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, OrderedDict
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from vnode.api import objects, placeholders
+from vnode.api.objects import Object
+from vnode.planning import revisions
+from vnode.planning.revisions import UNREVISED, Revision, RevisionCounts, revision_of
+from vnode.planning.seats import Plan, Seats, Share
+
+_SEATS_KEPT: Final = 8  # of one workload: by which clusters are closed or full for some of its pods
+
+
+@dataclass(slots=True, eq=False)
+class WorkloadPod:
+    """A live pod of a workload. Moments are seconds of the wall clock, as conditions have them."""
+
+    pod: Object
+    uid: str
+    node: str = ""
+    """Where it is bound; "" while it is pending."""
+    since: float | None = None
+    """Since when it is unschedulable, by its condition PodScheduled."""
+    assumed: frozenset[str] = frozenset()
+    aim: str = ""
+    opened: tuple[tuple[str, float], ...] = ()
+    """Further nodes, with the moment since which it may go there."""
+    directed: str = ""
+    """The node beside its aim that it replaces a moved pod on; "" if there is none."""
+    placeholders: tuple[str, ...] = ()
+    """Nodes where a bound pod waits for room, too."""
+    revision: Revision = UNREVISED
+
+    def holds(self) -> set[str]:
+        """Return the nodes on which it has a place, may get one, or waits for room."""
+        if self.node:
+            return {self.node, *self.placeholders}
+
+        return {node for node in (self.aim, *(n for n, _ in self.opened), *self.assumed) if node}
+
+    def waits(self) -> Iterator[tuple[str, float]]:
+        """Yield the nodes where it waits for a place, with the moment since which it does."""
+        if not self.node and self.since is not None:
+            if self.aim:
+                yield self.aim, self.since
+
+            yield from self.opened
+
+
+class Workload:
+    """The live pods of one workload. Counters have no negative numbers; do not change them."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self.members: dict[str, WorkloadPod] = {}
+        self.counts = RevisionCounts()
+        """Of all pods."""
+        self.revisions: dict[Revision, RevisionCounts] = {}
+        """Of those of each revision, none empty."""
+        self.bound = self.counts.bound
+        self.aimed = self.counts.aimed
+        self.opened = self.counts.opened
+        self.held = self.counts.held
+        self.placeholders = self.counts.placeholders
+        self.saturated: dict[str, float] = {}
+        """Node -> when a pod last turned to another node, after waiting for this one in vain. Until
+        one is bound there it counts as full for a while, also when no pod waits there any more."""
+        self.directed: Counter[str] = Counter()
+        """Node -> pods that were moved to it, and have no replacement yet that is to go there."""
+        self.destination = ""
+        """The node that a workload which is kept together is being moved to; "" if it is not."""
+        self.moved_for = ""
+        """Why, as pods that are bound there say."""
+        self.restored = False
+        """Whether pods got back the aims that they had before this process."""
+        self.weighted: tuple[object, Mapping[str, int], tuple[Share, ...]] | None = None
+        """Shares by free capacity, the weights of nodes, and the shares that they were made of."""
+        # Node -> since when a pod waits there; nodes that are not known are absent.
+        self._oldest: dict[str, float] = {}
+        self._seats: OrderedDict[tuple[Share, ...], Seats] = OrderedDict()
+
+    def pending(self) -> Iterator[WorkloadPod]:
+        """Yield the pods that have no node."""
+        return (member for member in self.members.values() if not member.node)
+
+    def others(self, member: WorkloadPod, node: str, counts: RevisionCounts | None = None) -> int:
+        """Return how many other pods have a place on the node, or may get one.
+
+        Of all of them, or of those that are counted in `counts`, among which the pod is.
+        """
+        known = self.members.get(member.uid)
+        held = (self.counts if counts is None else counts).held
+        return held[node] - (known is not None and node in known.holds())
+
+    def peers(self, revision: Revision) -> RevisionCounts:
+        """Return the counts of the pods that are planned together with those of a revision.
+
+        These are all but those of other revisions while the workload is rolled out; do not change.
+        """
+        if len(self.revisions) == 1 and revision in self.revisions:
+            return self.counts
+
+        known = {each: counts.latest for each, counts in self.revisions.items()}
+        if not revisions.have_superseded({**known, revision: ""}):
+            return self.counts
+
+        found = RevisionCounts()
+        for each in revisions.peers(revision, known):
+            if counts := self.revisions.get(each):
+                found.include(counts)
+
+        return found
+
+    def plan_for(self, shares: tuple[Share, ...]) -> Plan:
+        """Return the plan of all its pods."""
+        return revisions.planned(self.seats(shares), self.revisions)
+
+    def waiting_since(self, node: str) -> float:
+        """Return since when a pod has been waiting for a place on the node; infinity if none is."""
+        oldest = self._oldest.get(node)
+        if oldest is None:
+            waits = (since for m in self.pending() for n, since in m.waits() if n == node)
+            oldest = self._oldest[node] = min(waits, default=math.inf)
+
+        return oldest
+
+    def seats(self, shares: tuple[Share, ...]) -> Seats:
+        """Return the order of the workload's seats for these shares; the last few are kept."""
+        seats = self._seats.get(shares)
+        if seats is None:
+            seats = self._seats[shares] = Seats(shares, self.key)
+            if len(self._seats) > _SEATS_KEPT:
+                self._seats.popitem(last=False)
+        else:
+            self._seats.move_to_end(shares)
+
+        return seats
+
+    def put(self, pod: Object, assumed: Collection[str] = ()) -> bool:
+        """Count a live pod, or its newer version; return True if others may go elsewhere now.
+
+        That is so if its aim is free again, when a placeholder of it goes, and when the first pod
+        of the workload is bound.
+        """
+        uid, node = objects.uid(pod), objects.node_name(pod)
+        member = self.members.get(uid)
+        if member is None:
+            member = self.members[uid] = WorkloadPod(pod, uid, assumed=frozenset(assumed))
+            freed = False
+        else:
+            is_news = bool(node and not member.node)
+            freed = is_news and (member.aim not in ("", node) or not self.bound)
+            self._discount(member)
+
+        waiting = placeholders.of(pod)
+        freed |= not set(member.placeholders) <= {node, *waiting}
+        member.pod, member.node, member.placeholders = pod, node, waiting
+        member.revision = revision_of(pod)
+        member.since = None if node else unschedulable_since(pod)
+        if node:
+            member.aim, member.opened, member.assumed = "", (), frozenset()
+            member.directed = ""
+            self.saturated.pop(node, None)
+
+        self._add(member)
+        return freed
+
+    def remove(self, uid: str) -> bool:
+        """Stop counting a pod; return True if a place that it was planned for is free again."""
+        member = self.members.pop(uid)
+        self._discount(member)
+        return bool(member.aim or member.placeholders)
+
+    def assume(self, uid: str, nodes: Collection[str]) -> None:
+        """Record the nodes that a pending pod is on its way to."""
+        member = self.members[uid]
+        if not member.node:
+            self._count(member, -1)
+            member.assumed = frozenset(nodes)
+            self._count(member, 1)
+
+    def plan(
+        self,
+        member: WorkloadPod,
+        aim: str,
+        opened: tuple[tuple[str, float], ...],
+        directed: str = "",
+    ) -> None:
+        """Record where a pending pod is to go; no effect on the counts if it is not a member."""
+        if (member.aim, member.opened, member.directed) == (aim, opened, directed):
+            return
+
+        known = self.members.get(member.uid) is member
+        if known:
+            self._count(member, -1)
+
+        for node, before in ((aim, member.aim), (directed, member.directed)):
+            if node != before and self.directed[node]:
+                _step(self.directed, node, -1)
+
+        member.aim, member.opened, member.directed = aim, opened, directed
+        if known:
+            self._count(member, 1)
+
+    def _add(self, member: WorkloadPod) -> None:
+        created = str(objects.metadata(member.pod).get("creationTimestamp") or "")
+        for counts in (
+            self.counts,
+            self.revisions.setdefault(member.revision, RevisionCounts()),
+        ):
+            counts.pods += 1
+            counts.latest = max(counts.latest, created)
+
+        self._count(member, 1)
+
+    def _discount(self, member: WorkloadPod) -> None:
+        """Undo `_add`."""
+        self._count(member, -1)
+        self.counts.pods -= 1
+        self.revisions[member.revision].pods -= 1
+        if not self.revisions[member.revision].pods:
+            del self.revisions[member.revision]
+
+    def _count(self, member: WorkloadPod, step: int) -> None:
+        for counts in (self.counts, self.revisions[member.revision]):
+            _count_in(counts, member, step)
+
+        for node, since in member.waits():
+            oldest = self._oldest.get(node)
+            if oldest is None:
+                continue
+
+            if step > 0:
+                self._oldest[node] = min(oldest, since)
+            elif since <= oldest:
+                del self._oldest[node]
+
+
+def unschedulable_since(pod: Object) -> float | None:
+    """Return the moment since which a pod is unschedulable; None if it was not tried in vain yet.
+
+    Its condition says so, which survives a restart. A pod that a scheduling gate holds has that
+    condition for another reason.
+    """
+    condition = objects.condition(pod, "PodScheduled") or {}
+    if condition.get("status") != "False" or condition.get("reason") != "Unschedulable":
+        return None
+
+    since = objects.parse_timestamp(str(condition.get("lastTransitionTime") or ""))
+    return since.timestamp() if since else None
+
+
+def _count_in(counts: RevisionCounts, member: WorkloadPod, step: int) -> None:
+    for node in member.holds():
+        _step(counts.held, node, step)
+
+    if member.node:
+        _step(counts.bound, member.node, step)
+    elif member.aim:
+        _step(counts.aimed, member.aim, step)
+
+    for node, _ in member.opened:
+        _step(counts.opened, node, step)
+
+    for node in member.placeholders:
+        _step(counts.placeholders, node, step)
+
+
+def _step(counts: Counter[str], node: str, step: int) -> None:
+    counts[node] += step
+    if not counts[node]:
+        del counts[node]

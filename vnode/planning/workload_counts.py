@@ -1,0 +1,146 @@
+"""Counts the pods of workloads by virtual node, for placement policies.
+
+What a workload is depends on its policy (`groupBy`). So nothing is counted before somebody asks:
+then the pods of the namespace are, once, and from then on each that comes, changes or goes. Where
+there are no policies, this costs one entry for each pod.
+
+Only pods that live count. A terminating one is being replaced; one that has finished takes no
+place, so the plan of a Job is about the pods that it runs at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+
+from vnode.api import objects
+from vnode.api.objects import Object
+from vnode.planning.workload import Workload
+from vnode.planning.workload_key import workload_of
+
+
+@dataclass(slots=True)
+class _Group:
+    """The workloads of one namespace, as one `groupBy` divides its pods."""
+
+    by: str
+    workloads: dict[str, Workload] = field(default_factory=dict)
+    of: dict[str, Workload] = field(default_factory=dict)  # by UID of a pod
+
+    def set(self, pod: Object, assumed: Collection[str]) -> bool:
+        uid, key = objects.uid(pod), workload_of(pod, self.by)
+        known, freed = self.of.get(uid), False
+        if known is not None and known.key != key:
+            freed = self.remove(uid)
+
+        workload = self.of[uid] = self.workloads.setdefault(key, Workload(key))
+        return workload.put(pod, assumed) or freed
+
+    def remove(self, uid: str) -> bool:
+        workload = self.of.pop(uid, None)
+        if workload is None:
+            return False
+
+        freed = workload.remove(uid)
+        self.tidy(workload)
+        return freed
+
+    def tidy(self, workload: Workload) -> None:
+        """Forget a workload without pods, unless the next one is to go to a certain node."""
+        if not workload.members and not workload.destination:
+            self.workloads.pop(workload.key, None)
+
+
+class Workloads:
+    """All workloads that policies have asked for; the cache writes them."""
+
+    def __init__(self, assumed: Callable[[str], Collection[str]]) -> None:
+        self._assumed = assumed  # the nodes on which the pod of a UID is counted
+        # Live pods: by namespace, then by UID. No empty dicts.
+        self._pods: dict[str, dict[str, Object]] = {}
+        self._namespaces: dict[str, str] = {}  # of each of those
+        self._groups: dict[str, dict[str, _Group]] = {}  # by namespace, then by `groupBy`
+
+    def of(self, pod: Object, group_by: str) -> Workload:
+        """Return the workload of a pod, which need not be known."""
+        key = workload_of(pod, group_by)
+        return self._group(objects.namespace(pod), group_by).workloads.get(key) or Workload(key)
+
+    def weights(self, key: str, group_by: str) -> Mapping[str, int] | None:
+        """Return what each node weighs for a workload whose shares go by free capacity.
+
+        None if none of its pods was planned so since it is counted.
+        """
+        group = self._known(key, group_by)
+        workload = group.workloads.get(key) if group else None
+        if workload is None or workload.weighted is None:
+            return None
+
+        return workload.weighted[1]
+
+    def end_move(self, key: str, group_by: str) -> None:
+        """Have the pods of a workload that was moved as one go where its others are again."""
+        group = self._known(key, group_by)
+        workload = group.workloads.get(key) if group else None
+        if group is not None and workload is not None:
+            workload.destination = ""
+            group.tidy(workload)
+
+    def forget(self) -> None:
+        """Count nothing until somebody asks again: there are no policies any more."""
+        self._groups.clear()
+
+    def set(self, pod: Object) -> bool:
+        """Take a pod as the API server has it; return True if others may go elsewhere now."""
+        uid, namespace = objects.uid(pod), objects.namespace(pod)
+        if objects.is_finished(pod) or objects.is_terminating(pod):
+            return self.remove(uid)
+
+        self._pods.setdefault(namespace, {})[uid] = pod
+        self._namespaces[uid] = namespace
+        if not self._groups:
+            return False
+
+        freed = False
+        for group in self._groups.get(namespace, {}).values():
+            freed |= group.set(pod, self._assumed(uid))
+
+        return freed
+
+    def remove(self, uid: str) -> bool:
+        """Stop counting a pod; return True if a place planned for it is free again."""
+        namespace = self._namespaces.pop(uid, None)
+        if namespace is None:
+            return False
+
+        pods = self._pods[namespace]
+        del pods[uid]
+        if not pods:
+            del self._pods[namespace]
+
+        freed = False
+        for group in self._groups.get(namespace, {}).values():
+            freed |= group.remove(uid)
+
+        return freed
+
+    def assume(self, uid: str) -> None:
+        """Take note that a pod is counted on other nodes than before."""
+        if self._groups:
+            for group in self._groups.get(self._namespaces.get(uid, ""), {}).values():
+                if workload := group.of.get(uid):
+                    workload.assume(uid, self._assumed(uid))
+
+    def _known(self, key: str, by: str) -> _Group | None:
+        """Return the group of a workload if it is counted."""
+        return self._groups.get(key.split("/", 2)[1], {}).get(by)
+
+    def _group(self, namespace: str, by: str) -> _Group:
+        groups = self._groups.setdefault(namespace, {})
+        group = groups.get(by)
+        if group is None:
+            group = groups[by] = _Group(by)
+            for uid, pod in self._pods.get(namespace, {}).items():
+                group.set(pod, self._assumed(uid))
+
+        return group

@@ -1,1 +1,0 @@
-"""Placement policies: how many pods of a workload go to which virtual node. No I/O."""
