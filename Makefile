@@ -29,6 +29,7 @@ help:
 	@echo 'make conformance  Kubernetes'"'"' own suite through a virtual node and straight, an hour; root only,'
 	@echo '                  of which make test runs conformance-brief, two minutes;'
 	@echo '                  conformance-short takes ten minutes; CONFORMANCE="--focus Probing" chooses'
+	@echo 'make conformance-all  all of [Conformance] and more, in hours; CONFORMANCE=--resume goes on; root only'
 	@echo 'make bench        speed, beside a plain kube-scheduler; as root also requests on a real kubelet'
 	@echo 'make bench-streams  exec, copies and logs, beside the target itself; root only'
 	@echo 'make bench-scale  an agent with 2,000 pods, and with 50 targets'
@@ -210,6 +211,12 @@ conformance: binaries realnode-programs
 .PHONY: conformance-short
 conformance-short:
 	@$(MAKE) --no-print-directory conformance CONFORMANCE="--short $(CONFORMANCE)"
+
+# With kube-proxy and CoreDNS in the target, whose build takes minutes where they cannot be downloaded.
+.PHONY: conformance-all
+conformance-all:
+	@$(PYTHON) hack/binaries kube-proxy coredns > /dev/null
+	@$(MAKE) --no-print-directory conformance CONFORMANCE="--all $(CONFORMANCE)"
 
 # A few of its specs, through a virtual node only.
 .PHONY: conformance-brief

@@ -16,7 +16,7 @@ import yaml
 
 from hack.fleetlib import agents, clusters, fleet, progress
 from hack.fleetlib.api import is_ready
-from hack.fleetlib.conformance import standins
+from hack.fleetlib.conformance import standins, utilities
 from hack.fleetlib.errors import FleetError
 from hack.fleetlib.fleet import FleetOptions
 from hack.fleetlib.realnode import configs
@@ -38,23 +38,31 @@ _NAMESPACES: Final = "vnode-source-namespaces"
 _NODE_SECONDS: Final = 60.0
 _POLICY_SECONDS: Final = 60.0
 _TAINT: Final = "virtual-kubelet.io/provider"
+_ENDPOINTS: Final = ("--endpoint-reconciler-type=lease",)
 
 
-def start(directory: Path) -> LocalFleet:
-    """Start the clusters in `directory` and connect them; on any failure nothing is left."""
+def start(directory: Path, *, services: bool = False) -> LocalFleet:
+    """Start the clusters in `directory` and connect them; on any failure nothing is left.
+
+    With `services`, the target has Services and their names, the API servers are found by them, and
+    `agnhost` has what asks them.
+    """
     folder = directory / "images"
     programs = binaries.locate(standins.PROGRAMS)
     busybox = shutil.which("busybox")
     if busybox is None:
         raise FleetError("the stand-ins need busybox: run hack/realnode-packages")
     with progress.reported("making stand-ins for the images"):
-        standins.write(folder, Path(busybox), programs)
+        more = utilities.entries() if services else []
+        standins.write(folder, Path(busybox), programs, more)
     options = FleetOptions(
         names=(SOURCE, TARGET),
-        clusters=clusters.ControlPlaneOptions(nodes=0),
+        clusters=clusters.ControlPlaneOptions(
+            nodes=0, api_server_arguments=_ENDPOINTS if services else ()
+        ),
         agents=True,
         real_nodes=(TARGET,),
-        real_node=realnode.NodeOptions(images=folder),
+        real_node=realnode.NodeOptions(services=services, images=folder),
     )
     started = fleet.up(directory / "fleet", options)
     try:

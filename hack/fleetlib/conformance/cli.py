@@ -6,20 +6,21 @@ import argparse
 import signal
 import sys
 import tempfile
-from dataclasses import dataclass
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hack.fleetlib import cachefolder, progress
-from hack.fleetlib.conformance import arrange, comparing, selection, suite
-from hack.fleetlib.conformance.selection import Selection
-from hack.fleetlib.conformance.suite import PASSED, SuiteRun
+from hack.fleetlib.conformance import arrange, comparing, selection, suite, whole
+from hack.fleetlib.conformance.selection import Selection, SpecGroup
+from hack.fleetlib.conformance.session import SuiteSession
 from hack.fleetlib.errors import FleetError
 from hack.fleetlib.fleet import LocalFleet
 from hack.fleetlib.tools import binaries
 
 if TYPE_CHECKING:
-    from hack.fleetlib.conformance.comparing import Comparison
+    from collections.abc import Iterator
+
     from hack.fleetlib.conformance.selection import Part
 
 _DESCRIPTION = """Run specs of Kubernetes' own suite through a virtual node and straight, both at
@@ -45,7 +46,20 @@ def parser() -> argparse.ArgumentParser:
         const="brief",
         help="a few specs, and through the virtual node only: what `make test` runs",
     )
+    parts.add_argument(
+        "--all",
+        dest="part",
+        action="store_const",
+        const="all",
+        help="all groups of specs.toml, one after the other, which takes hours; "
+        "with kube-proxy and CoreDNS in the target",
+    )
     made.set_defaults(part="focus")
+    made.add_argument(
+        "--resume",
+        action="store_true",
+        help="with --all: leave out the groups whose outcomes are in --output already",
+    )
     made.add_argument(
         "--focus",
         action="append",
@@ -78,43 +92,62 @@ def main(argv: list[str] | None = None) -> int:
     arguments.output = arguments.output or folder(arguments.part)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
-        comparison = _run(arguments)
+        text, ok = _run(arguments)
     except (FleetError, TimeoutError) as error:
         progress.say(f"hack/conformance: {error}")
         return 2
     except KeyboardInterrupt:
         return 130
-    text = comparing.report(comparison)
     (arguments.output / "report.md").write_text(f"{text}\n")
     print(text)
     progress.say(f"logs, reports and this table are in {arguments.output}")
-    return 0 if comparison.ok else 1
+    return 0 if ok else 1
 
 
 def folder(part: Part) -> Path:
-    """Return where logs and reports go; the brief suite may run beside another one."""
-    return cachefolder.path() / ("conformance-brief" if part == "brief" else "conformance")
+    """Return where logs and reports go; the brief suite may run beside another one.
+
+    What `--all` has come to is kept for `--resume`.
+    """
+    return cachefolder.path() / (
+        "conformance" if part in ("focus", "short") else f"conformance-{part}"
+    )
 
 
-def _run(arguments: argparse.Namespace) -> Comparison:
-    chosen = selected(arguments.focus, arguments.part)
+def _run(arguments: argparse.Namespace) -> tuple[str, bool]:
+    """Return the report, and whether nothing differs that should not."""
+    expected = selection.differences(selection.DIFFERENCES.read_text())
     programs = binaries.locate(suite.PROGRAMS)
     both = arguments.part != "brief"
-    session = _Session(programs, arguments.output, arguments.processes, both)
-    if arguments.fleet is not None:
-        return session.compare(
-            LocalFleet(arguments.fleet.resolve() / "fleet"), chosen, arguments.once
+    with _fleet(arguments) as fleet:
+        session = SuiteSession(
+            fleet, programs, arguments.processes, expected, both=both, once=arguments.once
         )
-    if arguments.keep is not None:
-        started = arrange.start(arguments.keep.resolve())
+        if arguments.part == "all" and not arguments.focus:
+            groups = selection.groups(selection.SPECS.read_text())
+            report = whole.run(session, groups, arguments.output, resume=arguments.resume)
+            return report.text(), report.ok
+        group = SpecGroup("", selected(arguments.focus, arguments.part))
+        comparison = session.run(group, arguments.output).compare(expected)
+    return comparing.report(comparison), comparison.ok
+
+
+@contextmanager
+def _fleet(arguments: argparse.Namespace) -> Iterator[LocalFleet]:
+    services = arguments.part == "all"
+    if arguments.fleet is not None:
+        yield LocalFleet(arguments.fleet.resolve() / "fleet")
+    elif arguments.keep is not None:
+        started = arrange.start(arguments.keep.resolve(), services=services)
         progress.say(f"to end the clusters: hack/fleet down {started.directory}")
-        return session.compare(started, chosen, arguments.once)
-    with tempfile.TemporaryDirectory(prefix="vnode-conformance-") as directory:
-        started = arrange.start(Path(directory))
-        try:
-            return session.compare(started, chosen, arguments.once)
-        finally:
-            started.down()
+        yield started
+    else:
+        with tempfile.TemporaryDirectory(prefix="vnode-conformance-") as directory:
+            started = arrange.start(Path(directory), services=services)
+            try:
+                yield started
+            finally:
+                started.down()
 
 
 def selected(focus: list[str], part: Part) -> Selection:
@@ -122,31 +155,3 @@ def selected(focus: list[str], part: Part) -> Selection:
     if focus:
         return Selection(tuple(focus), ())
     return selection.specs(selection.SPECS.read_text(), part)
-
-
-@dataclass(frozen=True, slots=True)
-class _Session:
-    programs: dict[str, Path]
-    output: Path
-    processes: int
-    both: bool
-    """False: specs are not run straight, and taken to pass there."""
-
-    def compare(self, fleet: LocalFleet, chosen: Selection, once: bool) -> Comparison:
-        """Run the suite both ways; what fails through only is tried once more, one by one.
-
-        Specs wait for seconds where a busy machine takes minutes.
-        """
-        expected = selection.differences(selection.DIFFERENCES.read_text())
-        ways = [SuiteRun("through", fleet.kubeconfig(arrange.SOURCE), self.output)]
-        if self.both:
-            ways.append(SuiteRun("straight", fleet.kubeconfig(arrange.TARGET), self.output))
-        through, *others = suite.run_all(ways, chosen, self.processes, self.programs)
-        straight = others[0] if others else dict.fromkeys(through, PASSED)
-        first = comparing.compare(through, straight, expected)
-        if first.ok or once:
-            return first
-        again = SuiteRun("again", fleet.kubeconfig(arrange.SOURCE), self.output)
-        names = selection.only(first.unexpected)
-        [second] = suite.run_all([again], names, 1, self.programs)
-        return comparing.compare(through | second, straight, expected)

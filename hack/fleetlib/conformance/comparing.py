@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from hack.fleetlib.conformance.selection import ListedPattern
     from hack.fleetlib.conformance.suite import Outcome, Outcomes
@@ -23,6 +23,7 @@ COLUMNS: Final[tuple[Verdict, ...]] = (
 )
 _GROUP: Final = re.compile(r"^\[(sig-[a-z-]+)\]")
 _TOTAL: Final = "all"
+_CONFORMANCE: Final = "[Conformance]"
 _ELSEWHERE: Final[tuple[Verdict, ...]] = ("fail both", "fails straight only")
 
 
@@ -36,6 +37,8 @@ class Comparison:
     """The reason, by spec."""
     outdated: list[str] = field(default_factory=list)
     """Patterns of expected differences whose specs all pass."""
+    needed: list[str] = field(default_factory=list)
+    """Patterns of expected differences of which a spec does not pass."""
 
     @property
     def ok(self) -> bool:
@@ -56,7 +59,7 @@ def compare(through: Outcomes, straight: Outcomes, expected: Sequence[ListedPatt
             unexpected.append(name)
         else:
             reasons[name] = entry.reason
-    return Comparison(verdicts, unexpected, reasons, _outdated(verdicts, expected))
+    return Comparison(verdicts, unexpected, reasons, *_used(verdicts, expected))
 
 
 def _verdict(through: Outcome | None, straight: Outcome | None) -> Verdict:
@@ -76,13 +79,17 @@ def _verdict(through: Outcome | None, straight: Outcome | None) -> Verdict:
             return "skipped"
 
 
-def _outdated(verdicts: Mapping[str, Verdict], expected: Sequence[ListedPattern]) -> list[str]:
-    found = []
+def _used(
+    verdicts: Mapping[str, Verdict], expected: Sequence[ListedPattern]
+) -> tuple[list[str], list[str]]:
+    """Return the patterns whose specs all pass, and those of which one does not."""
+    passed: list[str] = []
+    needed: list[str] = []
     for entry in expected:
-        meant = [verdict for name, verdict in verdicts.items() if entry.matches(name)]
-        if meant and set(meant) == {"pass both"}:
-            found.append(entry.pattern)
-    return found
+        meant = {verdict for name, verdict in verdicts.items() if entry.matches(name)}
+        if meant:
+            (passed if meant == {"pass both"} else needed).append(entry.pattern)
+    return passed, needed
 
 
 def table(comparison: Comparison) -> str:
@@ -91,24 +98,66 @@ def table(comparison: Comparison) -> str:
     for name, verdict in comparison.verdicts.items():
         found = _GROUP.match(name)
         rows.setdefault(found[1] if found else "others", Counter())[verdict] += 1
-    total = sum(rows.values(), Counter())
+    return _table([*sorted(rows.items()), (_TOTAL, sum(rows.values(), Counter()))])
+
+
+def table_of_groups(groups: Mapping[str, Comparison]) -> str:
+    """Return a table of Markdown: a row for each group, for all, and for Kubernetes' own choice."""
+    rows = [(name, Counter(found.verdicts.values())) for name, found in groups.items()]
+    named = [pair for found in groups.values() for pair in found.verdicts.items()]
+    chosen = Counter(verdict for name, verdict in named if _CONFORMANCE in name)
+    total = Counter(verdict for _, verdict in named)
+    return _table([*rows, (_TOTAL, total), (f"of them {_CONFORMANCE}", chosen)])
+
+
+def _table(rows: Iterable[tuple[str, Counter[Any]]]) -> str:
     lines = [("", "specs", *COLUMNS), ("---", *("---:" for _ in range(len(COLUMNS) + 1)))]
-    for group, counts in (*sorted(rows.items()), (_TOTAL, total)):
+    for group, counts in rows:
         lines.append((group, str(counts.total()), *(str(counts[column]) for column in COLUMNS)))
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
 def report(comparison: Comparison) -> str:
     """Return the table, and what is to be said of single specs."""
+    return _joined([table(comparison), singled_out(comparison), outdated([comparison])])
+
+
+def report_of_groups(groups: Mapping[str, Comparison], not_run: Mapping[str, str]) -> str:
+    """Return one table of all groups, and for each what is to be said of its specs."""
+    reasons = [f"{name}: {reason}" for name, reason in not_run.items()]
+    told = {name: singled_out(found) for name, found in groups.items()}
+    return _joined(
+        [
+            table_of_groups(groups),
+            _listed("Groups that were not run:", reasons),
+            *(f"## {name}\n\n{text}" for name, text in told.items() if text),
+            outdated(groups.values()),
+        ]
+    )
+
+
+def singled_out(comparison: Comparison) -> str:
+    """Return the specs that did not pass both ways, by how they ended."""
     reasons = [f"{name}\n    {reason}" for name, reason in comparison.expected.items()]
-    outdated = "Pass by now: take them off differences.toml and docs/conformance.md:"
-    parts = [
-        table(comparison),
-        _listed("Fail through the virtual node only:", comparison.unexpected),
-        _listed("Expected to differ:", reasons),
-        _listed(outdated, comparison.outdated),
-        *(_listed(f"{verdict.capitalize()}:", comparison.named(verdict)) for verdict in _ELSEWHERE),
-    ]
+    return _joined(
+        [
+            _listed("Fail through the virtual node only:", comparison.unexpected),
+            _listed("Expected to differ:", reasons),
+            *(_listed(f"{way.capitalize()}:", comparison.named(way)) for way in _ELSEWHERE),
+        ]
+    )
+
+
+def outdated(comparisons: Iterable[Comparison]) -> str:
+    """Return the expected differences whose specs all pass, in each group that has some."""
+    comparisons = list(comparisons)
+    needed = {pattern for found in comparisons for pattern in found.needed}
+    passed = {pattern for found in comparisons for pattern in found.outdated} - needed
+    title = "Pass by now: take them off differences.toml and docs/conformance.md:"
+    return _listed(title, sorted(passed))
+
+
+def _joined(parts: Iterable[str]) -> str:
     return "\n\n".join(part for part in parts if part)
 
 

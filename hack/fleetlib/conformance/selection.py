@@ -20,7 +20,11 @@ if TYPE_CHECKING:
 SPECS: Final = Path(__file__).with_name("specs.toml")
 DIFFERENCES: Final = Path(__file__).with_name("differences.toml")
 
-Part = Literal["focus", "short", "brief"]
+Part = Literal["focus", "short", "brief", "all"]
+_SERIAL: Final = r"\[(Serial|Disruptive)\]"
+_MINUTES: Final = 180
+_GROUPED: Final = ("all", "focus")
+_OF_GROUPS: Final = {"group", "serial", "minutes"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +50,44 @@ class Selection:
         return [*focus, *(f"--skip={pattern}" for pattern in self.skip)]
 
 
+@dataclass(frozen=True, slots=True)
+class SpecGroup:
+    """Specs that are run together; `serial` ones want the clusters for themselves."""
+
+    name: str
+    selection: Selection
+    serial: bool = False
+    minutes: int = _MINUTES
+
+
 def specs(text: str, part: Part = "focus") -> Selection:
     """Read `specs.toml`, or one of its shorter lists; FleetError if it is not as it should be."""
     document = _parse(text)
-    focus = _entries(document, part)
-    skip = _entries(document, "skip")
-    return Selection(tuple(e.pattern for e in focus), tuple(e.pattern for e in skip))
+    skip = [*_entries(document, "skip"), *_entries(document, "never")]
+    focus = tuple(entry.pattern for entry in _entries(document, part))
+    return Selection(focus, tuple(entry.pattern for entry in skip))
+
+
+def groups(text: str) -> list[SpecGroup]:
+    """Read all groups of `specs.toml`, those last that `make conformance` runs.
+
+    A spec belongs to the first group that names it, so each skips what those before it have; serial
+    groups and others share nothing.
+    """
+    document = _parse(text)
+    never = [entry.pattern for entry in _entries(document, "never")]
+    listed = [entry.pattern for entry in _entries(document, "skip")]
+    taken: dict[bool, list[str]] = {True: [], False: [_SERIAL]}
+    found = []
+    for kind, skip in (("all", never), ("focus", never + listed)):
+        _entries(document, kind)  # are as they should be
+        for entry in (entry for entry in document.get(kind, ()) if "group" in entry):
+            serial = entry.get("serial", False)
+            chosen = Selection((entry["specs"],), (*skip, *taken[serial]))
+            minutes = entry.get("minutes", _MINUTES)
+            found.append(SpecGroup(entry["group"], chosen, serial, minutes))
+            taken[serial].append(entry["specs"])
+    return found
 
 
 def differences(text: str) -> list[ListedPattern]:
@@ -73,8 +109,9 @@ def _parse(text: str) -> dict[str, Any]:
 
 def _entries(document: dict[str, Any], kind: str) -> list[ListedPattern]:
     found = []
+    allowed = _OF_GROUPS if kind in _GROUPED else set()
     for entry in document.get(kind, ()):
-        if set(entry) != {"specs", "reason"}:
+        if set(entry) - allowed != {"specs", "reason"}:
             raise FleetError(f"{kind} needs specs and a reason, and nothing else: {entry}")
         try:
             re.compile(entry["specs"])

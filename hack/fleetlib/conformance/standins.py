@@ -16,7 +16,7 @@ from hack.fleetlib.realnode import images
 from hack.fleetlib.realnode.images import LayerEntry
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from hack.fleetlib.realnode.images import Images
@@ -48,15 +48,28 @@ env | sed -n "s/^$1=//p" | grep .
 """
 
 
-def write(folder: Path, busybox: Path, programs: Mapping[str, Path]) -> None:
-    """Write the stand-ins as an OCI layout into `folder`; `programs` has those of `PROGRAMS`."""
+def write(
+    folder: Path,
+    busybox: Path,
+    programs: Mapping[str, Path],
+    utilities: Sequence[LayerEntry] = (),
+) -> None:
+    """Write the stand-ins as an OCI layout into `folder`; `programs` has those of `PROGRAMS`.
+
+    `utilities` are files of `agnhost` in place of those that stand in for them.
+    """
     listed = subprocess.run([busybox, "--list"], capture_output=True, text=True, check=True)
     contents = {name: programs[name].read_bytes() for name in PROGRAMS}
-    made = build(busybox.read_bytes(), listed.stdout.split(), contents)
+    made = build(busybox.read_bytes(), listed.stdout.split(), contents, utilities)
     images.write_layout(made, folder)
 
 
-def build(busybox: bytes, applets: Iterable[str], programs: Mapping[str, bytes]) -> Images:
+def build(
+    busybox: bytes,
+    applets: Iterable[str],
+    programs: Mapping[str, bytes],
+    utilities: Sequence[LayerEntry] = (),
+) -> Images:
     """Build the stand-ins; registry and tag do not count, only the last part of a name."""
     shell = images.layer(images.shell(busybox, applets))
 
@@ -65,8 +78,10 @@ def build(busybox: bytes, applets: Iterable[str], programs: Mapping[str, bytes])
         return images.image(name, [shell, images.layer(entries)], {**defaults, **config})
 
     pages = {fish: f'{{"image": "{fish}.jpg"}}\n'.encode() for fish in ("kitten", "nautilus")}
+    files = {entry.path: entry for entry in (*_agnhost(programs["agnhost"]), *utilities)}
     made = [
-        make("agnhost", _agnhost(programs["agnhost"]), Entrypoint=["/agnhost"], Cmd=["pause"]),
+        make("agnhost", files.values(), Entrypoint=["/agnhost"], Cmd=["pause"]),
+        make("glibc-dns-testing", files.values(), Cmd=["/bin/sh"]),
         make("nginx", _www("index.html", _PAGE), Cmd=_WEB),
         *(make(fish, _www("data.json", page), Cmd=_WEB) for fish, page in pages.items()),
         make("nonewprivs", [LayerEntry("bin/nnp", programs["nonewprivs"], _SETUID)], Cmd=["nnp"]),

@@ -33,16 +33,16 @@ _FINISHED: Final = "\N{BULLET}"  # what Ginkgo prints for each spec that it has 
 _ENDED: Final = re.compile(r"(?:\N{BULLET}|S|P) \[(?:(?P<state>[A-Z]+)\]|[0-9.]+ seconds)")
 _LABELS: Final = re.compile(r" \[[^\[\]]*\]$")  # that Ginkgo adds to the name
 _FAILED: Final = {"failed", "panicked", "timedout", "interrupted", "aborted"}
-_TIMEOUT: Final = "3h"
 
 
 @dataclass(frozen=True, slots=True)
 class SuiteRun:
-    """A run of the suite: by what name, against which cluster, into which folder."""
+    """A run of the suite: by what name, against which cluster, into which folder, and how long."""
 
     name: str
     kubeconfig: Path
     folder: Path
+    minutes: int = 180
 
     @property
     def log(self) -> Path:
@@ -69,7 +69,7 @@ def command(
         "-v",  # names what has passed, for `logged`
         "--silence-skips",
         "--seed=1",
-        f"--timeout={_TIMEOUT}",
+        f"--timeout={run.minutes}m",
         f"--output-dir={run.folder}",
         f"--json-report={run.report.name}",
         *selection.flags(),

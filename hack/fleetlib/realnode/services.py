@@ -21,6 +21,7 @@ KUBE_PROXY: Final = "kube-proxy"
 COREDNS: Final = "coredns"
 PROGRAMS: Final = (KUBE_PROXY, COREDNS)
 DOMAIN: Final = "cluster.local"
+_REVERSE: Final = "in-addr.arpa"
 # Away from 10250 and upwards, where the virtual nodes of the same cluster's agent are.
 _PROXY_HEALTH, _PROXY_METRICS = 6255, 6249
 
@@ -66,11 +67,11 @@ def _kube_proxy(place: ClusterSite, pods: str, node: str) -> dict[str, Any]:
 
 
 def _dns(place: ClusterSite) -> str:
-    """Build a Corefile for names of the cluster only; others get REFUSED, which ends a look-up."""
-    return f"""{DOMAIN}:{addresses.DNS} {{
+    """Build a Corefile for names and addresses of the cluster; others get REFUSED at once."""
+    return f"""{DOMAIN}:{addresses.DNS} {_REVERSE}:{addresses.DNS} {{
   bind {place.address}
   errors
-  kubernetes {DOMAIN} {{
+  kubernetes {DOMAIN} {_REVERSE} {{
     kubeconfig {place.file("coredns.kubeconfig")}
     ttl 0
   }}

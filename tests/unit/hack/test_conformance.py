@@ -11,9 +11,19 @@ from typing import Any
 import pytest
 import yaml
 
-from hack.fleetlib.conformance import arrange, cli, comparing, selection, standins, suite
+from hack.fleetlib.conformance import (
+    arrange,
+    cli,
+    comparing,
+    selection,
+    standins,
+    suite,
+    utilities,
+    whole,
+)
 from hack.fleetlib.conformance.comparing import COLUMNS
-from hack.fleetlib.conformance.selection import ListedPattern, Selection
+from hack.fleetlib.conformance.selection import ListedPattern, Selection, SpecGroup
+from hack.fleetlib.conformance.session import SuiteSession
 from hack.fleetlib.errors import FleetError
 from hack.fleetlib.fleet import LocalFleet
 from hack.fleetlib.realnode import images
@@ -33,6 +43,40 @@ reason = "probes"
 [[skip]]
 specs = '\\[Slow\\]'
 reason = "slow"
+
+[[never]]
+specs = 'SSH'
+reason = "no server"
+"""
+GROUPS = """
+[[all]]
+group = "must"
+specs = 'Conformance'
+reason = "each cluster has to"
+minutes = 5
+
+[[all]]
+group = "must-alone"
+specs = 'Serial.*Conformance'
+reason = "one at a time"
+serial = true
+
+[[focus]]
+group = "node"
+specs = 'Pods'
+reason = "pods"
+
+[[focus]]
+specs = 'Metrics'
+reason = "another group has them"
+
+[[skip]]
+specs = 'Slow'
+reason = "slow"
+
+[[never]]
+specs = 'SSH'
+reason = "no server"
 """
 
 
@@ -48,8 +92,18 @@ def spec(name: str, state: str, *, attempts: int = 1, kind: str = "It") -> dict[
 
 
 def test_the_short_list_is_run_in_place_of_the_whole_one():
-    assert selection.specs(LISTED) == Selection((r"\[sig-node\]",), (r"\[Slow\]",))
-    assert selection.specs(LISTED, "short") == Selection(("Probing",), (r"\[Slow\]",))
+    skip = (r"\[Slow\]", "SSH")
+    assert selection.specs(LISTED) == Selection((r"\[sig-node\]",), skip)
+    assert selection.specs(LISTED, "short") == Selection(("Probing",), skip)
+
+
+def test_a_spec_belongs_to_the_first_group_that_names_it():
+    serial = r"\[(Serial|Disruptive)\]"
+    assert selection.groups(GROUPS) == [
+        SpecGroup("must", Selection(("Conformance",), ("SSH", serial)), minutes=5),
+        SpecGroup("must-alone", Selection(("Serial.*Conformance",), ("SSH",)), serial=True),
+        SpecGroup("node", Selection(("Pods",), ("SSH", "Slow", serial, "Conformance"))),
+    ]
 
 
 def test_a_focus_on_the_command_line_takes_the_place_of_the_lists():
@@ -57,7 +111,9 @@ def test_a_focus_on_the_command_line_takes_the_place_of_the_lists():
 
 
 def test_the_brief_suite_writes_beside_the_others():
-    assert cli.folder("brief") != cli.folder("focus") == cli.folder("short")
+    folders = {cli.folder(part) for part in ("brief", "all", "focus")}
+    assert len(folders) == 3
+    assert cli.folder("focus") == cli.folder("short")
 
 
 @pytest.mark.parametrize(
@@ -173,6 +229,33 @@ def test_the_table_has_a_row_for_each_group_and_one_for_all():
     ]
 
 
+def test_the_table_of_groups_counts_what_each_cluster_must_pass():
+    groups = {
+        "api": comparing.compare({"a [Conformance]": "passed"}, {"a [Conformance]": "passed"}, []),
+        "node": comparing.compare({"b": "failed", "c": "failed"}, {"b": "passed"}, []),
+    }
+    assert comparing.table_of_groups(groups).splitlines()[2:] == [
+        "| api | 1 | 1 | 0 | 0 | 0 | 0 |",
+        "| node | 2 | 0 | 0 | 2 | 0 | 0 |",
+        "| all | 3 | 1 | 0 | 2 | 0 | 0 |",
+        "| of them [Conformance] | 1 | 1 | 0 | 0 | 0 | 0 |",
+    ]
+
+
+def test_the_report_of_groups_names_what_did_not_pass_group_by_group():
+    expected = [ListedPattern("a", "by design")]
+    passed: suite.Outcomes = {"a 1": "passed"}
+    groups = {
+        "one": comparing.compare({**passed, "b": "failed"}, {**passed, "b": "failed"}, expected),
+        "two": comparing.compare({"a 2": "failed"}, {"a 2": "passed"}, expected),
+    }
+    text = comparing.report_of_groups(groups, {"three": "not yet run"})
+    assert "## one\n\nFail both:\n  b\n\n## two\n\nExpected to differ:\n  a 2" in text
+    assert "Groups that were not run:\n  three: not yet run" in text
+    assert "take them off" not in text  # the second group needs it
+    assert "take them off" in comparing.report_of_groups({"one": groups["one"]}, {})
+
+
 def test_what_fails_through_only_is_named():
     found = comparing.compare({"a": "failed"}, {"a": "passed"}, [])
     assert "Fail through the virtual node only:\n  a" in comparing.report(found)
@@ -187,6 +270,8 @@ class Suites:
 
     def run_all(self, runs, selection, processes, programs):
         self.asked.append(([run.name for run in runs], selection, processes))
+        if not self.ends:
+            raise FleetError("no spec was run")
         return [self.ends.pop(0) for _ in runs]
 
 
@@ -224,6 +309,62 @@ def test_nothing_is_tried_again_if_the_command_says_so(play):
     assert len(ends.asked) == 1
 
 
+@pytest.fixture
+def play_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """Run groups on clusters that are not there; returns the report."""
+    monkeypatch.setattr(LocalFleet, "kubeconfig", lambda self, name: tmp_path / name)
+
+    def run(ends: Suites, *groups: SpecGroup, resume: bool = False) -> whole.WholeReport:
+        monkeypatch.setattr(suite, "run_all", ends.run_all)
+        session = SuiteSession(LocalFleet(tmp_path), {}, 4, [])
+        return whole.run(session, groups, tmp_path, resume=resume)
+
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    return run
+
+
+ONE = SpecGroup("one", Selection(("a",), ()))
+TWO = SpecGroup("two", Selection(("b",), ()), serial=True)
+
+
+def test_serial_specs_are_run_one_way_after_the_other(play_all):
+    ends = Suites({"a": "passed"}, {"a": "passed"}, {"b": "passed"}, {"b": "passed"})
+    assert play_all(ends, ONE, TWO).ok
+    assert [(ways, processes) for ways, _, processes in ends.asked] == [
+        (["through", "straight"], 4),
+        (["through"], 1),
+        (["straight"], 1),
+    ]
+
+
+def test_a_run_goes_on_after_the_groups_that_are_through(play_all, tmp_path: Path):
+    report = play_all(Suites({"a": "passed"}, {"a": "failed"}), ONE, TWO)
+    assert not report.ok
+    assert report.not_run == {"two": "no spec was run"}
+    assert "| one | 1 | 0 | 0 | 0 | 1 | 0 |" in (tmp_path / "report.md").read_text()
+
+    ends = Suites({"b": "passed"}, {"b": "passed"})
+    resumed = play_all(ends, ONE, TWO, resume=True)
+    assert resumed.ok
+    assert resumed.groups["one"].verdicts == {"a": "fails straight only"}
+    assert {ways[0] for ways, *_ in ends.asked} == {"through", "straight"}
+    assert len(ends.asked) == 2
+
+
+def test_without_being_told_to_go_on_all_groups_are_run_again(play_all):
+    play_all(Suites({"a": "failed"}, {"a": "failed"}), ONE)
+    assert play_all(Suites({"a": "passed"}, {"a": "passed"}), ONE).groups["one"].verdicts == {
+        "a": "pass both"
+    }
+
+
+def test_each_group_of_the_project_has_a_name_of_its_own():
+    names = [group.name for group in selection.groups(selection.SPECS.read_text())]
+    assert len(names) == len(set(names)) > 10
+    assert names[-1] == "cli"
+
+
 def test_the_lists_of_the_project_can_be_read():
     text = selection.SPECS.read_text()
     assert selection.specs(text).focus
@@ -259,6 +400,22 @@ def test_a_stand_in_has_a_shell_below_what_is_its_own(tmp_path: Path):
     assert files(made, "nonewprivs")["bin/nnp"].mode & 0o4000
     configuration = blob_of(made, "agnhost", "config")
     assert b'"Entrypoint": ["/agnhost"]' in configuration
+
+
+def test_utilities_take_the_place_of_what_stands_in_for_them():
+    programs = {"agnhost": b"the host", "nonewprivs": b"the asker"}
+    made = standins.build(b"box", ["sh"], programs, [images.LayerEntry("bin/curl", b"real", 0o755)])
+    assert files(made, "agnhost")["bin/curl"].content == b"real"
+    assert files(standins.build(b"box", ["sh"], programs), "agnhost")["bin/curl"].content != b"real"
+
+
+def test_a_program_brings_the_libraries_that_it_is_linked_to():
+    listed = """\tlinux-vdso.so.1 (0x00007ffe4)
+\tlibbsd.so.0 => /lib/x86_64-linux-gnu/libbsd.so.0 (0x00007f1)
+\t/lib64/ld-linux-x86-64.so.2 (0x00007f2)
+"""
+    libraries = ["/lib/x86_64-linux-gnu/libbsd.so.0", "/lib64/ld-linux-x86-64.so.2"]
+    assert utilities.linked(listed) == libraries
 
 
 def blob_of(made: images.Images, name: str, part: str) -> bytes:
