@@ -31,7 +31,7 @@ class CandidateProbeArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     candidates: int = 1
     """How many targets that were rejected get a candidate at one attempt; 0 for none."""
     plugins: tuple[str, ...] = ("NodeResourcesFit",)
-    """Plugins whose UNSCHEDULABLE a target may overrule; they must filter last."""
+    """Plugins whose UNSCHEDULABLE a target may overrule; they filter after the others."""
 
 
 class CandidateProbe(PostFilterPlugin):

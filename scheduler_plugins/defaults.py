@@ -1,8 +1,8 @@
 """Lists all plugins of this package, and the default profile.
 
-The order is that of the extension points' calls: cheap and final rejections come first, and
-NodeResourcesFit filters last, so that its rejection means that only free resources are missing.
-Weights of plugins that kube-scheduler has too are kube-scheduler's.
+The order is that of the extension points' calls. Of Filter plugins it decides which is asked first,
+so that cheap ones come first, and which is named where several reject a node. Weights of plugins
+that kube-scheduler has too are kube-scheduler's.
 """
 
 from __future__ import annotations

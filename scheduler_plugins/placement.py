@@ -1,9 +1,9 @@
 """Filter by placement policies: each pod goes where the plan of its workload wants one more.
 
-Clusters that earlier Filter plugins reject, since they are cordoned, out of reach, at a quota or
-not for such a pod, have no share in the plan: only for room does a pod wait, so NodeResourcesFit
-comes after this plugin. It rejects all but the pod's planned cluster and those opened to it by
-overflow, so scores only order these.
+Clusters that other Filter plugins reject, since they are cordoned, out of reach, at a quota or not
+for such a pod, have no share in the plan: a pod waits for room only, and for answers. This plugin
+rejects all but the pod's planned cluster and those opened to it by overflow, so scores only order
+these.
 
 `vnode.planning.workload_counts` counts, `vnode.planning.choosing` chooses; here is
 what a cycle makes of it. `placement_verdict` says what comes of that for each node.
@@ -17,29 +17,28 @@ from typing import Any, Final
 from scheduler_plugins import placement_shares
 from scheduler_plugins.placement_shares import KnownShares
 from scheduler_plugins.placement_verdict import PlacementVerdict, shown, waiting
-from scheduler_plugins.target_health import TargetHealth
 from vnode.api import keys, objects
 from vnode.api.objects import Object
 from vnode.planning import choosing, placeholders, unfinished_move
-from vnode.planning.choosing import ClusterChoice
-from vnode.planning.policy import Mode, Policy
+from vnode.planning.policy import Mode
 from vnode.planning.seats import Share
-from vnode.planning.workload import Workload, WorkloadPod, unschedulable_since
+from vnode.planning.weighing import Weighting
+from vnode.planning.workload import WorkloadPod, unschedulable_since
 from vnode.scheduling import status
-from vnode.scheduling.cycle import CycleState
+from vnode.scheduling.cycle import UNPLANNED, CycleState, PlanOutcome
 from vnode.scheduling.events import ClusterEventWithHint, EventKind
 from vnode.scheduling.plugin import (
     MAX_SCORE,
-    FilterPlugin,
     Handle,
-    PreFilterPlugin,
+    PlanPlugin,
     PreScorePlugin,
-    ReservePlugin,
+    Rejection,
     ScorePlugin,
 )
 from vnode.scheduling.snapshot import Snapshot, VirtualNodeInfo
 from vnode.scheduling.status import SKIP, SUCCESS, Status
 
+_PLANNED: Final = frozenset({Mode.SPREAD, Mode.FILL})
 _KINDS: Final = (
     EventKind.NODE_ADD,
     EventKind.NODE_LABELS,
@@ -53,7 +52,7 @@ _KINDS: Final = (
 )
 
 
-class PlacementPolicy(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, ReservePlugin):
+class PlacementPolicy(PlanPlugin, PreScorePlugin, ScorePlugin):
     """Plans by the first policy that is for the pod; pods without one are not looked at."""
 
     NAME = "PlacementPolicy"
@@ -66,38 +65,49 @@ class PlacementPolicy(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin
         """Return the events by which the plan, or what is counted, may change for any node."""
         return [ClusterEventWithHint(kind, anywhere=True) for kind in _KINDS]
 
-    def pre_filter(self, state: CycleState, pod: Object, snapshot: Snapshot) -> Status:
+    def restore(self, pod: Object, snapshot: Snapshot) -> None:
+        """Give the pods of the workload the clusters back that they had before this process."""
+        policies = self.handle.policies
+        policy = policies.of(pod) if policies else None
+        if policy is not None and policy.mode in _PLANNED:
+            snapshot.workloads.of(pod, policy.group_by).restore(self.handle.candidates)
+
+    def plan(
+        self, state: CycleState, pod: Object, snapshot: Snapshot, rejection: Rejection
+    ) -> tuple[Status, PlanOutcome]:
         """Choose the pod's clusters by its policy; skip it if it has none."""
         policies = self.handle.policies
         policy = policies.of(pod) if policies else None
         if policy is None:
-            return SKIP
+            return SKIP, UNPLANNED
 
         workload = snapshot.workloads.of(pod, policy.group_by)
         member = workload.members.get(objects.uid(pod))
         if member is None:
             member = WorkloadPod(pod, objects.uid(pod), since=unschedulable_since(pod))
 
-        shares = self._shares.of(policy, snapshot)
-        if policy.mode is Mode.SPREAD and policy.by_capacity:
-            shares = placement_shares.weighted(workload, shares, snapshot, state.requests(pod))
+        shares, weighting = self._shares.of(policy, snapshot), None
+        if policy.by_capacity:
+            weighting = placement_shares.weighting(workload, shares, snapshot, state.requests(pod))
+            shares = weighting.shares
 
         by_node = {share.node: share for share in shares}
         home: str | None = ""
-        choice, waits = None, ""
+        choice, waits, now = None, "", self.handle.clock.now().timestamp()
         if policy.mode is Mode.SINGLE:
             home = choosing.home(workload, member, by_node)
             waits = f" in {shown(home, snapshot)}" if home else ": waiting for its first one"
         elif policy.mode is not Mode.ANY:
-            able = self._able(state, pod, snapshot, by_node)
-            choice = self._choose(state, policy, workload, member, able)
+            able = _able(snapshot, by_node, rejection)
+            choice = choosing.choose(workload, member, able, policy.overflow, now)
             waits = waiting(choice, snapshot)
+            if choice.until is not None:
+                state.retry_by(self.handle.clock.monotonic() + choice.until - now)
 
         aim = shown(choice.aim, snapshot) if choice else ""
         verdict = PlacementVerdict(policy, workload, member, by_node, home, choice, aim, waits)
         state.write(self.NAME, verdict)
-        state.explain_place = verdict.reason
-        return SUCCESS
+        return SUCCESS, _outcome(verdict, weighting, now)
 
     def filter(self, state: CycleState, pod: Object, node: VirtualNodeInfo) -> Status:
         """Reject nodes that are not the policy's, full by it, or not planned for the pod."""
@@ -122,74 +132,47 @@ class PlacementPolicy(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin
         nodes = verdict.choice.nodes()
         return MAX_SCORE - MAX_SCORE * nodes.index(node.name) // len(nodes)
 
-    def reserve(self, state: CycleState, pod: Object, node_name: str) -> Status:
-        """Have the pod say where it was planned, if it goes elsewhere, or why all move there."""
-        verdict: PlacementVerdict | None = state.read(self.NAME)
-        for key in (keys.OVERFLOWED_FROM, keys.MOVED_TOGETHER):
-            state.annotations.pop(key, None)
 
-        aim = verdict.choice.aim if verdict is not None and verdict.choice is not None else ""
-        if aim not in ("", node_name):
-            state.annotations[keys.OVERFLOWED_FROM] = aim
+def _able(
+    snapshot: Snapshot, shares: Mapping[str, Share], rejection: Rejection
+) -> tuple[Share, ...]:
+    """Return the shares of the clusters that can take the pod, given room and answers."""
+    found = ((shares.get(node.name), rejection(node)) for node in snapshot.nodes)
+    return tuple(
+        share for share, why in found if share is not None and (why is None or why.is_pending)
+    )
 
-        if verdict is not None and verdict.policy.mode is Mode.SINGLE:
-            why = unfinished_move.mark(verdict.workload, node_name)
-            state.annotations |= {keys.MOVED_TOGETHER: why} if why else {}
 
-        return SUCCESS
+def _outcome(verdict: PlacementVerdict, weighting: Weighting | None, now: float) -> PlanOutcome:
+    """Return what comes of a verdict beside what Filter and Score make of it."""
+    workload, member, choice = verdict.workload, verdict.member, verdict.choice
 
-    def unreserve(self, state: CycleState, pod: Object, node_name: str) -> None:
-        """Do nothing: only a binding writes."""
+    def record() -> None:
+        if weighting is not None:
+            workload.weigh(weighting)
 
-    def _able(
-        self, state: CycleState, pod: Object, snapshot: Snapshot, shares: Mapping[str, Share]
-    ) -> tuple[Share, ...]:
-        """Return the shares of the clusters that can take the pod, given room.
+        if choice is not None:
+            workload.record(member, choice, now)
 
-        Those that are being connected keep their shares: when an agent starts, plans are not to go
-        by which target answers first.
-        """
-        rejection = self.handle.filters[self.NAME]
+    def annotations(node: str) -> dict[str, str]:
+        if choice is not None:
+            is_planned = choice.aim in ("", node)
+            return {} if is_planned else {keys.OVERFLOWED_FROM: choice.aim}
 
-        def is_able(node: VirtualNodeInfo) -> bool:
-            found = rejection(state, pod, node)
-            is_waited_for = node.virtual.connecting and found is not None
-            return found is None or (is_waited_for and found.plugin == TargetHealth.NAME)
+        together = verdict.policy.mode is Mode.SINGLE
+        why = unfinished_move.mark(workload, node) if together else ""
+        return {keys.MOVED_TOGETHER: why} if why else {}
 
-        return tuple(
-            shares[node.name] for node in snapshot.nodes if node.name in shares and is_able(node)
-        )
+    if choice is None:
+        return PlanOutcome(explain=verdict.reason, annotations=annotations, record=record)
 
-    def _choose(
-        self,
-        state: CycleState,
-        policy: Policy,
-        workload: Workload,
-        member: WorkloadPod,
-        shares: tuple[Share, ...],
-    ) -> ClusterChoice:
-        """Choose the pod's clusters, record them, and have the pod tried again for the next one."""
-        if not workload.restored:
-            workload.restored = True
-            for pending in tuple(workload.pending()):
-                self._restore(workload, pending)
-
-        clock = self.handle.clock
-        now = clock.now().timestamp()
-        choice = choosing.choose(workload, member, shares, policy.overflow, now)
-        workload.plan(member, choice.aim, choice.opened, choice.directed)
-        state.kept = frozenset(choice.nodes())
-        if placeholders.keeps(policy):
-            state.better = placeholders.better(choice, {share.node: share for share in shares})
-
-        if choice.until is not None:
-            state.opens_more = True
-            state.retry_by(clock.monotonic() + choice.until - now)
-
-        return choice
-
-    def _restore(self, workload: Workload, member: WorkloadPod) -> None:
-        """Give a pod back the clusters where a former leader has made candidates of it."""
-        waiting = self.handle.candidates(member.pod)
-        if waiting and not member.aim:
-            workload.plan(member, waiting[0][0], tuple(waiting[1:]))
+    return PlanOutcome(
+        kept=frozenset(choice.nodes()),
+        better=placeholders.better(choice, verdict.shares)
+        if placeholders.keeps(verdict.policy)
+        else {},
+        opens_more=choice.until is not None,
+        explain=verdict.reason,
+        annotations=annotations,
+        record=record,
+    )

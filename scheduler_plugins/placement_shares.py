@@ -9,6 +9,7 @@ from vnode.api.resources import Resources
 from vnode.planning import weighing
 from vnode.planning.policy import Policy
 from vnode.planning.seats import Share
+from vnode.planning.weighing import Weighting
 from vnode.planning.workload import Workload
 from vnode.scheduling.snapshot import Snapshot
 
@@ -43,19 +44,18 @@ class KnownShares:
         return shares
 
 
-def weighted(
+def weighting(
     workload: Workload, shares: tuple[Share, ...], snapshot: Snapshot, requests: Resources
-) -> tuple[Share, ...]:
+) -> Weighting:
     """Weigh shares by free capacity.
 
     While pods have aims the weights stay: a burst is planned as one.
     """
-    known = workload.weighted
-    if known is not None and known[0] is shares and workload.aimed:
-        return known[2]
+    known = workload.weighting
+    if known is not None and known.of is shares and workload.aimed:
+        return known
 
-    workload.weighted = weighing.weigh(workload, shares, snapshot.nodes, requests)
-    return workload.weighted[2]
+    return weighing.weigh(shares, snapshot.nodes, requests, workload.bound)
 
 
 def _are_same(left: tuple[Object, ...], right: tuple[Object, ...]) -> bool:

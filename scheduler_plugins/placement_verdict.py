@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from vnode.api import objects
 from vnode.planning import reasons
-from vnode.planning.choosing import ClusterChoice
+from vnode.planning.cluster_choice import ClusterChoice
 from vnode.planning.policy import Mode, Policy
 from vnode.planning.seats import Share
 from vnode.planning.workload import Workload, WorkloadPod

@@ -2,7 +2,7 @@
 
 The target's own policies decide what a pod counts for there, so that only a candidate finds out.
 Thousands of pods of one owner need not all find out the same. Such a pod waits for the cluster that
-is planned for it, as for room: so this comes after PlacementPolicy.
+is planned for it, as for room.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class TargetAnswer(TargetResourceQuota):
         why = quotas.waits(pod, node.name, now, asks=state.asks)
         if why:
             is_charged = self.handle.is_charged(pod, node.name)
-            return SUCCESS if is_charged else status.unschedulable(why)
+            return SUCCESS if is_charged else status.pending(why)
 
         if self.handle.is_refused(pod, node.name) and quotas.is_outdated(pod, node.name):
-            return status.unschedulable("it seems to fit by now, and is asked for anew")
+            return status.pending("it seems to fit by now, and is asked for anew")
 
         return SUCCESS

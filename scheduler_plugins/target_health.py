@@ -24,8 +24,13 @@ class TargetHealth(FilterPlugin):
         ]
 
     def filter(self, state: CycleState, pod: Object, node: VirtualNodeInfo) -> Status:
-        """Reject a node whose target does not answer, for the agent's reason."""
+        """Reject a node whose target does not answer, for the agent's reason.
+
+        One that is being connected is waited for: when an agent starts, plans are not to go by
+        which target answers first.
+        """
         if node.virtual.healthy:
             return SUCCESS
 
-        return status.unresolvable(node.virtual.unhealthy_reason or "not reachable")
+        why = node.virtual.unhealthy_reason or "not reachable"
+        return status.pending(why) if node.virtual.connecting else status.unresolvable(why)

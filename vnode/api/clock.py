@@ -9,10 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from datetime import UTC, datetime
-from typing import Final, Protocol
-
-TICK: Final = 0.001
-"""Seconds; shorter waits may end before the clock has moved."""
+from typing import Protocol
 
 
 class Clock(Protocol):

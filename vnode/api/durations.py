@@ -1,4 +1,4 @@
-"""Reads durations as people write them in objects. Pure."""
+"""Reads durations as people write them in objects, and compares moments. Pure."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import re
 from typing import Final
 
 from vnode.api.errors import ConfigError
+
+TICK: Final = 0.001
+"""Seconds; shorter waits may end before the clock has moved."""
 
 _DURATION: Final = re.compile(r"(?=.)(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,6})s)?", re.ASCII)
 

@@ -1,4 +1,4 @@
-"""Chooses the PriorityClass that a delegate names in its target. Pure.
+"""Chooses the PriorityClass that a delegate names in its target. No I/O.
 
 The API server of the target computes a pod's priority from its class, and refuses a pod that says
 otherwise. So a priority travels as the name of a class: one that the Target's map names, else the

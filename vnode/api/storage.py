@@ -1,4 +1,4 @@
-"""Gives claims of volumes, and ephemeral volumes of pods, the storage classes of a target. Pure."""
+"""Gives claims of volumes, and ephemeral volumes of pods, storage classes of a target. No I/O."""
 
 from __future__ import annotations
 

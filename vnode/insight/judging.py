@@ -1,4 +1,4 @@
-"""Decides the present state of a pod, in one line, and what to do about it. Pure.
+"""Decides the present state of a pod, in one line, and what to do about it. No I/O.
 
 Each function handles one phase of a pod and returns a `Verdict`; `judge` asks in the order in which
 a reader would. Cures name commands that the reader can run.

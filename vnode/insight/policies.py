@@ -1,4 +1,4 @@
-"""Reads policies for people: which one a pod has, and what came of each. Pure.
+"""Reads policies for people: which one a pod has, and what came of each. No I/O.
 
 All of it stands in the objects: `spec` says what is wanted, `status` what the agent makes of it. So
 whoever may read the policies sees the same, in a terminal or in a browser.

@@ -1,4 +1,4 @@
-"""Finds what was refused on a pod's way, by its Events and by what its target has of it. Pure.
+"""Finds what was refused on a pod's way, by its Events and by what its target has of it. No I/O.
 
 Each request that is made for a pod may be refused, by an API server, a webhook or a policy of
 either cluster, and there is a record of it: a condition, an annotation of its chaperon, an Event.

@@ -1,4 +1,4 @@
-"""Tells the story of a pod in chapters of dated lines, in the order of events. Pure.
+"""Tells the story of a pod in chapters of dated lines, in the order of events. No I/O.
 
 Admission, queue, placement policy, targets, decision, delegate, feedback; chapters that have not
 been reached are left out. The present state, and what to do, come from `judging`.

@@ -15,7 +15,8 @@ from typing import Final
 
 from vnode.api import keys, kinds, objects
 from vnode.api.authors import RecordedAuthors
-from vnode.api.clock import TICK, Clock
+from vnode.api.clock import Clock
+from vnode.api.durations import TICK
 from vnode.api.errors import Conflict
 from vnode.api.objects import Object
 from vnode.issuing import request as requests

@@ -1,4 +1,4 @@
-"""Builds the Secret of a request, and reads the token that it holds. Pure.
+"""Builds the Secret of a request, and reads the token that it holds. No I/O.
 
 It has the keys `kubeconfig`, `token` and `ca.crt`, and belongs to the request: it goes with it.
 """

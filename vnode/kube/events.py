@@ -22,7 +22,8 @@ from typing import Final
 from prometheus_client import Counter
 
 from vnode.api import kinds, objects, visible
-from vnode.api.clock import TICK, Clock, SystemClock, happens_within
+from vnode.api.clock import Clock, SystemClock, happens_within
+from vnode.api.durations import TICK
 from vnode.api.errors import (
     AlreadyExists,
     NotFound,

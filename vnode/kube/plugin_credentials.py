@@ -11,7 +11,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from vnode.api.clock import TICK, Clock, SystemClock
+from vnode.api.clock import Clock, SystemClock
+from vnode.api.durations import TICK
 from vnode.api.errors import ConfigError, Unreachable
 from vnode.kube import exec_credentials
 from vnode.kube.credentials import DEFAULT_LIFE, EARLY, LIMIT

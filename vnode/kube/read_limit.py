@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from vnode.api.clock import TICK
+from vnode.api.durations import TICK
 from vnode.api.token_bucket import TokenBucket
 
 RATE: Final = 2000.0  # events of up to UNIT bytes a second: some 200 pods that start

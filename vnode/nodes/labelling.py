@@ -1,4 +1,4 @@
-"""Decides which labels a virtual Node has: its own, and those of its target. Pure.
+"""Decides which labels a virtual Node has: its own, and those of its target. No I/O.
 
 `vnode.api.node_labels` says which of the target's a Node object must not have, for the sake of the
 source's own pods and Services; these go into an annotation.

@@ -1,4 +1,4 @@
-"""Builds the virtual Node of a target. Pure.
+"""Builds the virtual Node of a target. No I/O.
 
 Three writers share a Node: we, the node lifecycle controller (conditions that it turns Unknown,
 taints that evict), and people (labels, cordons). So it is never written as a whole: labels and

@@ -1,4 +1,4 @@
-"""Applies one rule to a pod: what its fields say, in their order. Pure.
+"""Applies one rule to a pod: what its fields say, in their order. No I/O.
 
 The pod is as the target will have it, `metadata` with labels and annotations and `spec`: its labels
 have their keys there, and what has chosen the virtual node is left out. It is the caller's own.

@@ -22,10 +22,10 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
-from vnode.api.clock import TICK
+from vnode.api.durations import TICK
+from vnode.planning.cluster_choice import ClusterChoice
 from vnode.planning.policy import Overflow
 from vnode.planning.revisions import RevisionCounts, revision_of
 from vnode.planning.seats import Share
@@ -37,32 +37,6 @@ _SETTLED: Final = 5.0
 
 The pods of a burst reach their threshold together: none may then take for free a cluster where
 another is about to."""
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterChoice:
-    """Where a pod may go, and the plan that says so."""
-
-    aim: str
-    """The node that it is planned for; "" if maximums leave it over."""
-    opened: tuple[tuple[str, float], ...]
-    """Nodes by overflow, in order, each with the moment since which it may go there."""
-    planned: Mapping[str, int]
-    """Node -> pods of the workload; do not change."""
-    replicas: int
-    """The pods that are planned."""
-    since: float | None
-    """Since when the pod is unschedulable; None if it was not tried in vain yet."""
-    until: float | None
-    """When one more cluster is opened, if the pod is still pending then; wall clock."""
-    is_surge: bool = False
-    """With the pods of older revisions, as many as its maximum are in the planned cluster."""
-    directed: str = ""
-    """The node beside its aim for which a pod was moved that this one replaces, if any was."""
-
-    def nodes(self) -> tuple[str, ...]:
-        """Return all nodes where it may go, best first."""
-        return (self.aim, *(node for node, _ in self.opened)) if self.aim else ()
 
 
 def choose(
@@ -93,7 +67,7 @@ def choose(
     while (count := sum(node != directed for node, _ in opened)) < due:
         own = {aim, *(node for node, _ in opened)}
         if member.since is not None:
-            search.note_full(own, now)
+            search.full |= own
 
         node = search.overflow(own, overflow.after, now)
         if not node:
@@ -110,8 +84,17 @@ def choose(
     if directed and member.since is None:
         until = since
 
-    planned = search.planned, search.replicas
-    return ClusterChoice(aim, tuple(opened), *planned, member.since, until, is_surge, directed)
+    return ClusterChoice(
+        aim,
+        tuple(opened),
+        search.planned,
+        search.replicas,
+        member.since,
+        until,
+        is_surge,
+        directed,
+        frozenset(search.full),
+    )
 
 
 def home(workload: Workload, member: WorkloadPod, nodes: Mapping[str, Share]) -> str | None:
@@ -154,6 +137,7 @@ class _Search:
         self._member = member
         self._shares = shares
         self.open = {share.node: share for share in shares}
+        self.full: set[str] = set()
         is_counted = member.uid in workload.members
         self._own = member if is_counted else WorkloadPod({}, "")
         self._maximums = {share.node: share.maximum for share in shares}
@@ -191,10 +175,6 @@ class _Search:
 
         return _widest(ranked, self.planned, counted, has_place)
 
-    def note_full(self, nodes: Collection[str], now: float) -> None:
-        """Take note that the pod has waited for them in vain."""
-        self._workload.saturated.update(dict.fromkeys(nodes, now))
-
     def directed(self, aim: str) -> str:
         """Return the node beside its aim that the pod replaces a moved one on; "" if none.
 
@@ -217,6 +197,7 @@ class _Search:
         """
         workload = self._workload
         saturated = {node for node, at in workload.saturated.items() if now - at < after}
+        saturated |= self.full if after > 0 else set()
         for patience in (min(after / 2, _SETTLED), after):
             full = {n for n in self.open if now - workload.waiting_since(n) >= patience - TICK}
             if node := self._instead_of(full.union(saturated, own)):

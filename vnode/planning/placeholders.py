@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from vnode.api import objects
-from vnode.planning.choosing import ClusterChoice
+from vnode.planning.cluster_choice import ClusterChoice
 from vnode.planning.policy import Mode, Policy
 from vnode.planning.seats import Share
 from vnode.planning.workload import Workload, WorkloadPod

@@ -10,7 +10,7 @@ from typing import Final
 
 from vnode.api import keys, objects, visible
 from vnode.api.objects import Object
-from vnode.planning.choosing import ClusterChoice
+from vnode.planning.cluster_choice import ClusterChoice
 from vnode.planning.policy import Mode, Policy
 from vnode.planning.seats import Share
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
 from vnode.api.resources import Resources
 from vnode.planning.policy import by_capacity
 from vnode.planning.seats import MAX_WEIGHT, Share
-from vnode.planning.workload import Workload
 
 
 class SizedNode(Protocol):
@@ -22,23 +22,35 @@ class SizedNode(Protocol):
         """Return what the node has free, as far as it is known; None if nothing is."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Weighting:
+    """The shares of a workload by free capacity."""
+
+    of: tuple[Share, ...]
+    """The shares that were weighed."""
+    weights: Mapping[str, int]
+    """By node."""
+    shares: tuple[Share, ...]
+
+
 def weigh(
-    workload: Workload,
     shares: tuple[Share, ...],
     nodes: Iterable[SizedNode],
     requests: Resources,
-) -> tuple[tuple[Share, ...], Mapping[str, int], tuple[Share, ...]]:
+    bound: Mapping[str, int],
+) -> Weighting:
     """Weigh shares by how many pods of the workload each cluster has or can take.
 
-    Return what `Workload.weighted` keeps. A pod that is moved changes no weight.
+    `bound` has its pods by node. So a pod that is moved changes no weight.
     """
     weights: dict[str, int] = {}
     for node in nodes:
         if (free := node.known_free()) is not None:
             fits = min(free.get(name, 0) // amount for name, amount in requests.items() if amount)
-            weights[node.name] = min(MAX_WEIGHT, max(0, fits) + workload.bound[node.name])
+            weights[node.name] = min(MAX_WEIGHT, max(0, fits) + bound.get(node.name, 0))
 
     # Some clusters do not say what they have free: take them for ordinary ones.
     usual = max(1, sum(weights.values()) // len(weights)) if weights else 1
     weights = {share.node: weights.get(share.node, usual) for share in shares}
-    return shares, weights, tuple(by_capacity(share, weights[share.node]) for share in shares)
+    weighed = tuple(by_capacity(share, weights[share.node]) for share in shares)
+    return Weighting(shares, weights, weighed)

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter, OrderedDict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from vnode.api import objects, placeholders
 from vnode.api.objects import Object
 from vnode.planning import revisions
+from vnode.planning.cluster_choice import ClusterChoice
 from vnode.planning.revisions import UNREVISED, Revision, RevisionCounts, revision_of
 from vnode.planning.seats import Plan, Seats, Share
+from vnode.planning.weighing import Weighting
 
 _SEATS_KEPT: Final = 8  # of one workload: by which clusters are closed or full for some of its pods
 
@@ -59,7 +61,11 @@ class WorkloadPod:
 
 
 class Workload:
-    """The live pods of one workload. Counters have no negative numbers; do not change them."""
+    """The live pods of one workload, and what was decided about them.
+
+    What others read of it they do not change: each change is a method. No counter has negative
+    numbers or zeroes.
+    """
 
     def __init__(self, key: str) -> None:
         self.key = key
@@ -73,22 +79,48 @@ class Workload:
         self.opened = self.counts.opened
         self.held = self.counts.held
         self.placeholders = self.counts.placeholders
-        self.saturated: dict[str, float] = {}
-        """Node -> when a pod last turned to another node, after waiting for this one in vain. Until
-        one is bound there it counts as full for a while, also when no pod waits there any more."""
-        self.directed: Counter[str] = Counter()
-        """Node -> pods that were moved to it, and have no replacement yet that is to go there."""
-        self.destination = ""
-        """The node that a workload which is kept together is being moved to; "" if it is not."""
-        self.moved_for = ""
-        """Why, as pods that are bound there say."""
-        self.restored = False
-        """Whether pods got back the aims that they had before this process."""
-        self.weighted: tuple[object, Mapping[str, int], tuple[Share, ...]] | None = None
-        """Shares by free capacity, the weights of nodes, and the shares that they were made of."""
+        # Node -> when a pod last turned to another node, after waiting for this one in vain. Until
+        # one is bound there it counts as full for a while, also when no pod waits there any more.
+        self._saturated: dict[str, float] = {}
+        # Node -> pods that were moved to it, and have no replacement yet that is to go there.
+        self._directed: Counter[str] = Counter()
+        self._destination = ""
+        self._moved_for = ""
+        self._restored = False
+        self._weighting: Weighting | None = None
         # Node -> since when a pod waits there; nodes that are not known are absent.
         self._oldest: dict[str, float] = {}
         self._seats: OrderedDict[tuple[Share, ...], Seats] = OrderedDict()
+
+    @property
+    def saturated(self) -> Mapping[str, float]:
+        """Node -> when a pod last turned to another node, after waiting for this one in vain."""
+        return self._saturated
+
+    @property
+    def directed(self) -> Mapping[str, int]:
+        """Node -> pods that were moved to it, and have no replacement yet that is to go there."""
+        return self._directed
+
+    @property
+    def destination(self) -> str:
+        """The node that a workload which is kept together is being moved to; "" if it is not."""
+        return self._destination
+
+    @property
+    def moved_for(self) -> str:
+        """Why it is, or was last, moved as a whole, as pods that are bound there say."""
+        return self._moved_for
+
+    @property
+    def restored(self) -> bool:
+        """Whether pods got back the aims that they had before this process."""
+        return self._restored
+
+    @property
+    def weighting(self) -> Weighting | None:
+        """Its shares by free capacity, as they were weighed last; None if none were."""
+        return self._weighting
 
     def pending(self) -> Iterator[WorkloadPod]:
         """Yield the pods that have no node."""
@@ -171,7 +203,7 @@ class Workload:
         if node:
             member.aim, member.opened, member.assumed = "", (), frozenset()
             member.directed = ""
-            self.saturated.pop(node, None)
+            self._saturated.pop(node, None)
 
         self._add(member)
         return freed
@@ -190,6 +222,53 @@ class Workload:
             member.assumed = frozenset(nodes)
             self._count(member, 1)
 
+    def restore(self, candidates: Callable[[Object], Sequence[tuple[str, float]]]) -> None:
+        """Give pods back the clusters where a former leader has made candidates of them, once."""
+        if self._restored:
+            return
+
+        self._restored = True
+        for member in tuple(self.pending()):
+            if not member.aim and (waiting := candidates(member.pod)):
+                self.plan(member, waiting[0][0], tuple(waiting[1:]))
+
+    def weigh(self, weighting: Weighting) -> None:
+        """Keep the shares by free capacity for the pods to come."""
+        self._weighting = weighting
+
+    def record(self, member: WorkloadPod, choice: ClusterChoice, now: float) -> None:
+        """Record where a pending pod is to go; it counts there if it is a member."""
+        self._saturated.update(dict.fromkeys(choice.full, now))
+        self.plan(member, choice.aim, choice.opened, choice.directed)
+
+    def direct(self, node: str) -> None:
+        """Have the next new pod go to a node: one was moved there."""
+        self._directed[node] += 1
+
+    def take_back(self, node: str) -> None:
+        """Undo `direct`, if no new pod goes there yet."""
+        if self._directed[node]:
+            _step(self._directed, node, -1)
+        else:
+            del self._directed[node]
+
+    def end_directions(self, nodes: Iterable[str]) -> None:
+        """Forget what was directed to these nodes: all moves to them are over."""
+        for node in nodes:
+            del self._directed[node]
+
+    def head_for(self, node: str, reason: str) -> bool:
+        """Have all pods of a workload that is kept together go to a node; tell if that is news."""
+        if not node or self._destination == node:
+            return False
+
+        self._destination, self._moved_for = node, reason
+        return True
+
+    def end_move(self) -> None:
+        """Have the pods of a workload that was moved as a whole go where its others are again."""
+        self._destination = ""
+
     def plan(
         self,
         member: WorkloadPod,
@@ -197,7 +276,7 @@ class Workload:
         opened: tuple[tuple[str, float], ...],
         directed: str = "",
     ) -> None:
-        """Record where a pending pod is to go; no effect on the counts if it is not a member."""
+        """Record the nodes of a pending pod; no effect on the counts if it is not a member."""
         if (member.aim, member.opened, member.directed) == (aim, opened, directed):
             return
 
@@ -206,8 +285,8 @@ class Workload:
             self._count(member, -1)
 
         for node, before in ((aim, member.aim), (directed, member.directed)):
-            if node != before and self.directed[node]:
-                _step(self.directed, node, -1)
+            if node != before and node in self._directed:
+                _step(self._directed, node, -1)
 
         member.aim, member.opened, member.directed = aim, opened, directed
         if known:

@@ -73,17 +73,15 @@ class Workloads:
         """
         group = self._known(key, group_by)
         workload = group.workloads.get(key) if group else None
-        if workload is None or workload.weighted is None:
-            return None
-
-        return workload.weighted[1]
+        weighting = workload.weighting if workload else None
+        return weighting.weights if weighting else None
 
     def end_move(self, key: str, group_by: str) -> None:
         """Have the pods of a workload that was moved as one go where its others are again."""
         group = self._known(key, group_by)
         workload = group.workloads.get(key) if group else None
         if group is not None and workload is not None:
-            workload.destination = ""
+            workload.end_move()
             group.tidy(workload)
 
     def forget(self) -> None:

@@ -1,4 +1,4 @@
-"""Builds PodChaperons from proxy pods: what travels to a target, and under which names. Pure.
+"""Builds PodChaperons from proxy pods: what travels to a target, and under which names. No I/O.
 
 The chaperon is made from the live proxy, which is what the source has admitted, but for its
 constraints: they choose virtual nodes, and the user's own are in the manifest that the webhook

@@ -1,4 +1,4 @@
-"""Rewrites references to fields of the pod, so that a delegate shows its proxy's values. Pure.
+"""Rewrites references to fields of the pod, so that a delegate shows its proxy's values. No I/O.
 
 A delegate has another name and UID than its proxy, other keys of labels, and not all annotations. A
 kubelet that finds no such label or annotation shows nothing, and reports no error. So a reference

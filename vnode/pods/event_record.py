@@ -1,4 +1,4 @@
-"""Describes the Events of a delegate pod as its chaperon's status carries them. Pure.
+"""Describes the Events of a delegate pod as its chaperon's status carries them. No I/O.
 
 The target's agent keeps a short list of them, in which Events about one container that differ only
 in numbers are one entry, and writes it with the status of the delegate. The source's agent reads

@@ -1,4 +1,4 @@
-"""Lets override policies change a delegate, and keeps apart what they changed. Pure.
+"""Lets override policies change a delegate, and keeps apart what they changed. No I/O.
 
 Which rules apply, and what they do, `vnode.overrides` knows; the agent hands it in. Here is where
 they take effect, and what follows from that for a pod that runs: chaperon and proxy differ for

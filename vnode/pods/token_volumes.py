@@ -1,4 +1,4 @@
-"""Removes or replaces tokens of service accounts in what travels to a target. Pure.
+"""Removes or replaces tokens of service accounts in what travels to a target. No I/O.
 
 Admission in the source has mounted one by a volume that only the source's kubelets could fill. If
 it is removed, the target mounts one of its own account. If it is replaced, the same mounts show a

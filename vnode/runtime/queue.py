@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
-from vnode.api.clock import TICK
+from vnode.api.durations import TICK
 
 K = TypeVar("K", bound=Hashable)
 

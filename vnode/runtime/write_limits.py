@@ -17,7 +17,8 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
-from vnode.api.clock import TICK, Clock
+from vnode.api.clock import Clock
+from vnode.api.durations import TICK
 from vnode.api.token_bucket import TokenBucket
 from vnode.telemetry import metrics
 

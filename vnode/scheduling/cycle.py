@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -17,7 +18,43 @@ from vnode.api.objects import Object
 from vnode.api.resources import Resources
 
 _NOT_ASKED: Final[Mapping[str, float]] = MappingProxyType({})
-_NONE_BETTER: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
+
+
+def _nothing() -> None:
+    """Do nothing."""
+
+
+def _no_reason(_node: str) -> str:
+    """Return "": the pod was planned for no node."""
+    return ""
+
+
+def _no_annotations(_node: str) -> Mapping[str, str]:
+    """Return nothing to write."""
+    return {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanOutcome:
+    """What a plugin that plans says of a pod's places, beyond what its Filter does."""
+
+    kept: frozenset[str] = frozenset()
+    """Nodes whose candidates stay, however many wait: the plan has chosen them."""
+    better: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Node -> better nodes, where candidates stay as placeholders if the pod is bound to it."""
+    opens_more: bool = False
+    """Further nodes will be opened to the pod if those that are have no room for it."""
+    explain: Callable[[str], str] = _no_reason
+    """Returns why the pod is placed on a node, in words; "" if the plan does not say."""
+    annotations: Callable[[str], Mapping[str, str]] = _no_annotations
+    """Returns what the binding to a node is to write on the pod."""
+    record: Callable[[], None] = _nothing
+    """Makes the plan that of the workload: the caller of the cycle calls it once, if it goes by
+    its result."""
+
+
+UNPLANNED: Final = PlanOutcome()
+"""Of a pod that nobody plans."""
 
 
 class CycleState:
@@ -26,13 +63,9 @@ class CycleState:
     __slots__ = (
         "_data",
         "_requests",
-        "annotations",
         "asked",
         "asks",
-        "better",
-        "explain_place",
-        "kept",
-        "opens_more",
+        "outcome",
         "retry_at",
         "skip_filter",
         "skip_score",
@@ -45,16 +78,8 @@ class CycleState:
         self.asks = True
         self._data: dict[str, Any] = {}
         self._requests: Resources | None = None
-        # Returns why the pod is placed on a node, in words; set by a plugin that plans its place.
-        self.explain_place: Callable[[str], str] | None = None
-        # Nodes whose candidates stay, however many wait: plugins have chosen them.
-        self.kept: frozenset[str] = frozenset()
-        # Whether further nodes will be opened to the pod if those that are have no room for it.
-        self.opens_more = False
-        # Node -> better nodes, where candidates stay as placeholders if the pod is bound to it.
-        self.better: Mapping[str, tuple[str, ...]] = _NONE_BETTER
-        # What Reserve plugins have the binding write on the pod.
-        self.annotations: dict[str, str] = {}
+        # What comes of the plan for the pod.
+        self.outcome: PlanOutcome = UNPLANNED
         # When (monotonic) to try the pod again at the latest if it finds no node; see `retry_by`.
         self.retry_at: float = math.inf
         # Names of plugins whose PreFilter returned SKIP: their Filter is not called for this pod.

@@ -7,7 +7,6 @@ runs the `binding_cycle` for the one that won.
 
 from __future__ import annotations
 
-import itertools
 import logging
 from collections.abc import Iterable, Mapping
 
@@ -16,21 +15,23 @@ from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.scheduling import plugin_calls
 from vnode.scheduling.binding_cycle import BindingCycle
-from vnode.scheduling.cycle import CycleState
+from vnode.scheduling.cycle import UNPLANNED, CycleState
 from vnode.scheduling.events import ClusterEventWithHint
 from vnode.scheduling.plugin import (
     FilterPlugin,
-    FilterRunner,
+    PlanPlugin,
     Plugin,
     PostFilterPlugin,
     PreEnqueuePlugin,
     PreFilterPlugin,
     QueueSortPlugin,
+    Rejection,
 )
+from vnode.scheduling.plugin_calls import NodeRejections, first_rejection
 from vnode.scheduling.result import CycleResult
 from vnode.scheduling.scoring import Scoring
 from vnode.scheduling.snapshot import Snapshot, VirtualNodeInfo
-from vnode.scheduling.status import SUCCESS, Code, Status, unresolvable, unschedulable
+from vnode.scheduling.status import SKIP, SUCCESS, Code, Status, unresolvable, unschedulable
 from vnode.scheduling.waiting_pods import WaitingPods
 from vnode.telemetry.metrics import extension_point
 
@@ -48,30 +49,23 @@ class Framework:
         all_plugins = self._all = tuple(plugin for plugin, _ in weighted)
         self._pre_enqueue = tuple(p for p in all_plugins if isinstance(p, PreEnqueuePlugin))
         self._pre_filter = tuple(p for p in all_plugins if isinstance(p, PreFilterPlugin))
-        self._filter = tuple(p for p in all_plugins if isinstance(p, FilterPlugin))
         self._post_filter = tuple(p for p in all_plugins if isinstance(p, PostFilterPlugin))
+        self._plan = tuple(p for p in all_plugins if isinstance(p, PlanPlugin))
+        filters = tuple(p for p in all_plugins if isinstance(p, FilterPlugin))
         self._scoring = Scoring(weighted)
         self.binding_cycle = BindingCycle(all_plugins, waiting, clock)
         # The plugins whose UNSCHEDULABLE a target overrules by reserving a place.
-        self._estimates = frozenset(p.NAME for p in self._filter if p.IS_ESTIMATE).union(
+        self._estimates = frozenset(p.NAME for p in filters if p.IS_ESTIMATE).union(
             *(plugin.overcomes() for plugin in self._post_filter)
         )
+        self._guesses = tuple(p for p in filters if p.NAME in self._estimates)
+        self._facts = tuple(p for p in filters if p not in (*self._plan, *self._guesses))
         sorts = tuple(p for p in all_plugins if isinstance(p, QueueSortPlugin))
         if len(sorts) != 1:
             names = ", ".join(plugin.NAME for plugin in sorts) or "none"
             raise ConfigError(f"enable exactly one QueueSort plugin, not {len(sorts)} ({names})")
 
         self.queue_sort: QueueSortPlugin = sorts[0]
-
-    def filters_before(self, name: str) -> FilterRunner:
-        """Return what runs the Filter plugins that come before the plugin of that name."""
-        earlier = list(itertools.takewhile(lambda plugin: name != plugin.NAME, self._filter))
-
-        def run(state: CycleState, pod: Object, node: VirtualNodeInfo) -> Status | None:
-            filters = [plugin for plugin in earlier if plugin.NAME not in state.skip_filter]
-            return plugin_calls.first_rejection(filters, state, pod, node)
-
-        return run
 
     def registrations(self) -> dict[str, frozenset[ClusterEventWithHint]]:
         """Return plugin -> the events that may undo its rejections, for the queue."""
@@ -94,21 +88,32 @@ class Framework:
     def schedule(
         self, pod: Object, snapshot: Snapshot, asked: Mapping[str, float] | None = None
     ) -> CycleResult:
-        """Run one scheduling cycle: PreFilter, Filter, PreScore and Score, or else PostFilter.
+        """Run one scheduling cycle: PreFilter, Plan, Filter, PreScore, Score, or else PostFilter.
 
         `asked` is `CycleState.asked`. PostFilter runs, too, for a pod that the targets of all nodes
-        that passed have rejected before.
+        that passed have rejected before. Whoever goes by the result records it.
         """
+        for plugin in self._plan:
+            plugin_calls.notify(plugin, plugin.restore, pod, snapshot)
+
         state = CycleState(asked or {})
         with extension_point("PreFilter"):
-            status = self._run_pre_filter(state, pod, snapshot, self._pre_filter)
+            status = self._run_pre_filter(state, pod, snapshot)
+
+        if not status.is_success:
+            statuses = {node.name: status for node in snapshot.nodes}
+            return self._rejected(state, pod, snapshot, statuses, status)
+
+        rejection = NodeRejections(_asked(self._facts, state), state, pod)
+        with extension_point("Plan"):
+            status = self._run_plan(state, pod, snapshot, rejection)
 
         if not status.is_success:
             statuses = {node.name: status for node in snapshot.nodes}
             return self._rejected(state, pod, snapshot, statuses, status)
 
         with extension_point("Filter"):
-            passed, statuses = self._run_filter(state, pod, snapshot)
+            passed, statuses = self._run_filter(state, pod, snapshot, rejection)
 
         if not passed:
             return self._rejected(state, pod, snapshot, statuses, SUCCESS)
@@ -123,57 +128,50 @@ class Framework:
     def check(self, pod: Object, snapshot: Snapshot, node_name: str) -> Status:
         """Return whether the pod may still be on a node, some time after its cycle.
 
-        PreFilter and Filter run once more, for this node. A rejection that a target overrules by
-        reserving a place, such as an estimate of its free resources, does not count.
+        PreFilter, Plan and Filter run once more, for this node. A rejection that a target overrules
+        by reserving a place, such as an estimate of its free resources, does not count.
         """
         node = snapshot.get(node_name)
         if node is None:
             return unresolvable("the target is not connected")
 
         state = CycleState()
-        status = self._run_pre_filter(state, pod, snapshot, self._pre_filter)
+        status = self._run_pre_filter(state, pod, snapshot)
+        rejection = NodeRejections(_asked(self._facts, state), state, pod)
         if status.is_success:
-            filters = [plugin for plugin in self._filters(state) if not plugin.IS_ESTIMATE]
-            status = plugin_calls.first_rejection(filters, state, pod, node) or SUCCESS
+            status = self._run_plan(state, pod, snapshot, rejection)
+
+        if status.is_success:
+            guesses = [plugin for plugin in self._guesses if not plugin.IS_ESTIMATE]
+            status = self._filter(state, pod, node, rejection, guesses) or SUCCESS
 
         return status if self._excludes(status) else SUCCESS
 
-    def takers(
-        self, pod: Object, snapshot: Snapshot, name: str
-    ) -> tuple[frozenset[str], frozenset[str]]:
+    def takers(self, pod: Object, snapshot: Snapshot) -> tuple[frozenset[str], frozenset[str]]:
         """Return the nodes that could take a pod of this kind, and those that could do so now.
 
-        The former pass all Filter plugins before the one of that name, the latter those after it,
-        too. That one itself is not asked. The pod may be bound already.
+        The latter also have room, by all that is known, and need not be asked first. No plan is
+        made. The pod may be bound already.
         """
         state = CycleState()
         state.asks = False
-        others = [plugin for plugin in self._pre_filter if name != plugin.NAME]
-        if not self._run_pre_filter(state, pod, snapshot, others).is_success:
+        if not self._run_pre_filter(state, pod, snapshot).is_success:
             return frozenset(), frozenset()
 
-        filters = [plugin for plugin in self._filters(state) if name != plugin.NAME]
-        order = [plugin.NAME for plugin in self._filter]
-        later = order[order.index(name) :] if name in order else ()
-        able, open_now = set(), set()
+        facts, guesses = _asked(self._facts, state), _asked(self._guesses, state)
+        able, open_now = set[str](), set[str]()
         for node in snapshot.nodes:
-            rejection = plugin_calls.first_rejection(filters, state, pod, node)
-            if rejection is None:
-                open_now.add(node.name)
-
-            if rejection is None or rejection.plugin in later:
+            rejection = first_rejection(facts, state, pod, node)
+            if rejection is None or rejection.is_pending:
                 able.add(node.name)
+
+            if rejection is None and first_rejection(guesses, state, pod, node) is None:
+                open_now.add(node.name)
 
         return frozenset(able), frozenset(open_now)
 
-    def _run_pre_filter(
-        self,
-        state: CycleState,
-        pod: Object,
-        snapshot: Snapshot,
-        plugins: Iterable[PreFilterPlugin],
-    ) -> Status:
-        for plugin in plugins:
+    def _run_pre_filter(self, state: CycleState, pod: Object, snapshot: Snapshot) -> Status:
+        for plugin in self._pre_filter:
             status = plugin_calls.call(plugin, plugin.pre_filter, state, pod, snapshot)
             if status.is_skip:
                 state.skip_filter.add(plugin.NAME)
@@ -182,14 +180,36 @@ class Framework:
 
         return SUCCESS
 
+    def _run_plan(
+        self, state: CycleState, pod: Object, snapshot: Snapshot, rejection: Rejection
+    ) -> Status:
+        """Have the pod planned by the first plugin that does; the others are skipped."""
+        is_planned = False
+        for plugin in self._plan:
+            status, outcome = SKIP, UNPLANNED
+            if not is_planned:
+                try:
+                    status, outcome = plugin.plan(state, pod, snapshot, rejection)
+                except Exception as failure:  # noqa: BLE001 - a plugin's bug is that plugin's status
+                    return plugin_calls.failed(plugin, failure)
+
+            if status.is_skip:
+                state.skip_filter.add(plugin.NAME)
+            elif not status.is_success:
+                return status.with_plugin(plugin.NAME)
+            else:
+                is_planned, state.outcome = True, outcome
+
+        return SUCCESS
+
     def _run_filter(
-        self, state: CycleState, pod: Object, snapshot: Snapshot
+        self, state: CycleState, pod: Object, snapshot: Snapshot, rejection: Rejection
     ) -> tuple[list[VirtualNodeInfo], dict[str, Status]]:
-        filters = self._filters(state)
+        guesses = _asked(self._guesses, state)
         passed: list[VirtualNodeInfo] = []
         statuses: dict[str, Status] = {}
         for node in snapshot.nodes:
-            status = plugin_calls.first_rejection(filters, state, pod, node)
+            status = self._filter(state, pod, node, rejection, guesses)
             if status is None:
                 passed.append(node)
             else:
@@ -197,8 +217,24 @@ class Framework:
 
         return passed, statuses
 
-    def _filters(self, state: CycleState) -> list[FilterPlugin]:
-        return [plugin for plugin in self._filter if plugin.NAME not in state.skip_filter]
+    def _filter(
+        self,
+        state: CycleState,
+        pod: Object,
+        node: VirtualNodeInfo,
+        rejection: Rejection,
+        guesses: Iterable[FilterPlugin],
+    ) -> Status | None:
+        """Return why a node does not pass; a guess only if nothing else is against it.
+
+        So the order of the profile decides nothing, and a guess says that only that is missing.
+        """
+        fact = rejection(node)
+        if fact is not None and not fact.is_pending:
+            return fact
+
+        planned = first_rejection(_asked(self._plan, state), state, pod, node)
+        return planned or fact or first_rejection(_asked(guesses, state), state, pod, node)
 
     def _excludes(self, status: Status) -> bool:
         if status.is_success:
@@ -242,3 +278,8 @@ class Framework:
                     return tuple(names)
 
             return ()
+
+
+def _asked(filters: Iterable[FilterPlugin], state: CycleState) -> list[FilterPlugin]:
+    """Return the filters that do not skip the pod."""
+    return [plugin for plugin in filters if plugin.NAME not in state.skip_filter]

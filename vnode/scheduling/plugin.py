@@ -8,6 +8,7 @@ into a Permit that waits, or into PreBind or Bind, which run concurrently.
 
     QueueSort, PreEnqueue                          which pod is next, which is not ready at all
     PreFilter, Filter, PostFilter                  which targets can take it; what if none can
+    Plan (between PreFilter and Filter)            how many pods of its workload each is to have
     PreScore, Score (with normalize_score)         which of them should, 0 to 100 each
     Reserve, Permit                                a target was chosen: record it, or hold the pod
     PreBind, Bind, PostBind                        write it to the API server
@@ -28,7 +29,7 @@ import msgspec
 from vnode.api.clock import Clock, SystemClock
 from vnode.api.objects import Object
 from vnode.planning.policy import NO_POLICIES, Policies
-from vnode.scheduling.cycle import CycleState
+from vnode.scheduling.cycle import CycleState, PlanOutcome
 from vnode.scheduling.events import EVERYTHING, ClusterEventWithHint
 from vnode.scheduling.status import Status
 from vnode.scheduling.waiting_pods import WaitingPods
@@ -45,8 +46,9 @@ class NoArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The arguments of a plugin that takes none."""
 
 
-FilterRunner = Callable[[CycleState, Object, "VirtualNodeInfo"], "Status | None"]
-"""Returns the first rejection of a node; None if it passes."""
+Rejection = Callable[["VirtualNodeInfo"], "Status | None"]
+"""Returns why a node cannot take the pod at hand, whatever a plan says and what is free; None if
+it can."""
 
 CandidatesOf = Callable[[Object], Sequence[tuple[str, float]]]
 """Returns the nodes where a pod has a candidate, oldest first, with the moments of creation."""
@@ -71,8 +73,6 @@ class Handle:
     clock: Clock = field(default_factory=SystemClock)
     waiting: WaitingPods = field(default_factory=WaitingPods)
     """The pods that Permit holds."""
-    filters: dict[str, FilterRunner] = field(default_factory=dict)
-    """By the name of a plugin: runs the Filter plugins before it, whose PreFilter has run."""
 
 
 class Plugin(ABC):
@@ -135,7 +135,29 @@ class FilterPlugin(Plugin):
 
     @abstractmethod
     def filter(self, state: CycleState, pod: Object, node: VirtualNodeInfo) -> Status:
-        """Accept or reject the node. After a rejection, later plugins are not asked about it."""
+        """Accept or reject the node. After a rejection, other plugins are not asked about it.
+
+        Which nodes pass does not depend on the order of plugins: those that plan come after the
+        others, and estimates last.
+        """
+
+
+class PlanPlugin(FilterPlugin):
+    """Plans where pods of a workload are to go; its Filter then keeps the pod at hand to that."""
+
+    def restore(self, pod: Object, snapshot: Snapshot) -> None:
+        """Take up what a former leader has decided for the pod's workload; called before cycles."""
+
+    @abstractmethod
+    def plan(
+        self, state: CycleState, pod: Object, snapshot: Snapshot, rejection: Rejection
+    ) -> tuple[Status, PlanOutcome]:
+        """Plan for the pod, by the nodes of which there is no `rejection` or a pending one.
+
+        Change nothing: what was decided is recorded with the outcome.
+
+        SKIP: nobody plans it, and this plugin's Filter passes everywhere.
+        """
 
 
 class PostFilterPlugin(Plugin):

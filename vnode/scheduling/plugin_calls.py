@@ -21,17 +21,43 @@ _log = logging.getLogger(__name__)
 def first_rejection(
     filters: list[FilterPlugin], state: CycleState, pod: Object, node: VirtualNodeInfo
 ) -> Status | None:
-    """Return the first status that is no success, with its plugin; None if the node passes."""
+    """Return the first status that is no success, with its plugin; None if the node passes.
+
+    One that is pending counts only if no other plugin rejects the node.
+    """
+    pending = None
     for plugin in filters:
         try:
             status = plugin.filter(state, pod, node)
         except Exception as failure:  # noqa: BLE001 - a plugin's bug is that plugin's status
             return failed(plugin, failure)
 
-        if status is not SUCCESS and not status.is_success:
+        if status is SUCCESS or status.is_success:
+            continue
+
+        if not status.is_pending:
             return status.with_plugin(plugin.NAME)
 
-    return None
+        pending = pending or status.with_plugin(plugin.NAME)
+
+    return pending
+
+
+class NodeRejections:
+    """Runs filters for one pod, once for each node."""
+
+    def __init__(self, filters: list[FilterPlugin], state: CycleState, pod: Object) -> None:
+        self._filters = filters
+        self._state = state
+        self._pod = pod
+        self._found: dict[str, Status | None] = {}
+
+    def __call__(self, node: VirtualNodeInfo) -> Status | None:
+        """Return the first rejection of a node; None if it passes."""
+        if node.name not in self._found:
+            self._found[node.name] = first_rejection(self._filters, self._state, self._pod, node)
+
+        return self._found[node.name]
 
 
 def scores(

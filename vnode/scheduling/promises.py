@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Final
 
 from vnode.api import resources
-from vnode.api.clock import TICK
+from vnode.api.durations import TICK
 from vnode.api.resources import Resources
 from vnode.scheduling.node_rows import NodeRows
 

@@ -26,7 +26,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from vnode.api import objects
-from vnode.api.clock import TICK, Clock
+from vnode.api.clock import Clock
+from vnode.api.durations import TICK
 from vnode.api.objects import Object
 from vnode.scheduling import unschedulable_pods
 from vnode.scheduling.events import ClusterEvent, ClusterEventWithHint

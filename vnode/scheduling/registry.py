@@ -96,9 +96,7 @@ def build(
         args = strict_decoding.decode(plugin.Args, arguments.get(name, {}), f"arguments of {name}")
         plugins.append((plugin(args, handle), weight))
 
-    framework = Framework(plugins, handle.waiting, handle.clock)
-    handle.filters.update((name, framework.filters_before(name)) for name in weights)
-    return framework
+    return Framework(plugins, handle.waiting, handle.clock)
 
 
 def _weights(profile: Profile, registry: Registry, defaults: Mapping[str, int]) -> dict[str, int]:

@@ -23,13 +23,18 @@ class Code(enum.IntEnum):
     """Rejected for now: the target could make room, by preemption or by growing."""
     UNSCHEDULABLE_AND_UNRESOLVABLE = 3
     """Rejected, and nothing that happens to the pod's candidates in the target changes that."""
+    PENDING = 6
+    """Filter only: rejected until the plugin learns more. The pod waits for that as it does for
+    room, so the node keeps its share in plans."""
     WAIT = 4
     """Permit only: the pod waits until the plugin allows or rejects it."""
     SKIP = 5
     """PreFilter, PreScore: do without this plugin for this pod. Bind: let the next plugin try."""
 
 
-_REJECTIONS: Final = frozenset({Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE})
+_REJECTIONS: Final = frozenset(
+    {Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,11 @@ class Status:
     def is_wait(self) -> bool:
         """Whether the pod waits until the plugin allows or rejects it."""
         return self.code is Code.WAIT
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether a node is rejected only until more is known."""
+        return self.code is Code.PENDING
 
     @property
     def is_rejected(self) -> bool:
@@ -85,6 +95,11 @@ def unschedulable(*reasons: str) -> Status:
 def unresolvable(*reasons: str) -> Status:
     """Return a rejection that a candidate in the target could not undo."""
     return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons)
+
+
+def pending(*reasons: str) -> Status:
+    """Return a rejection until more is known."""
+    return Status(Code.PENDING, reasons)
 
 
 def error(*reasons: str) -> Status:

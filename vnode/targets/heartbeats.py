@@ -15,7 +15,8 @@ from datetime import datetime
 from typing import Final
 
 from vnode.api import keys, objects
-from vnode.api.clock import TICK, Clock, happens_within
+from vnode.api.clock import Clock, happens_within
+from vnode.api.durations import TICK
 from vnode.api.objects import Object
 from vnode.runtime.links import Link
 

@@ -19,7 +19,8 @@ from datetime import datetime
 from typing import Final
 
 from vnode.api import kinds
-from vnode.api.clock import TICK, Clock
+from vnode.api.clock import Clock
+from vnode.api.durations import TICK
 from vnode.api.errors import (
     ApiError,
     ConfigError,

@@ -13,7 +13,8 @@ from datetime import datetime
 from typing import Final
 
 from vnode.api import keys, kinds, objects
-from vnode.api.clock import TICK, Clock
+from vnode.api.clock import Clock
+from vnode.api.durations import TICK
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.api.target_key import TargetKey

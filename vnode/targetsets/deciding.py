@@ -1,4 +1,4 @@
-"""Decides which Targets a set makes, and how those go whose profile is gone. Pure.
+"""Decides which Targets a set makes, and how those go whose profile is gone. No I/O.
 
 A Target goes in order: its profile is gone for a moment (changes that belong together arrive one by
 one), then it is marked and its virtual node cordoned; for `after` nothing else happens, then its

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.unit.planning.test_workload_counts import pod
 from vnode.api.objects import Object
 from vnode.planning import choosing
-from vnode.planning.choosing import ClusterChoice
+from vnode.planning.cluster_choice import ClusterChoice
 from vnode.planning.policy import Overflow
 from vnode.planning.seats import Share, plan
 from vnode.planning.workload import Workload
@@ -36,7 +36,7 @@ class ChoosingEnvironment:
     def choose(self, uid: str) -> ClusterChoice:
         member = self.workload.members[uid]
         choice = choosing.choose(self.workload, member, self.shares, self.overflow, float(self.now))
-        self.workload.plan(member, choice.aim, choice.opened, choice.directed)
+        self.workload.record(member, choice, float(self.now))
         return choice
 
     def cycle(self) -> None:
@@ -188,7 +188,7 @@ def test_the_moment_of_the_next_cluster_counts_from_when_the_pod_was_first_rejec
 def test_a_gap_to_which_a_pod_was_moved_is_filled_first_and_once(target: str) -> None:
     env = ChoosingEnvironment([Share("a", 1), Share("b", 1), Share("c", 1)])
     env.put("p1", node="a")
-    env.workload.directed[target] += 1
+    env.workload.direct(target)
     env.add(2)
     first, second = (env.choose(member.uid).aim for member in env.workload.pending())
     assert {first, second} == {"b", "c"}
@@ -198,7 +198,7 @@ def test_a_gap_to_which_a_pod_was_moved_is_filled_first_and_once(target: str) ->
 
 def test_without_a_gap_the_plan_goes_before_what_was_moved() -> None:
     env = ChoosingEnvironment([Share("a", 1), Share("c", 0)])
-    env.workload.directed["c"] += 1
+    env.workload.direct("c")
     env.add(2)
     env.cycle()
     assert env.bound == {"a": 2}

@@ -75,7 +75,7 @@ class ClimbingEnvironment(ChoosingEnvironment):
         [eviction] = evictions
         self.evictions.append(eviction)
         self.workload.remove(eviction.uid)
-        self.workload.directed[eviction.target] += 1
+        self.workload.direct(eviction.target)
         self.workload.put(pod(f"new{len(self.evictions)}"))
         for _ in range(3):  # as soon as its planned cluster has rejected it
             self.cycle()
@@ -147,13 +147,13 @@ def test_a_replacement_asks_its_planned_cluster_first_and_leaves_a_placeholder()
     assert env.bound == {"a": 2, "b": 2, "c": 4}
     env.rooms["b"] = 3
     env.workload.remove(env.one_in("c"))
-    env.workload.directed["b"] += 1
+    env.workload.direct("b")
     env.workload.put(pod("new"))
     first = env.choose("new")
     assert (first.nodes(), first.directed) == (("a",), "b")
     assert first.until is not None
     assert first.until <= env.now
-    assert not env.workload.directed["b"]
+    assert not env.workload.directed
     env.put("new", since=env.now)
     assert env.choose("new").nodes() == ("a", "b")
 
@@ -166,7 +166,7 @@ def test_where_it_was_moved_in_vain_it_overflows_when_it_would_have_anyway(
     for number, node in enumerate("aabbccc"):
         env.workload.put(pod(f"p{number}", node=node))
 
-    env.workload.directed["b"] += 1
+    env.workload.direct("b")
     env.workload.put(pod("new"))
     env.choose("new")
     env.put("new", since=env.now)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from vnode.api import keys
 from vnode.api.objects import Object
 from vnode.planning import placeholders
-from vnode.planning.choosing import ClusterChoice
+from vnode.planning.cluster_choice import ClusterChoice
 from vnode.planning.policy import Mode, Overflow, Policy
 from vnode.planning.seats import Share
 from vnode.planning.workload import Workload

@@ -6,7 +6,7 @@ import pytest
 
 from vnode.api import keys
 from vnode.planning import reasons
-from vnode.planning.choosing import ClusterChoice
+from vnode.planning.cluster_choice import ClusterChoice
 from vnode.planning.policy import Clusters, Mode, PlacementTarget, Policy
 from vnode.planning.seats import Share
 

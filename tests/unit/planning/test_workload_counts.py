@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vnode.api import objects
+from vnode.planning.weighing import Weighting
 from vnode.planning.workload import Workload, unschedulable_since
 from vnode.scheduling.cache import Cache
 
@@ -58,7 +59,7 @@ def test_weights_by_capacity_are_told_once_a_pod_was_planned_by_them() -> None:
     cache = Cache()
     cache.set_pod(pod("p"))
     assert cache.workloads.weights("job/default/web", "") is None
-    web(cache).weighted = (), {"a": 30, "b": 10}, ()
+    web(cache).weigh(Weighting((), {"a": 30, "b": 10}, ()))
     assert cache.workloads.weights("job/default/web", "") == {"a": 30, "b": 10}
     assert cache.workloads.weights("job/default/other", "") is None
     assert cache.workloads.weights("job/elsewhere/web", "") is None

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from vnode.api.clock import TICK
+from vnode.api.durations import TICK
 from vnode.runtime.queue import WorkQueue
 
 some_key = st.sampled_from("abcde")

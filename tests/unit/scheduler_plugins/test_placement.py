@@ -23,6 +23,7 @@ from vnode.planning.workload import Workload
 from vnode.scheduling import registry
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.config import Profile
+from vnode.scheduling.cycle import UNPLANNED
 from vnode.scheduling.framework import Framework
 from vnode.scheduling.plugin import Handle
 from vnode.scheduling.registry import Registry
@@ -51,7 +52,9 @@ class PluginEnvironment:
             self.cache.update_free(name, amounts, amounts)
 
     def cycle(self, one: dict[str, Any], **asked: float) -> CycleResult:
-        return self.framework.schedule(one, self.cache.snapshot(), asked)
+        result = self.framework.schedule(one, self.cache.snapshot(), asked)
+        result.state.outcome.record()
+        return result
 
 
 def of_web(uid: str, node: str = "", since: str = "") -> dict[str, Any]:
@@ -104,7 +107,7 @@ def test_once_a_cluster_is_opened_it_is_probed_too() -> None:
     result = env.cycle(waiting, a=1.0)
     assert result.nominated == ("b",)
     assert not result.excluded
-    assert result.state.kept == {"a", "b"}
+    assert result.state.outcome.kept == {"a", "b"}
     assert result.state.retry_at == math.inf
 
 
@@ -190,7 +193,7 @@ def test_each_mode_says_why_a_pod_has_its_place() -> None:
     waiting = of_web("p", since="2026-01-01T00:00:00Z")
     env.cache.set_pod(waiting)
     env.clock.seconds = 60
-    explain = env.cycle(waiting).state.explain_place
+    explain = env.cycle(waiting).state.outcome.explain
     assert explain is not None
     assert explain("a") == "planned here: 1 of 1 by weight 9 (placementpolicy/web)"
     assert explain("b") == "overflowed from a after 1m (placementpolicy/web)"
@@ -204,18 +207,18 @@ def test_each_mode_says_why_a_pod_has_its_place() -> None:
         ),
     ):
         env.policy.policy = spread(mode=mode)
-        explain = env.cycle(of_web("q")).state.explain_place
+        explain = env.cycle(of_web("q")).state.outcome.explain
         assert explain is not None
         assert explain("a") == expected
 
     env.cache.set_pod(of_web("r", node="a"))
-    explain = env.cycle(of_web("q")).state.explain_place
+    explain = env.cycle(of_web("q")).state.outcome.explain
     assert explain is not None
     assert explain("a") == f"with the other pods of {workload} (placementpolicy/web)"
 
 
 def test_without_a_policy_there_is_no_reason() -> None:
-    assert PluginEnvironment(None, a=AMPLE).cycle(of_web("p")).state.explain_place is None
+    assert PluginEnvironment(None, a=AMPLE).cycle(of_web("p")).state.outcome is UNPLANNED
 
 
 def test_a_cluster_that_was_not_decided_for_is_out_and_the_decision_is_named() -> None:

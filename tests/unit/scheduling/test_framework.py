@@ -12,7 +12,7 @@ from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.scheduling import status
 from vnode.scheduling.cache import Cache
-from vnode.scheduling.cycle import CycleState
+from vnode.scheduling.cycle import CycleState, PlanOutcome
 from vnode.scheduling.framework import Framework
 from vnode.scheduling.plugin import (
     BindPlugin,
@@ -20,6 +20,7 @@ from vnode.scheduling.plugin import (
     Handle,
     NoArgs,
     PermitPlugin,
+    PlanPlugin,
     Plugin,
     PostBindPlugin,
     PostFilterPlugin,
@@ -27,6 +28,7 @@ from vnode.scheduling.plugin import (
     PreFilterPlugin,
     PreScorePlugin,
     QueueSortPlugin,
+    Rejection,
     ReservePlugin,
     ScorePlugin,
 )
@@ -283,14 +285,17 @@ def test_exactly_one_plugin_sorts_the_queue() -> None:
 def test_takers_are_told_apart_by_whether_a_later_filter_minds(fixed: Fixed) -> None:
     class Full(FilterPlugin):
         NAME = "Full"
+        IS_ESTIMATE = True
 
         def filter(self, state: CycleState, pod: Object, node: VirtualNodeInfo) -> Status:
             return status.unschedulable("full") if node.name == "b" else SUCCESS
 
-    class Planner(FilterPlugin, PreFilterPlugin):
+    class Planner(PlanPlugin):
         NAME = "Planner"
 
-        def pre_filter(self, state: CycleState, pod: Object, snapshot: Snapshot) -> Status:
+        def plan(
+            self, state: CycleState, pod: Object, snapshot: Snapshot, rejection: Rejection
+        ) -> tuple[Status, PlanOutcome]:
             raise AssertionError("it would take the pod for one that is to be placed")
 
         def filter(self, state: CycleState, pod: Object, node: VirtualNodeInfo) -> Status:
@@ -298,5 +303,5 @@ def test_takers_are_told_apart_by_whether_a_later_filter_minds(fixed: Fixed) -> 
 
     fixed.verdicts["c"] = status.unresolvable("never")
     plugins = (fixed, Planner(NoArgs(), handle()), Full(NoArgs(), handle()))
-    able, free = framework(*plugins).takers(pod("p"), env("a", "b", "c"), "Planner")
+    able, free = framework(*plugins).takers(pod("p"), env("a", "b", "c"))
     assert (able, free) == (frozenset("ab"), frozenset("a"))

@@ -20,6 +20,7 @@ from tests.simulation.schedule import SPAN, TARGETS, Schedule, SimulatedWorkload
 from tests.simulation.simulation import simulate
 from vnode.api.clock import SystemClock
 from vnode.placement.policies.decoding import decode
+from vnode.scheduling.cycle import UNPLANNED
 from vnode.scheduling.status import SKIP
 
 ROOT = Path(__file__).parents[3]
@@ -86,7 +87,7 @@ def test_pods_are_divided_by_a_policy_and_stay_for_an_hour() -> None:
 def test_an_agent_that_does_not_look_at_policies_is_found_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(PlacementPolicy, "pre_filter", lambda *_args: SKIP)
+    monkeypatch.setattr(PlacementPolicy, "plan", lambda *_args: (SKIP, UNPLANNED))
     rules = {violation.rule for violation in simulate(planned(SHARED)).violations}
     assert rules & {"maximums are kept", "planned pods say why they are there"}
 

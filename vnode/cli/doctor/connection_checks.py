@@ -1,4 +1,4 @@
-"""Checks one connection, as the Target's own credentials see it. Pure."""
+"""Checks one connection, as the Target's own credentials see it. No I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks AuthTokenRequests: whether they are carried out, and what each of them waits for. Pure."""
+"""Checks AuthTokenRequests: whether they are carried out, and what each waits for. No I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fills the cells of override policies that depend on more than one field. Pure."""
+"""Fills the cells of override policies that depend on more than one field. No I/O."""
 
 from __future__ import annotations
 

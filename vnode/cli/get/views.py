@@ -1,4 +1,4 @@
-"""Defines for each resource of `vnode get` which objects and columns it shows. Pure."""
+"""Defines for each resource of `vnode get` which objects and columns it shows. No I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Says what of a source's own may be disturbed by virtual nodes, and how to prevent it. Pure.
+"""Says what of a source's own may be disturbed by virtual nodes, and how to prevent it. No I/O.
 
 Most is prevented by the nodes' labels, taint and the webhook (docs/coexistence.md); here is what
 these do not reach.

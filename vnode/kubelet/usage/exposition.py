@@ -1,4 +1,4 @@
-"""Renders a report in the text format of Prometheus, in the families of a kubelet. Pure.
+"""Renders a report in the text format of Prometheus, in the families of a kubelet. No I/O.
 
 Samples have the time of their reading: rates over two scrapes are right however old an answer is.
 The client library would take ten times as long, and with thousands of pods block the agent. Label

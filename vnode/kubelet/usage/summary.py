@@ -1,4 +1,4 @@
-"""Renders a report as `stats/summary` (v1alpha1) with CPU and memory, no more. Pure."""
+"""Renders a report as `stats/summary` (v1alpha1) with CPU and memory, no more. No I/O."""
 
 from __future__ import annotations
 

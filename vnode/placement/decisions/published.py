@@ -1,4 +1,4 @@
-"""Makes PlacementDecisions of what a policy decides: the clusters that its pods are bound to. Pure.
+"""Makes PlacementDecisions of what a policy decides: the clusters of its bound pods. No I/O.
 
 A binding is the decision of vnode, so that is what others are told: for a policy, best first, which
 is with the most pods. Others may act on a cluster that comes or goes, and these acts are dear. So a
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from vnode.api import keys, objects
-from vnode.api.clock import TICK
+from vnode.api.durations import TICK
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
 from vnode.planning.cluster_decision import Publishing

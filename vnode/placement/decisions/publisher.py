@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from vnode.api import keys, kinds, objects
-from vnode.api.clock import TICK, Clock
+from vnode.api.clock import Clock
+from vnode.api.durations import TICK
 from vnode.api.errors import AlreadyExists, Denied, NotFound, VnodeError
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects

@@ -19,7 +19,8 @@ from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
 from vnode.api import disruptions, kinds, objects
-from vnode.api.clock import TICK, Clock
+from vnode.api.clock import Clock
+from vnode.api.durations import TICK
 from vnode.api.objects import Object
 from vnode.api.token_bucket import MinuteLimits
 from vnode.kube.client import Client

@@ -1,4 +1,4 @@
-"""Says in Events why pods are moved, or cannot be. Pure but for the recorder that it is handed."""
+"""Says in Events why pods are moved, or cannot be. No I/O but for its recorder."""
 
 from __future__ import annotations
 

@@ -47,9 +47,8 @@ SETTLED: Final = 1.0  # seconds in which changes of a workload are awaited
 _REFUSED: Final = 10.0  # seconds after which an eviction that was refused is tried again
 # Failback waits for days, and a Rebalance says itself why it waits.
 _TOLD: Final = frozenset({MoveReason.DRAIN, MoveReason.RESCHEDULE})
-_PLUGIN: Final = "PlacementPolicy"
 
-Takers = Callable[[Object, Snapshot, str], tuple[frozenset[str], frozenset[str]]]
+Takers = Callable[[Object, Snapshot], tuple[frozenset[str], frozenset[str]]]
 """`Framework.takers`."""
 
 log = logging.getLogger(__name__)
@@ -195,9 +194,12 @@ class Mover:
         """Look at the clusters."""
         now = self._clock.monotonic()
         snapshot = self._cache.snapshot()
-        able, free = self._takers(template, snapshot, _PLUGIN)
+        able, free = self._takers(template, snapshot)
         requests = resources.pod_requests(template)
         clusters = workload_state.clusters_of(view.policy, view.workload, snapshot, able, requests)
+        if clusters.weighting is not None:
+            view.workload.weigh(clusters.weighting)
+
         fits = {node.name: workload_state.fits(node, requests) for node in snapshot.nodes}
         for node in moves.under_way.in_backoff(now) & free:
             moves.under_way.reopen(node, fits[node], now)

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from vnode.api import kinds, objects
-from vnode.api.clock import TICK, Clock
+from vnode.api.clock import Clock
+from vnode.api.durations import TICK
 from vnode.api.errors import ConfigError, NotFound
 from vnode.api.objects import Object
 from vnode.kube.client import Client

@@ -11,7 +11,8 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from vnode.api.clock import TICK, Clock
+from vnode.api.clock import Clock
+from vnode.api.durations import TICK
 from vnode.api.resources import Resources
 from vnode.placement.moves import workload_state
 from vnode.placement.moves.probed_openings import ProbedOpenings

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from vnode.api.clock import TICK
+from vnode.api.durations import TICK
 from vnode.planning.moving import STARTING, MoveReason, Replica
 from vnode.scheduling.promises import PROMISE_SECONDS, REPORT_SECONDS
 

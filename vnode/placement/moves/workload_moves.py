@@ -114,12 +114,9 @@ class WorkloadMoves:
 
     def head_for(self, view: MovableWorkload, node: str, reason: MoveReason) -> bool:
         """Have all pods of a workload that is moved as one go there; tell whether that is news."""
-        if not node or view.workload.destination == node:
-            return False
-
-        self.reason, view.workload.destination = reason, node
-        view.workload.moved_for = reason.value
-        return True
+        is_news = view.workload.head_for(node, reason.value)
+        self.reason = reason if is_news else self.reason
+        return is_news
 
     def resume(self, view: MovableWorkload) -> bool:
         """Go on with a move that another leader has begun; tell whether there was one."""
@@ -133,20 +130,18 @@ class WorkloadMoves:
         """Add a move, and have the pod that replaces the evicted one go to its cluster."""
         self.under_way.begin(move)
         if not view.is_together:
-            view.workload.directed[move.target] += 1
+            view.workload.direct(move.target)
 
     def withdraw(self, view: MovableWorkload, move: Move) -> None:
         """Take a move back: its pod was not evicted, and no pod goes to its cluster for it."""
         self.under_way.withdraw(move)
-        directed, node = view.workload.directed, move.target
-        is_pending = any(view.workload.pending())
-        if view.is_together and not (self.under_way or view.workload.bound[node] or is_pending):
-            self.reason, view.workload.destination = None, ""
+        workload, node = view.workload, move.target
+        is_pending = any(workload.pending())
+        if view.is_together and not (self.under_way or workload.bound[node] or is_pending):
+            self.reason = None
+            workload.end_move()
 
-        if directed[node] > 0:
-            directed[node] -= 1
-        if not directed[node]:
-            del directed[node]
+        workload.take_back(node)
 
     def settle(self, view: MovableWorkload, is_there: Callable[[Move], bool], now: float) -> None:
         """End the moves that are over; what they had directed to their clusters goes with them."""
@@ -165,8 +160,7 @@ class WorkloadMoves:
             metrics.MOVES.labels(move.reason.value, outcome.value).inc()
 
         if not self.under_way:
-            for node in before:
-                view.workload.directed.pop(node, None)
+            view.workload.end_directions(before)
 
     def close(self, now: float, wall: datetime) -> tuple[str, ...] | None:
         """Take note of where moves were in vain; return the nodes that are news, None if no change.

@@ -13,13 +13,14 @@ from datetime import datetime
 from typing import Final
 
 from vnode.api import keys, objects
-from vnode.api.clock import TICK
+from vnode.api.durations import TICK
 from vnode.api.objects import Object
 from vnode.api.resources import Resources
 from vnode.planning import weighing
 from vnode.planning.moving import MoveReason, Replica
 from vnode.planning.policy import Policy
 from vnode.planning.seats import Share
+from vnode.planning.weighing import Weighting
 from vnode.planning.workload import Workload, WorkloadPod
 from vnode.scheduling.snapshot import Snapshot, VirtualNodeInfo
 
@@ -38,6 +39,8 @@ class PolicyClusters:
     """Of those that can take its pods, given room."""
     caps: Mapping[str, int]
     """Those that are drained, and what may stay there."""
+    weighting: Weighting | None = None
+    """What they weigh by free capacity, if the policy goes by that."""
 
 
 def replica_of(
@@ -101,22 +104,22 @@ def clusters_of(
 ) -> PolicyClusters:
     """Return the clusters of the policy, with the weights that they had when a pod was planned.
 
-    If none was since its pods are counted, they are weighed now.
+    If none was since its pods are counted, they are weighed now, and are to be kept.
     """
-    weights: Mapping[str, int] | None = None
+    weighting = None
     if policy.by_capacity:
-        if workload.weighted is None:
-            nodes = snapshot.nodes
-            workload.weighted = weighing.weigh(workload, policy.shares(nodes), nodes, requests)
+        nodes = snapshot.nodes
+        weighting = workload.weighting or weighing.weigh(
+            policy.shares(nodes), nodes, requests, workload.bound
+        )
 
-        weights = workload.weighted[1]
-
-    shares = policy.shares(snapshot.nodes, weights)
+    shares = policy.shares(snapshot.nodes, weighting.weights if weighting else None)
     caps = {node.name: policy.drained_to(node) for node in snapshot.nodes} if policy.drains else {}
     return PolicyClusters(
         frozenset(share.node for share in shares),
         tuple(share for share in shares if share.node in able),
         {node: cap for node, cap in caps.items() if cap is not None},
+        weighting,
     )
 
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from vnode.api import keys, objects
-from vnode.api.clock import TICK, Clock
+from vnode.api.clock import Clock
+from vnode.api.durations import TICK
 from vnode.api.objects import Object
 from vnode.kube.informer import Informer
 from vnode.planning import placeholders, policy_node
@@ -118,8 +119,9 @@ class PlaceholderPlans:
             if objects.labels(node).get(keys.TARGET_NAMESPACE) in (None, "", namespace)
         ]
         closed = {objects.name(node) for node in there if objects.spec(node).get("unschedulable")}
-        weighs = policy.by_capacity
-        capacity = workload.weighted[1] if weighs and workload.weighted is not None else None
+        weighting = workload.weighting if policy.by_capacity else None
         nodes = [policy_node.planned_node(node) for node in there]
-        shares = policy.shares(nodes, capacity)
-        return _PlaceholderClusters(shares, frozenset(closed), not weighs or capacity is not None)
+        shares = policy.shares(nodes, weighting.weights if weighting else None)
+        return _PlaceholderClusters(
+            shares, frozenset(closed), not policy.by_capacity or weighting is not None
+        )

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Protocol
 
 from vnode.api import objects, visible
-from vnode.api.clock import TICK, Clock, SystemClock, happens_within
+from vnode.api.clock import Clock, SystemClock, happens_within
+from vnode.api.durations import TICK
 from vnode.api.errors import MESSAGE_LIMIT, ConfigError
 from vnode.api.listeners import Listeners
 from vnode.api.objects import Object

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from vnode.api import enumeration, objects
-from vnode.api.clock import TICK
+from vnode.api.durations import TICK
 from vnode.api.errors import MESSAGE_LIMIT, ConfigError
 from vnode.api.objects import Object
 from vnode.placement.policies import decoding

@@ -1,4 +1,4 @@
-"""Builds the conditions of a placement policy. Pure.
+"""Builds the conditions of a placement policy. No I/O.
 
 Accepted says whether it is in force, Decided whether the decision that it follows can be used as it
 is, Published whether its own is published. A policy has the last two only where it asks for that,

@@ -16,7 +16,8 @@ from datetime import UTC, datetime
 from typing import Final
 
 from vnode.api import disruptions, keys, objects
-from vnode.api.clock import TICK, Clock
+from vnode.api.clock import Clock
+from vnode.api.durations import TICK
 from vnode.api.objects import Object
 from vnode.kube.events import NORMAL, WARNING, EventRecorder, about
 from vnode.kube.informer import Informer

@@ -110,11 +110,11 @@ class Binder:
         if status.is_success:
             status = await self._cycle.bind(state, pod, node)
             if status.is_skip:
-                explain = state.explain_place
-                reason = explain(node) if explain else ""
-                placed = {keys.PLACED: reason} if reason else {}
-                better = state.better.get(node, ())
-                annotations = placed | state.annotations
+                outcome = state.outcome
+                reason = outcome.explain(node)
+                annotations = {keys.PLACED: reason} if reason else {}
+                annotations |= outcome.annotations(node)
+                better = outcome.better.get(node, ())
                 return await self._hold_and_bind(pod, node, annotations, better, is_current)
 
             if status.is_success:

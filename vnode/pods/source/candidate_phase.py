@@ -15,7 +15,8 @@ from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Final
 
-from vnode.api.clock import TICK, Clock, happens_within
+from vnode.api.clock import Clock, happens_within
+from vnode.api.durations import TICK
 from vnode.api.errors import (
     AlreadyExists,
     ApiError,

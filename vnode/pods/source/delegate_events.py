@@ -19,7 +19,8 @@ from datetime import timedelta
 from typing import Final
 
 from vnode.api import kinds, objects
-from vnode.api.clock import TICK, Clock
+from vnode.api.clock import Clock
+from vnode.api.durations import TICK
 from vnode.api.errors import AlreadyExists, Denied, Invalid, NotFound
 from vnode.api.identity import parent_key
 from vnode.api.objects import Object

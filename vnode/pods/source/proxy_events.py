@@ -1,4 +1,4 @@
-"""Builds the Events of a proxy pod from what its target tells of the delegate's. Pure.
+"""Builds the Events of a proxy pod from what its target tells of the delegate's. No I/O.
 
 Each Event has a name of its own that follows from what it says, so an agent that tells it again
 meets the first one. The other cluster chooses reason and message, which are bounded; whom it is

@@ -237,6 +237,7 @@ class ProxyScheduler:
         pod, now = queued.pod, self._clock.monotonic()
         with metrics.SCHEDULING_CYCLE_SECONDS.time():
             result = self._framework.schedule(pod, self._cache.snapshot(), queued.asked)
+            result.state.outcome.record()
 
         if result.status.code is Code.ERROR:
             log.error("scheduling %s failed: %s", objects.key(pod), result.status.message)
@@ -257,7 +258,7 @@ class ProxyScheduler:
             excluded=frozenset(node for node in result.excluded if self._answers(node)),
             asked=queued.asked,
             generation=self._cache.generation,
-            kept=result.state.kept,
+            kept=result.state.outcome.kept,
         )
         if result.feasible and chaperons.skips_reservation(pod):
             attempt.winner = attempt.ranked[0]
@@ -351,7 +352,7 @@ class ProxyScheduler:
         if not again and reasons:
             if self._is_connecting(result):
                 again = True
-            elif not (result.state.opens_more or self._rotation.owes(queued, result)):
+            elif not (result.state.outcome.opens_more or self._rotation.owes(queued, result)):
                 again = await self._preemption.choose(queued.pod, attempt)
 
         if attempt.retryable or again or attempt.offers > offers:

@@ -20,7 +20,8 @@ from typing import Final
 import msgspec
 
 from vnode.api import kinds, objects
-from vnode.api.clock import TICK, Clock
+from vnode.api.clock import Clock
+from vnode.api.durations import TICK
 from vnode.api.errors import ApiError, Denied, Invalid, ServerError, TooManyRequests
 from vnode.api.objects import Object
 from vnode.kube.client import Client

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from typing import Final
 
 from vnode.api import keys, kinds, objects, pod_shape, scheduled_condition
-from vnode.api.clock import TICK, Clock
+from vnode.api.clock import Clock
+from vnode.api.durations import TICK
 from vnode.api.errors import (
     AlreadyExists,
     ApiError,

@@ -20,7 +20,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from vnode.api import keys, kinds, objects
-from vnode.api.clock import TICK, Clock
+from vnode.api.clock import Clock
+from vnode.api.durations import TICK
 from vnode.api.objects import Object, Objects
 from vnode.api.token_bucket import TokenBucket
 from vnode.kube.client import Client

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from vnode.api import objects
-from vnode.api.clock import TICK, Clock
+from vnode.api.clock import Clock
+from vnode.api.durations import TICK
 from vnode.api.objects import Object
 from vnode.pods.target import starting
 

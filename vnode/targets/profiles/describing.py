@@ -1,6 +1,6 @@
 """Makes labels and annotations of a virtual node from what a ClusterProfile says of its cluster.
 
-Pure. Properties have names and values that labels need not take, so all of them are in one
+No I/O. Properties have names and values that labels need not take, so all of them are in one
 annotation, whole, and each that can be is a label too. A number with a unit is no number for node
 affinity (Gt, Lt), which compares integers: each quantity is a second label in whole base units.
 """

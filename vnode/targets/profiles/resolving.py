@@ -1,4 +1,4 @@
-"""Finds out how a ClusterProfile's cluster is reached: where it is, and which plugin to ask. Pure.
+"""Finds out how a ClusterProfile's cluster is reached: where, and by which plugin. No I/O.
 
 The author of a profile chooses where credentials of the operator's plugins are sent, and is
 believed only in the namespaces that the operator lists. A profile never names a command or a file;
