@@ -1,10 +1,19 @@
-"""Workloads in `moving_environment` with which tests of moves begin."""
+"""Workloads in `moving_environment` with which tests of moves begin, and all that a leader does."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
+from tests import background
+from tests.apiserver.links import following
 from tests.unit.placement.moving_environment import MovingEnvironment
+from vnode.api import kinds
+from vnode.api.clock import Clock
+from vnode.kube.informer import Informer
+from vnode.placement.deletion_costs import DeletionCosts
+from vnode.placement.placeholders.controller import Placeholders
 from vnode.planning.policy import Policy
 
 
@@ -30,3 +39,20 @@ async def placed(env: MovingEnvironment) -> Policy:
     policy = env.policy.policy
     assert policy is not None
     return policy
+
+
+@asynccontextmanager
+async def planned(env: MovingEnvironment, clock: Clock) -> AsyncIterator[None]:
+    """Do all that a leader does for pods with a policy."""
+    client = env.server.client()
+    proxies, nodes = Informer(client, kinds.PODS), Informer(client, kinds.NODES)
+    keeper = Placeholders(client, proxies, nodes, env.links, env.cache, env.policy, clock)
+    costs = DeletionCosts(client, proxies, nodes, env.cache, env.policy, clock)
+    env.placeholders = keeper.openings
+    async with (
+        env.moving(),
+        following(proxies, nodes),
+        background.running(keeper.run(), costs.run()),
+    ):
+        keeper.openings.subscribe(env.moves.look_at)
+        yield

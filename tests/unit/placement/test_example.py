@@ -8,21 +8,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import NamedTuple
 
 import pytest
 
-from tests import background
-from tests.apiserver.links import following
+from tests.unit.placement.moving_acts import planned
 from tests.unit.placement.moving_environment import FrankRoom, MovingEnvironment, fleet
 from tests.unit.pods.policies import entry, spread
 from vnode.api import kinds, objects, placeholders
 from vnode.api.clock import Clock
-from vnode.kube.informer import Informer
-from vnode.placement.deletion_costs import DeletionCosts
-from vnode.placement.placeholders.controller import Placeholders
 
 pytestmark = pytest.mark.looptime
 
@@ -33,23 +27,6 @@ class Placed(NamedTuple):
     running: tuple[int, ...]
     waiting: tuple[int, ...] = (0, 0, 0)
     placeholders: tuple[int, ...] = (0, 0, 0)
-
-
-@asynccontextmanager
-async def planned(env: MovingEnvironment, clock: Clock) -> AsyncIterator[None]:
-    """Do all that a leader does for pods with a policy."""
-    client = env.server.client()
-    proxies, nodes = Informer(client, kinds.PODS), Informer(client, kinds.NODES)
-    keeper = Placeholders(client, proxies, nodes, env.links, env.cache, env.policy, clock)
-    costs = DeletionCosts(client, proxies, nodes, env.cache, env.policy, clock)
-    env.placeholders = keeper.openings
-    async with (
-        env.moving(),
-        following(proxies, nodes),
-        background.running(keeper.run(), costs.run()),
-    ):
-        keeper.openings.subscribe(env.moves.look_at)
-        yield
 
 
 def found(env: MovingEnvironment) -> Placed:
