@@ -17,6 +17,7 @@ help:
 	@echo '                  JOBS=1 runs one suite after the other, and shows its progress'
 	@echo 'make coverage     unit, with the branches of vnode that it runs, which must not be under a floor;'
 	@echo '                  before a release: not part of make test'
+	@echo 'make golden       write what becomes of pods in scenarios of placement anew, to see what has changed'
 	@echo 'make coexistence  a busy source beside targets that come, are lost, return and go'
 	@echo 'make docs-test    every command of the documentation, on a fleet; root only'
 	@echo 'make simulation   pods in simulated clusters that fail, a minute; SIMULATION="--seed 7" repeats one'
@@ -122,6 +123,11 @@ SPREAD = -n 3 --dist worksteal
 .PHONY: unit
 unit:
 	$(RUN) -m pytest tests/unit $(SPREAD) --hypothesis-profile quick
+
+# The logs with which `make unit` compares how scenarios of placement go: `git diff` shows what is new.
+.PHONY: golden
+golden: environment
+	$(RUN) -m tests.unit.placement.golden
 
 # The unit tests, measured, which makes them a third as fast before Python 3.14: so `make test`, which
 # has twenty minutes, leaves it out.
