@@ -76,7 +76,7 @@ def clusters(policy: Policy) -> list[str]:
 async def until(policies: PlacementPolicies, key: str, holds: Callable[[Policy], bool]) -> None:
     """Wait until a policy is in force as expected."""
     changed = asyncio.Event()
-    policies.subscribe(changed.set)
+    policies.subscribe(lambda _: changed.set())
     async with asyncio.timeout(20):
         while not ((found := policies.in_force().get(key)) and holds(found)):
             changed.clear()

@@ -19,6 +19,7 @@ from vnode.placement.moves.mover import Mover
 from vnode.placement.moves.rebalances import Rebalances
 from vnode.placement.placeholders.controller import Placeholders
 from vnode.placement.status.controller import PolicyStatusController
+from vnode.placement.workload_index import WorkloadIndex
 from vnode.pods.source import proxy_state
 from vnode.pods.source.proxy_controller import ProxyController
 from vnode.runtime.supervisor import Supervisor
@@ -42,6 +43,7 @@ class PlacementControllers:
         self._scheduling = scheduling
         self._events = events
         self._lost = LostTargets(shared.links, shared.connections.findings, shared.clock)
+        self._index = WorkloadIndex(shared.proxies, proxies.bound, shared.policies, shared.clock)
         self.placeholders = self._make_placeholders()
         self._moves = self._make_moves()
         self.placeholders.openings.subscribe(self._moves.look_at)
@@ -49,6 +51,7 @@ class PlacementControllers:
     async def keep(self, tasks: Supervisor) -> None:
         """Start what keeps pods to placement policies; return once all of these are known."""
         self._lost.watch()
+        tasks.start(self._index.run(), "workload-index")
         publisher = DecisionPublisher(
             self._shared.client, self._shared.targets.profiles_of_nodes, self._shared.clock
         )
@@ -74,6 +77,7 @@ class PlacementControllers:
         return PolicyStatusController(
             shared.client,
             shared.policies,
+            self._index,
             shared.proxies,
             self._proxies.bound,
             shared.nodes,
@@ -94,6 +98,7 @@ class PlacementControllers:
             shared.nodes,
             self._cache,
             shared.policies,
+            self._index,
             shared.clock,
         )
 
@@ -106,6 +111,7 @@ class PlacementControllers:
             shared.links,
             self._cache,
             shared.policies,
+            self._index,
             shared.clock,
         )
 
@@ -130,6 +136,7 @@ class PlacementControllers:
             shared.links,
             self._cache,
             shared.policies,
+            self._index,
             clock=shared.clock,
             on_plan_freed=on_plan_freed,
         )

@@ -20,9 +20,10 @@ from vnode.api.objects import Object
 from vnode.api.token_bucket import TokenBucket
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
+from vnode.placement.workload_index import WorkloadIndex
 from vnode.planning import deletion_cost
 from vnode.planning.deletion_cost import PlacedPod
-from vnode.planning.policy import Mode, Policy, WatchedPolicies
+from vnode.planning.policy import Mode, Policies, Policy
 from vnode.planning.seats import MAX_WEIGHT
 from vnode.planning.workload_key import workload_of
 from vnode.runtime.controller import Controller
@@ -79,7 +80,8 @@ class DeletionCosts:
         proxies: Informer,
         nodes: Informer,
         cache: Cache,
-        policies: WatchedPolicies,
+        policies: Policies,
+        index: WorkloadIndex,
         clock: Clock,
     ) -> None:
         self._client = client
@@ -87,6 +89,7 @@ class DeletionCosts:
         self._nodes = nodes
         self._cache = cache
         self._policies = policies
+        self._index = index
         self._clock = clock
         self._writes = TokenBucket(RATE, BURST)
         self._controller: Controller[_Planned | _Unplanned] = Controller(
@@ -100,7 +103,7 @@ class DeletionCosts:
         """Write costs until cancelled, once all pods are known."""
         await self._proxies.synced.wait()
         self._proxies.subscribe(self._on_pod)
-        self._policies.subscribe(self._enqueue_all)
+        self._index.subscribe(self._check)
         self._nodes.subscribe(self._on_node)
         await self._controller.run()
 
@@ -115,11 +118,8 @@ class DeletionCosts:
     def _on_node(self, old: Object | None, new: Object | None) -> None:
         before, after = (_SizedNode.of(node) if node else None for node in (old, new))
         if self._policies and before != after:
-            self._enqueue_all()
-
-    def _enqueue_all(self) -> None:
-        for pod in self._proxies.store.values():
-            self._on_pod(None, pod)
+            for pod in self._index.planned():
+                self._check(pod)
 
     def _enqueue(self, key: str) -> None:
         if pod := self._proxies.store.get(key):

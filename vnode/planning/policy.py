@@ -230,8 +230,8 @@ class Policies(Protocol):
 class WatchedPolicies(Policies, Protocol):
     """The policies that are in force, and news of them."""
 
-    def subscribe(self, changed: Callable[[], None]) -> None:
-        """Call `changed` after each change."""
+    def subscribe(self, changed: Callable[[str], None]) -> None:
+        """Call `changed` after each change, with the namespace that it concerns, "" for all."""
 
 
 class _NoPolicies:

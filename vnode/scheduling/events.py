@@ -35,10 +35,15 @@ class EventKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class ClusterEvent:
-    """One event; without a node it is about all nodes."""
+    """One event; without a node it is about all nodes, without a namespace about all pods."""
 
     kind: EventKind
     node: str | None = None
+    namespace: str | None = None
+
+    def concerns(self, namespace: str) -> bool:
+        """Tell whether it may help pods of that namespace."""
+        return self.namespace is None or self.namespace == namespace
 
 
 @dataclass(frozen=True, slots=True)

@@ -173,7 +173,9 @@ class SchedulingQueue:
 
         rejected = unschedulable_pods.signature(rejections)
         missed = queued.changed or any(
-            number > queued.seen_event and self._unschedulable.wakes(event, rejected)
+            number > queued.seen_event
+            and event.concerns(objects.namespace(queued.pod))
+            and self._unschedulable.wakes(event, rejected)
             for event, number in self._newest.items()
         )
         self._fail(queued, retry_at)
@@ -224,8 +226,9 @@ class SchedulingQueue:
             self._newest[event] = self._event_number
 
         for uid in self._unschedulable.woken_by(event):
-            if uid != by:
-                self._enqueue_after_backoff(self._pods[uid])
+            queued = self._pods[uid]
+            if uid != by and event.concerns(objects.namespace(queued.pod)):
+                self._enqueue_after_backoff(queued)
 
     def _enqueue(self, queued: QueuedPod) -> None:
         """Put the pod into the active queue, or hold it."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 from tests.apiserver.links import link_to
 from tests.apiserver.server import APIServer
+from tests.unit.placement.indexed import Nobody, indexed
 from vnode.api import keys, kinds, names, objects
 from vnode.api.clock import Clock
 from vnode.api.identity import Identity
@@ -16,7 +17,7 @@ from vnode.api.listeners import subscription_scope
 from vnode.api.objects import Object, Objects
 from vnode.api.target_key import TargetKey
 from vnode.kube.events import EventRecorder
-from vnode.kube.informer import Handler, Informer
+from vnode.kube.informer import Informer
 from vnode.nodes import controller as nodes
 from vnode.nodes import virtual
 from vnode.placement.decisions.publisher import DecisionPublisher
@@ -35,19 +36,6 @@ US = Identity("c1", "uid-of-c1")
 def node_of(cluster: str) -> str:
     """Return the virtual node of a ClusterTarget."""
     return names.virtual_node("", cluster)
-
-
-class Nobody:
-    """The pods that others bound: none."""
-
-    def get(self, _key: str) -> Object | None:
-        return None
-
-    def subscribe(self, _handler: Handler) -> None:
-        pass
-
-    def pods_on(self, _node_name: str) -> Iterator[Object]:
-        return iter(())
 
 
 class PlacementEnvironment:
@@ -142,9 +130,11 @@ class PlacementEnvironment:
         events = EventRecorder(client, "vnode", self.clock)
         with subscription_scope():
             publisher = DecisionPublisher(client, targets.profiles_of_nodes, self.clock)
+            index = indexed(proxies, self.policies, self.clock)
             controller = PolicyStatusController(
                 client,
                 self.policies,
+                index,
                 proxies,
                 Nobody(),
                 virtual_nodes,
@@ -162,6 +152,7 @@ class PlacementEnvironment:
                     proxies,
                     virtual_nodes,
                     events,
+                    index,
                     controller,
                     publisher,
                 )

@@ -193,9 +193,7 @@ class LosingEnvironment:
             yield
 
     def change_policy(self, policy: Policy | None) -> None:
-        self.policies.policy = policy
-        for changed in self.policies.listeners:
-            changed()
+        self.policies.change(policy)
 
     def lose(self, *targets: str) -> None:
         """Have targets answer nothing; watches end."""

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 
 from tests import background
 from tests.apiserver.links import following
+from tests.unit.placement.indexed import indexed
 from tests.unit.placement.moving_environment import MovingEnvironment
 from vnode.api import kinds
 from vnode.api.clock import Clock
@@ -46,13 +47,14 @@ async def planned(env: MovingEnvironment, clock: Clock) -> AsyncIterator[None]:
     """Do all that a leader does for pods with a policy."""
     client = env.server.client()
     proxies, nodes = Informer(client, kinds.PODS), Informer(client, kinds.NODES)
-    keeper = Placeholders(client, proxies, nodes, env.links, env.cache, env.policy, clock)
-    costs = DeletionCosts(client, proxies, nodes, env.cache, env.policy, clock)
+    index = indexed(proxies, env.policy, clock)
+    keeper = Placeholders(client, proxies, nodes, env.links, env.cache, env.policy, index, clock)
+    costs = DeletionCosts(client, proxies, nodes, env.cache, env.policy, index, clock)
     env.placeholders = keeper.openings
     async with (
         env.moving(),
         following(proxies, nodes),
-        background.running(keeper.run(), costs.run()),
+        background.running(index.run(), keeper.run(), costs.run()),
     ):
         keeper.openings.subscribe(env.moves.look_at)
         yield

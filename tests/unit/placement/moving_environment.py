@@ -16,6 +16,7 @@ from typing import Any
 from tests import background
 from tests.apiserver.links import following
 from tests.apiserver.store import Change
+from tests.unit.placement.indexed import indexed
 from tests.unit.pods.policies import Planned, Room, add_replicas, entry, spread
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
@@ -126,6 +127,7 @@ class MovingEnvironment(Planned):
                 placeholders=self.placeholders,
                 on_plan_freed=self._on_plan_freed,
             )
+            index = indexed(proxies, self.policy, self._clock)
             self.moves = Moves(
                 mover,
                 proxies,
@@ -133,11 +135,14 @@ class MovingEnvironment(Planned):
                 self.links,
                 self.cache,
                 self.policy,
+                index,
                 clock=self._clock,
                 on_plan_freed=self._on_plan_freed,
             )
             rebalances = Rebalances(client, self.moves, events=events, clock=self._clock)
-            async with background.running(self.moves.run(), rebalances.run(), events.run()):
+            async with background.running(
+                index.run(), self.moves.run(), rebalances.run(), events.run()
+            ):
                 yield
 
     def rebalance(self, name: str = "now", **spec: Any) -> None:

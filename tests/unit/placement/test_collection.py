@@ -50,7 +50,7 @@ async def test_listeners_hear_of_each_change_of_what_is_in_force(clock: Clock) -
     env = PlacementEnvironment(clock, "a")
     async with env.running():
         heard = list[str]()
-        env.policies.subscribe(lambda: heard.append(str(env.policies.of(POD))))
+        env.policies.subscribe(lambda _: heard.append(str(env.policies.of(POD))))
         env.add_policy(selector=WEB)
         await asyncio.sleep(SETTLED)
         assert [text.partition(",")[0] for text in heard] == ["Policy(name='placementpolicy/web'"]
@@ -206,7 +206,7 @@ async def test_a_drain_ends_at_its_moment_and_who_schedules_hears_of_it(clock: C
     async with env.running():
         heard = list[list[str]]()
 
-        def changed() -> None:
+        def changed(_namespace: str) -> None:
             policy = env.policies.of(POD)
             heard.append([drain.cluster for drain in policy.drains] if policy else [])
 

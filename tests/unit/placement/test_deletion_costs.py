@@ -7,7 +7,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from tests import background
 from tests.apiserver import links
+from tests.unit.placement.indexed import indexed
 from tests.unit.pods.policies import Planned, Room, add_replicas, entry, places, spread
 from vnode.api import keys, kinds, objects
 from vnode.api.errors import Unreachable
@@ -31,13 +33,10 @@ async def running(source, clock):
     client = source.server.client()
     proxies, nodes = Informer(client, kinds.PODS), Informer(client, kinds.NODES)
     async with source.running(), links.following(proxies, nodes):
-        costs = DeletionCosts(client, proxies, nodes, source.cache, source.policy, clock)
-        task = asyncio.create_task(costs.run())
-        try:
+        index = indexed(proxies, source.policy, clock)
+        costs = DeletionCosts(client, proxies, nodes, source.cache, source.policy, index, clock)
+        async with background.running(index.run(), costs.run()):
             yield
-        finally:
-            task.cancel()
-            await asyncio.wait([task])
 
 
 def cost_of(source, pod):

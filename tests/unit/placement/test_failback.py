@@ -11,6 +11,7 @@ import pytest
 
 from tests import background
 from tests.apiserver.links import following
+from tests.unit.placement.indexed import indexed
 from tests.unit.placement.moving_acts import make_room, overflowed
 from tests.unit.placement.moving_environment import FrankRoom, MovingEnvironment, fleet
 from tests.unit.pods.policies import add_replicas, entry, spread
@@ -38,9 +39,14 @@ async def placeholders_kept(env: MovingEnvironment, clock: Clock) -> AsyncIterat
     """Move pods to where their placeholders could start."""
     client = env.server.client()
     proxies, nodes = Informer(client, kinds.PODS), Informer(client, kinds.NODES)
-    keeper = Placeholders(client, proxies, nodes, env.links, env.cache, env.policy, clock)
+    index = indexed(proxies, env.policy, clock)
+    keeper = Placeholders(client, proxies, nodes, env.links, env.cache, env.policy, index, clock)
     env.keeper, env.placeholders = keeper, keeper.openings
-    async with env.moving(), following(proxies, nodes), background.running(keeper.run()):
+    async with (
+        env.moving(),
+        following(proxies, nodes),
+        background.running(index.run(), keeper.run()),
+    ):
         keeper.openings.subscribe(env.moves.look_at)
         yield
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -75,8 +77,9 @@ LABELS = st.dictionaries(
 )
 
 
-@given(st.lists(POLICIES, max_size=8, unique_by=lambda p: p.name), LABELS)
-def test_it_is_the_first_of_a_slow_search(policies: list[Policy], labels: dict[str, str]) -> None:
+def first(policies: Iterable[Policy], labels: dict[str, str]) -> Policy | None:
+    """Search slowly."""
+
     def rank(policy: Policy) -> tuple[bool, int, str]:
         return not policy.namespace, -policy.priority, policy.name
 
@@ -86,6 +89,51 @@ def test_it_is_the_first_of_a_slow_search(policies: list[Policy], labels: dict[s
 
     named = sorted(filter(is_named, policies), key=rank)
     selecting = [p for p in policies if p.selector is not None and p.selector.matches(labels)]
-    expected = next(iter(named + sorted(selecting, key=rank)), None)
+    return next(iter(named + sorted(selecting, key=rank)), None)
+
+
+@given(st.lists(POLICIES, max_size=8, unique_by=lambda p: p.name), LABELS)
+def test_it_is_the_first_of_a_slow_search(policies: list[Policy], labels: dict[str, str]) -> None:
     found = PolicyIndex(policies).of({"metadata": {"namespace": "team-a", "labels": labels}})
-    assert found == expected
+    assert found == first(policies, labels)
+
+
+@given(st.lists(st.tuples(POLICIES, st.booleans(), st.lists(LABELS, max_size=3)), max_size=20))
+def test_what_was_found_before_a_change_is_found_anew(
+    steps: list[tuple[Policy, bool, list[dict[str, str]]]],
+) -> None:
+    index, there = PolicyIndex(), dict[str, Policy]()
+    for policy, is_there, asked in steps:
+        if is_there:
+            there[policy.name] = policy
+            index.set(policy)
+        else:
+            there.pop(policy.name, None)
+            index.remove(policy)
+
+        for labels in asked:
+            found = index.of({"metadata": {"namespace": "team-a", "labels": labels}})
+            assert found is first(there.values(), labels)
+
+
+def test_selectors_are_compared_with_labels_only_if_something_may_be_another() -> None:
+    compared = list[str]()
+
+    class Counting(selectors.Selector):
+        def matches(self, labels: Mapping[str, str]) -> bool:
+            compared.append(str(self.requirements))
+            return super().matches(labels)
+
+    def counting(name: str, text: str) -> Policy:
+        selector = Counting(selectors.parse(text).requirements)
+        return Policy(f"placementpolicy/{name}", "team-a", selector)
+
+    index = PolicyIndex(counting(f"p{number}", "x") for number in range(50))
+    index.of(pod(app="web"))
+    assert len(compared) == 50
+    index.of(pod(app="web"))
+    index.set(counting("p9", "app"))
+    found = index.of(pod(app="web"))
+    assert found is not None
+    assert found.name == "placementpolicy/p9"
+    assert len(compared) == 51

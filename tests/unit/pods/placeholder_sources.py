@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from tests import background
 from tests.apiserver import links
+from tests.unit.placement.indexed import indexed
 from tests.unit.pods.policies import Planned, Room, add_replicas, entry, places, spread
 from vnode.api import keys, kinds, objects, placeholders
 from vnode.api.listeners import subscription_scope
@@ -38,10 +39,11 @@ class Keeping(Planned):
         nodes = Informer(client, kinds.NODES)
         with subscription_scope():
             async with self.running(), links.following(proxies, nodes):
+                index = indexed(proxies, self.policy, clock)
                 self.keeper = Placeholders(
-                    client, proxies, nodes, self.links, self.cache, self.policy, clock
+                    client, proxies, nodes, self.links, self.cache, self.policy, index, clock
                 )
-                async with background.running(self.keeper.run()):
+                async with background.running(index.run(), self.keeper.run()):
                     yield
 
     def waiting(self):

@@ -29,12 +29,17 @@ class Fixed:
 
     def __init__(self, policy: Policy | None) -> None:
         self.policy = policy
-        self.listeners: list[Callable[[], None]] = []
+        self._listeners: list[Callable[[str], None]] = []
         self.others: dict[str, tuple[Policy | None, Object]] = {}
         """Policies that no pod has, by key, with their statuses."""
 
-    def subscribe(self, changed: Callable[[], None]) -> None:
-        self.listeners.append(changed)
+    def subscribe(self, changed: Callable[[str], None]) -> None:
+        self._listeners.append(changed)
+
+    def change(self, policy: Policy | None) -> None:
+        self.policy = policy
+        for changed in self._listeners:
+            changed("")
 
     def __bool__(self) -> bool:
         return self.policy is not None
@@ -136,12 +141,10 @@ class Planned(SourceCluster):
         self.policy = Fixed(policy)
         super().__init__(clock, *targets, policies=self.policy, **fields)
         self.server.store.changed.add(self._on_pod)
-        self.policy.subscribe(lambda: self.queue.move(ClusterEvent(EventKind.POLICY_CHANGED)))
+        self.policy.subscribe(lambda _: self.queue.move(ClusterEvent(EventKind.POLICY_CHANGED)))
 
     def change_policy(self, policy: Policy | None) -> None:
-        self.policy.policy = policy
-        for changed in self.policy.listeners:
-            changed()
+        self.policy.change(policy)
 
     def remove(self, name: str) -> None:
         self.server.remove(kinds.PODS, name, "default")

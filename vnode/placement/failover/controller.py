@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from typing import Final, Protocol
+from typing import Final
 
 from vnode.api import disruptions, kinds, objects
 from vnode.api.clock import Clock
@@ -25,10 +25,11 @@ from vnode.api.objects import Object
 from vnode.api.token_bucket import MinuteLimits
 from vnode.kube.client import Client
 from vnode.kube.events import WARNING, EventRecorder, about
-from vnode.kube.informer import Handler, Informer
+from vnode.kube.informer import Informer
 from vnode.placement.failover import deciding
 from vnode.placement.failover.deciding import DueEviction
 from vnode.placement.failover.lost_targets import LOOK_AGAIN, LostTargets, TargetLoss
+from vnode.placement.workload_index import OtherBoundPods
 from vnode.planning.failover import FAILOVER_REASON, Replacements
 from vnode.planning.policy import WatchedPolicies
 from vnode.runtime.controller import Controller
@@ -36,16 +37,6 @@ from vnode.runtime.controller import Controller
 FAILED_OVER: Final = "FailedOver"
 
 log = logging.getLogger(__name__)
-
-
-class BoundPods(Protocol):
-    """The pods that others have bound to virtual nodes."""
-
-    def subscribe(self, handler: Handler) -> None:
-        """Call `handler(old, new)` for each change."""
-
-    def pods_on(self, node_name: str) -> Iterable[Object]:
-        """Return those on one virtual node."""
 
 
 class Failovers:
@@ -57,7 +48,7 @@ class Failovers:
         client: Client,
         proxies: Informer,
         proxies_on: Callable[[str], Iterable[Object]],
-        bound: BoundPods,
+        bound: OtherBoundPods,
         lost: LostTargets,
         policies: WatchedPolicies,
         replacements: Replacements,
@@ -84,7 +75,7 @@ class Failovers:
         await self._proxies.synced.wait()
         self._proxies.subscribe(self._on_pod)
         self._bound.subscribe(self._on_pod)
-        self._policies.subscribe(self._enqueue_all)
+        self._policies.subscribe(lambda _namespace: self._enqueue_all())
         self._lost.subscribe(self._on_target)
         await self._controller.run()
 

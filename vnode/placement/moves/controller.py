@@ -29,6 +29,7 @@ from vnode.placement.moves.plan_changes import PlanChanges
 from vnode.placement.moves.under_way import Move
 from vnode.placement.moves.watched_workloads import WatchedWorkloads, concerns, key_of_workload
 from vnode.placement.moves.workload_moves import MovableWorkload, WorkloadMoves
+from vnode.placement.workload_index import WorkloadIndex
 from vnode.planning.moving import Decision, MoveReason
 from vnode.planning.policy import Policy
 from vnode.planning.policy_node import PlannedNode, planned_node
@@ -57,6 +58,7 @@ class Moves:
         links: Links,
         cache: Cache,
         policies: MovingPolicies,
+        index: WorkloadIndex,
         *,
         clock: Clock,
         on_plan_freed: Callable[[], None],
@@ -68,10 +70,11 @@ class Moves:
         self._links = links
         self._cache = cache
         self._policies = policies
+        self._index = index
         self._clock = clock
         self._on_plan_freed = on_plan_freed
         self._changes = PlanChanges()
-        self._workloads = WatchedWorkloads(proxies, policies, self.demands)
+        self._workloads = WatchedWorkloads(index, policies, self.demands)
         self._closings: Listeners[str] = Listeners()
         self._controller: Controller[PlannedWorkload] = Controller(
             "moves", self._reconcile, workers=4
@@ -82,7 +85,9 @@ class Moves:
         await self._proxies.synced.wait()
         self._controller.add(_CHANGES)
         self._proxies.subscribe(self._on_pod)
-        self._policies.subscribe(self._on_policies)
+        # At once: what follows is a change of what is seen now.
+        self._policies.subscribe(lambda _namespace: self._controller.add(_CHANGES))
+        self._index.subscribe(self._check)
         self._nodes.subscribe(self._on_node)
         self._links.subscribe(self._on_link, lambda link: self._on_cluster(link.node_name))
         await self._controller.run()
@@ -94,9 +99,8 @@ class Moves:
 
     def look_at_pods_of(self, namespace: str) -> None:
         """Decide about all workloads of a namespace: somebody asks for it."""
-        for pod in self._proxies.store.values():
-            if objects.namespace(pod) == namespace:
-                self._check(pod)
+        for pod in self._index.pods_in(namespace):
+            self._check(pod)
 
     def closed(self, workload: str, group_by: str) -> dict[str, datetime]:
         """Return until when no pod of a workload is moved to the nodes where that was in vain."""
@@ -127,10 +131,6 @@ class Moves:
         if self._policies and (old is None or new is None or concerns(old) != concerns(new)):
             self._check(objects.latest(old, new))
 
-    def _on_policies(self) -> None:
-        self._controller.add(_CHANGES)  # at once: what follows is a change of what is seen now
-        self._enqueue_all()
-
     def _on_node(self, old: Object | None, new: Object | None) -> None:
         if not self._policies:
             return
@@ -159,13 +159,9 @@ class Moves:
             if not moves.clusters or node in moves.clusters:
                 self._controller.add_after(key, moves.settling)
 
-    def _enqueue_all(self) -> None:
-        for pod in self._proxies.store.values() if self._policies else ():
-            self._check(pod)
-
     async def _reconcile(self, key: PlannedWorkload) -> float | None:
         if key == _CHANGES:
-            self._find_changes()
+            await self._find_changes()
             return None
 
         found = self._workloads.get(key)
@@ -237,19 +233,21 @@ class Moves:
         pod = self._proxies.store.get(move.key)
         return pod is not None and objects.uid(pod) == move.uid
 
-    def _find_changes(self) -> None:
+    async def _find_changes(self) -> None:
         """Have pods moved to where they are planned since a policy or its clusters changed."""
         nodes: list[PlannedNode] = [planned_node(node) for node in self._nodes.store.values()]
         changed = self._changes.observe(self._policies.in_force(), nodes)
         for policy_key, change in changed.items():
             log.info("placement policy %s: %s: pods are moved", policy_key, change.value)
 
-        for pod in self._proxies.store.values() if changed else ():
-            policy = self._policies.of(pod)
-            key = key_of_workload(pod, policy)
-            if policy is not None and key is not None and policy.key in changed:
-                self.demands.reschedule(key)
-                self._check(pod)
+        if changed:
+            await self._index.current()
+
+        for policy_key in changed:
+            for pod in self._index.pods_of(policy_key):
+                if (key := key_of_workload(pod, self._policies.of(pod))) is not None:
+                    self.demands.reschedule(key)
+                    self._check(pod)
 
 
 def _settling(reason: MoveReason, policy: Policy) -> float:

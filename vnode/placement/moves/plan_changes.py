@@ -20,6 +20,8 @@ class _Seen:
     policy: Policy
     shares: Mapping[str, Share]
     """By node, without drains: these move pods by themselves."""
+    source: Policy
+    """The policy as it is in force."""
 
 
 class PlanChanges:
@@ -27,6 +29,7 @@ class PlanChanges:
 
     def __init__(self) -> None:
         self._seen: dict[str, _Seen] | None = None
+        self._there: list[PlannedNode] = []  # for which `_seen` was worked out
         self._met: set[str] = set()  # the nodes that have been ready; one that is not yet is none
 
     def observe(
@@ -37,11 +40,16 @@ class PlanChanges:
         self._met &= {node.name for node in known}
         self._met |= {node.name for node in known if node.takes_pods or self._seen is None}
         there = [node for node in known if node.name in self._met]
-        now = {
-            key: _Seen(replace(policy, drains=()), _shares(policy, there))
-            for key, policy in policies.items()
-        }
-        before = self._seen
+        before, same = self._seen, there == self._there
+        self._there = there
+        now = {}
+        for key, policy in policies.items():
+            seen = before.get(key) if before is not None and same else None
+            if seen is None or seen.source is not policy:
+                seen = _Seen(replace(policy, drains=()), _shares(policy, there), policy)
+
+            now[key] = seen
+
         if before is None:
             self._seen = now
             return {}
@@ -52,7 +60,8 @@ class PlanChanges:
 
         names, found = {node.name for node in there}, {}
         for key, seen in self._seen.items():
-            if (change := _change(before.get(key), seen, names)) is not None:
+            was = before.get(key)
+            if seen is not was and (change := _change(was, seen, names)) is not None:
                 found[key] = change
 
         return found

@@ -12,13 +12,13 @@ from typing import Final
 
 from vnode.api import objects
 from vnode.api.objects import Object
-from vnode.kube.informer import Informer
 from vnode.placement.moves import workload_state
 from vnode.placement.moves.demands import MoveDemands, PlannedWorkload
 from vnode.placement.moves.mover import MovingPolicies
 from vnode.placement.moves.room_tracker import OtherMoves
 from vnode.placement.moves.workload_moves import WorkloadMoves
 from vnode.placement.policies.judging import ACCEPTED
+from vnode.placement.workload_index import WorkloadIndex
 from vnode.planning.move_policy import FailbackMode
 from vnode.planning.policy import Mode, Policy
 from vnode.planning.unfinished_move import moved_for
@@ -49,8 +49,10 @@ def concerns(pod: Object) -> tuple[object, ...]:
 class WatchedWorkloads:
     """The workloads that are looked at, by their keys."""
 
-    def __init__(self, proxies: Informer, policies: MovingPolicies, demands: MoveDemands) -> None:
-        self._proxies = proxies
+    def __init__(
+        self, index: WorkloadIndex, policies: MovingPolicies, demands: MoveDemands
+    ) -> None:
+        self._index = index
         self._policies = policies
         self._demands = demands
         self._workloads: dict[PlannedWorkload, WorkloadMoves] = {}
@@ -109,10 +111,7 @@ class WatchedWorkloads:
     def planned(self, namespace: str) -> dict[PlannedWorkload, str]:
         """Return the workloads of a namespace that have a plan, and the policies that plan them."""
         found = {}
-        for pod in self._proxies.store.values() if self._policies else ():
-            if objects.namespace(pod) != namespace or objects.is_finished(pod):
-                continue
-
+        for pod in self._index.pods_in(namespace):
             policy = self._policies.of(pod)
             key = key_of_workload(pod, policy)
             if policy is not None and key is not None:
@@ -138,8 +137,8 @@ class WatchedWorkloads:
 
     def problem_of(self, namespace: str, workload: str, policy: str) -> str:
         """Return why a workload has no plan by a PlacementPolicy, or by any if none is named."""
-        pods = (p for p in self._proxies.store.values() if objects.namespace(p) == namespace)
-        if not any(workload_of(p, "") == workload and not objects.is_finished(p) for p in pods):
+        pods = self._index.pods_in(namespace)
+        if not any(workload_of(pod, "") == workload for pod in pods):
             return f"pods of {workload} not found"
 
         by = f"placementpolicy/{policy}" if policy else "a policy of mode Spread, Fill or Single"

@@ -22,8 +22,9 @@ from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.placement.placeholders.openings import PlaceholderOpenings
 from vnode.placement.placeholders.plans import PlaceholderPlans
+from vnode.placement.workload_index import WorkloadIndex
 from vnode.planning import placeholders as wanting
-from vnode.planning.policy import WatchedPolicies
+from vnode.planning.policy import Policies
 from vnode.planning.workload_key import workload_of
 from vnode.runtime.controller import Controller
 from vnode.runtime.expectations import Expectations
@@ -68,7 +69,8 @@ class Placeholders:
         nodes: Informer,
         links: Links,
         cache: Cache,
-        policies: WatchedPolicies,
+        policies: Policies,
+        index: WorkloadIndex,
         clock: Clock,
     ) -> None:
         self.openings = PlaceholderOpenings(proxies.store.get, policies, clock)
@@ -77,10 +79,12 @@ class Placeholders:
         self._nodes = nodes
         self._links = links
         self._policies = policies
+        self._index = index
         self._plans = PlaceholderPlans(nodes, cache, clock)
         # Pods with placeholders, by key, and the workloads of those whose policy has a plan.
         self._pods: dict[str, Object] = {}
         self._groups: dict[_PlannedPods, set[str]] = defaultdict(set)
+        self._group_of: dict[str, _PlannedPods] = {}  # by key; those of `_groups`
         self._controller: Controller[Any] = Controller(
             "placeholders", self._reconcile, workers=_AT_ONCE, lane=lambda key: key.node
         )
@@ -91,7 +95,7 @@ class Placeholders:
         """Keep them until cancelled, once all pods are known."""
         await self._proxies.synced.wait()
         self._proxies.subscribe(self._on_pod)
-        self._policies.subscribe(self._enqueue_all)
+        self._index.subscribe(self._on_policy)
         self._nodes.subscribe(self._on_node)
         self._links.subscribe(self._on_link, lambda link: self._enqueue_node(link.node_name))
         await self._controller.run()
@@ -128,7 +132,11 @@ class Placeholders:
             if node not in left:
                 self.openings.forget(node, objects.uid(before))
 
-        for group in [group for group, pods in self._groups.items() if key in pods]:
+        self._leave_group(key)
+
+    def _leave_group(self, key: str) -> None:
+        group = self._group_of.pop(key, None)
+        if group is not None:
             self._groups[group].discard(key)
             if not self._groups[group]:
                 del self._groups[group]
@@ -139,18 +147,20 @@ class Placeholders:
         if policy is not None and wanting.keeps(policy):
             group = _PlannedPods("", workload_of(pod, policy.group_by), policy.group_by)
             if has_any:
+                self._leave_group(objects.key(pod))
                 self._groups[group].add(objects.key(pod))
+                self._group_of[objects.key(pod)] = group
 
             if group in self._groups:
                 self._controller.add_after(group, _SETTLED)
         elif has_any:
             self._controller.add_after(_Unwanted("", objects.uid(pod), objects.key(pod)), _SETTLED)
 
-    def _enqueue_all(self) -> None:
-        """Look at all pods that have placeholders: the policies are others now."""
-        self._groups.clear()
-        for pod in list(self._pods.values()):
-            self._check(pod, True)
+    def _on_policy(self, pod: Object) -> None:
+        """Look at a pod that has another policy now, if it has placeholders."""
+        if (found := self._pods.get(objects.key(pod))) is not None:
+            self._leave_group(objects.key(pod))
+            self._check(found, True)
 
     def _enqueue(self, key: str) -> None:
         if (pod := self._pods.get(key)) is not None:
@@ -160,7 +170,8 @@ class Placeholders:
 
     def _on_node(self, old: Object | None, new: Object | None) -> None:
         if self._pods and _as_planned(old) != _as_planned(new):
-            self._enqueue_all()
+            for group in self._groups:
+                self._controller.add_after(group, _SETTLED)
 
     def _on_link(self, link: Link) -> None:
         link.chaperons.subscribe(lambda old, new: self._on_chaperon(link, objects.latest(old, new)))

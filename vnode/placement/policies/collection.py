@@ -61,8 +61,8 @@ class PlacementPolicies:
         self._decisions = FollowedDecisions(client, self._on_decisions)
         self._verdicts: dict[str, PolicyVerdict] = {}  # by the key of the object
         self._in_force: dict[str, Policy] = {}
-        self._index: PolicyIndex | None = None  # of those in force; None if it must be built
-        self._listeners: Listeners[[]] = Listeners()
+        self._index = PolicyIndex()  # of those in force
+        self._listeners: Listeners[str] = Listeners()
         self._verdict_listeners: Listeners[str] = Listeners()
         for informer in self.informers:
             informer.subscribe(self._on_policy)
@@ -95,13 +95,7 @@ class PlacementPolicies:
 
     def of(self, pod: Object) -> Policy | None:
         """Return the policy of a pod, None if there is none for it."""
-        if not self._in_force:
-            return None
-
-        if self._index is None:
-            self._index = PolicyIndex(self._in_force.values())
-
-        return self._index.of(pod)
+        return self._index.of(pod) if self._in_force else None
 
     def in_force(self) -> Mapping[str, Policy]:
         """Return those in force, by the keys of their objects; do not change it."""
@@ -120,8 +114,11 @@ class PlacementPolicies:
         """Return whether the policy of that key is in force; None if there is no such policy."""
         return self._verdicts.get(key)
 
-    def subscribe(self, changed: Callable[[], None]) -> None:
-        """Call `changed` whenever a policy begins or ceases to be in force, or is another one."""
+    def subscribe(self, changed: Callable[[str], None]) -> None:
+        """Call `changed` whenever a policy begins or ceases to be in force, or is another one.
+
+        With the namespace whose pods that concerns, "" for all.
+        """
         self._listeners.add(changed)
 
     def subscribe_verdicts(self, changed: Callable[[str], None]) -> None:
@@ -141,7 +138,7 @@ class PlacementPolicies:
             self._decide(key, new)
 
         if self._enforce(key):
-            self._listeners.call()
+            self._listeners.call(objects.split_key(key)[0])
 
     def _on_target(self, old: Object | None, new: Object | None) -> None:
         if old is None or new is None or objects.spec(old) != objects.spec(new):
@@ -166,15 +163,16 @@ class PlacementPolicies:
         )
 
     def _judge_again(self, policies: Iterable[str]) -> None:
-        changed = False
+        changed = set[str]()
         known: dict[str, frozenset[str] | None] = {}
         for key in policies:
             if (obj := self.get(key)) is not None:
                 self._decide(key, obj, known)
-                changed |= self._enforce(key)
+                if self._enforce(key):
+                    changed.add(objects.namespace(obj))
 
-        if changed:
-            self._listeners.call()
+        for namespace in sorted(changed):
+            self._listeners.call(namespace)
 
     def _decide(
         self, key: str, obj: Object, names: dict[str, frozenset[str] | None] | None = None
@@ -192,11 +190,11 @@ class PlacementPolicies:
         if policy == before:
             return False
 
-        self._index = None
         if policy is None:
-            del self._in_force[key]
+            self._index.remove(self._in_force.pop(key))
         else:
             self._in_force[key] = policy
+            self._index.set(policy)
 
         return True
 

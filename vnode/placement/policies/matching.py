@@ -1,87 +1,183 @@
-"""Finds the policy of a pod. Pure.
+"""Finds the policy of a pod, at a cost that does not grow with the number of policies. No I/O.
 
 A pod names its policy by a label, or policies select it. One of its namespace comes before all that
 are cluster-wide, then the highest priority, then the first by name. A label that names none in
-force is as if it were not there. The scheduler asks for each pod that it sees, so policies are
-found by a label that they want, not tried one after the other.
+force is as if it were not there.
+
+Policies are found by a label that they want, not tried one after the other. What was found for a
+set of labels is kept, and is compared with what has changed since, policy by policy: pods of one
+workload have the same labels, and selectors may be costly.
 """
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TypeAlias
+from dataclasses import dataclass
+from typing import Final, TypeAlias
 
 from vnode.api import keys, objects
 from vnode.api.objects import Object
 from vnode.api.selectors import Operator, Selector
 from vnode.planning.policy import Policy
 
-_Ranked: TypeAlias = tuple[int, Policy, Selector]
+_KEPT: Final = 20_000  # sets of labels in one scope for which the policy is kept; all go then
+
 _Label: TypeAlias = tuple[str, str]
+_Labels: TypeAlias = tuple[_Label, ...]
 
 
 class PolicyIndex:
-    """Policies, by the pods that they are for."""
+    """The policies that are in force, by the pods that they are for."""
 
-    def __init__(self, policies: Iterable[Policy]) -> None:
-        ranked = sorted(policies, key=lambda policy: (-policy.priority, policy.name))
-        self._by_name = {(p.namespace, p.name.partition("/")[2]): p for p in ranked}
-        by_namespace: dict[str, list[Policy]] = {}
-        for policy in ranked:
-            by_namespace.setdefault(policy.namespace, []).append(policy)
+    def __init__(self, policies: Iterable[Policy] = ()) -> None:
+        self._scopes: dict[
+            str, _PolicyScope
+        ] = {}  # by namespace, "" for cluster-wide ones; none empty
+        for policy in policies:
+            self.set(policy)
 
-        self._scopes = {
-            space: _RankedPolicies(of_space) for space, of_space in by_namespace.items()
-        }
+    def set(self, policy: Policy) -> None:
+        """Add a policy, or replace the one of its name."""
+        self._scopes.setdefault(policy.namespace, _PolicyScope()).set(policy)
+
+    def remove(self, policy: Policy) -> None:
+        """Remove a policy."""
+        scope = self._scopes.get(policy.namespace)
+        if scope is not None:
+            scope.remove(policy.name)
+            if not scope.policies:
+                del self._scopes[policy.namespace]
 
     def of(self, pod: Object) -> Policy | None:
         """Return the policy of a pod, None if there is none for it."""
         namespace, labels = objects.namespace(pod), objects.labels(pod)
-        for home, key in ((namespace, keys.PLACEMENT_POLICY), ("", keys.CLUSTER_PLACEMENT_POLICY)):
-            if (name := labels.get(key)) and (policy := self._by_name.get((home, name))):
+        local, wide = self._scopes.get(namespace), self._scopes.get("")
+        for scope, kind, key in (
+            (local, "placementpolicy", keys.PLACEMENT_POLICY),
+            (wide, "clusterplacementpolicy", keys.CLUSTER_PLACEMENT_POLICY),
+        ):
+            name = labels.get(key)
+            if name and scope and (policy := scope.policies.get(f"{kind}/{name}")):
                 return policy
 
-        for home in (namespace, ""):
-            scope = self._scopes.get(home)
-            if scope is not None and (policy := scope.first(labels)):
-                return policy
-
-        return None
+        found = local.first(labels) if local else None
+        return wide.first(labels) if found is None and wide else found
 
 
-class _RankedPolicies:
+@dataclass(slots=True)
+class _Found:
+    """The policy that some labels have, as of a change of the scope."""
+
+    policy: Policy | None
+    number: int
+
+
+class _PolicyScope:
     """The policies of a namespace, or those that are cluster-wide."""
 
-    def __init__(self, ranked: Iterable[Policy]) -> None:
-        # Those that want a label of that value, and the others; both ordered by rank.
-        self._by_label: dict[_Label, list[_Ranked]] = {}
-        self._others: list[_Ranked] = []
-        for rank, policy in enumerate(ranked):
-            if policy.selector is not None:
-                wanted = _wanted_label(policy.selector)
-                group = self._others if wanted is None else self._by_label.setdefault(wanted, [])
-                group.append((rank, policy, policy.selector))
+    def __init__(self) -> None:
+        self.policies: dict[str, Policy] = {}
+        """By their names."""
+        # Those that want a label of that value, and the others under None; by rank, none empty.
+        self._groups: dict[_Label | None, list[Policy]] = {}
+        self._number = 0  # of the last change
+        self._changes: dict[str, int] = {}  # by name of a policy: its last change, in their order
+        self._found: dict[_Labels, _Found] = {}
+
+    def set(self, policy: Policy) -> None:
+        """Add a policy, or replace the one of its name."""
+        self._take_out(policy.name)
+        self.policies[policy.name] = policy
+        if policy.selector is not None:
+            group = self._groups.setdefault(_wanted_label(policy.selector), [])
+            bisect.insort(group, policy, key=_rank)
+
+        self._note(policy.name)
+
+    def remove(self, name: str) -> None:
+        """Remove a policy."""
+        self._take_out(name)
+        self.policies.pop(name, None)
+        self._note(name)
 
     def first(self, labels: Mapping[str, str]) -> Policy | None:
         """Return the policy of the highest rank that selects these labels."""
-        best: tuple[int, Policy] | None = None
-        for group in self._groups(labels):
-            for rank, policy, selector in group:
-                if best is not None and best[0] < rank:
+        key = tuple(sorted(labels.items()))
+        found = self._found.get(key)
+        if found is None:
+            if len(self._found) >= _KEPT:
+                self._found.clear()
+
+            found = self._found[key] = _Found(self._best(labels), self._number)
+        elif found.number != self._number:
+            found.policy, found.number = self._after_changes(found, labels), self._number
+
+        return found.policy
+
+    def _after_changes(self, found: _Found, labels: Mapping[str, str]) -> Policy | None:
+        """Return the policy of some labels now, by what has changed since it was found."""
+        best = found.policy
+        for name in reversed(self._changes):
+            if self._changes[name] <= found.number:
+                break
+
+            policy, was_best = self.policies.get(name), best is not None and best.name == name
+            selects = (
+                policy is not None
+                and policy.selector is not None
+                and policy.selector.matches(labels)
+            )
+            if was_best and not (selects and policy and best and _rank(policy) <= _rank(best)):
+                return self._best(labels)  # others may come before it now
+
+            if selects and policy and (best is None or _rank(policy) <= _rank(best)):
+                best = policy
+
+        return best
+
+    def _best(self, labels: Mapping[str, str]) -> Policy | None:
+        best: Policy | None = None
+        for group in self._wanting(labels):
+            for policy in group:
+                if best is not None and _rank(best) < _rank(policy):
                     break
 
-                if selector.matches(labels):
-                    best = rank, policy
+                if policy.selector is not None and policy.selector.matches(labels):
+                    best = policy
                     break
 
-        return None if best is None else best[1]
+        return best
 
-    def _groups(self, labels: Mapping[str, str]) -> Iterator[list[_Ranked]]:
-        yield self._others
-        if self._by_label:
-            for label in labels.items():
-                if (group := self._by_label.get(label)) is not None:
-                    yield group
+    def _wanting(self, labels: Mapping[str, str]) -> Iterator[list[Policy]]:
+        for wanted in (None, *labels.items()):
+            if (group := self._groups.get(wanted)) is not None:
+                yield group
+
+    def _take_out(self, name: str) -> None:
+        """Take a policy out of its group, if there is one of that name."""
+        policy = self.policies.get(name)
+        if policy is None or policy.selector is None:
+            return
+
+        wanted = _wanted_label(policy.selector)
+        group = self._groups[wanted]
+        del group[bisect.bisect_left(group, _rank(policy), key=_rank)]
+        if not group:
+            del self._groups[wanted]
+
+    def _note(self, name: str) -> None:
+        self._number += 1
+        self._changes.pop(name, None)  # so that the last change comes last
+        self._changes[name] = self._number
+        if len(self._changes) > 2 * len(self.policies) + 16:  # most are of policies that are gone
+            self._changes.clear()
+            self._found.clear()
+
+
+def _rank(policy: Policy) -> tuple[int, str]:
+    """Sort the policy that comes first before the others."""
+    return -policy.priority, policy.name
 
 
 def _wanted_label(selector: Selector) -> _Label | None:

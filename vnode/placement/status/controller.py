@@ -1,9 +1,9 @@
 """Writes into the status of each policy whether it is in force, and what came of it.
 
-Pods are counted one change at a time, all again when a policy begins or ends. A policy whose counts
-changed is reconciled after a second, so that a burst of pods is one write, and no more often than
-in intervals (`vnode.runtime.write_limits`); only what differs is written. Without policies nothing
-is counted. Only the leader writes.
+Pods are counted one change at a time, also of their policies (`workload_index`). A policy whose
+counts changed is reconciled after a second, so that a burst of pods is one write, and no more often
+than in intervals (`vnode.runtime.write_limits`); only what differs is written. Without policies
+nothing is counted. Only the leader writes.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Final, Protocol
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
 
 from vnode.api import objects, status_conditions
 from vnode.api.clock import Clock
@@ -20,7 +20,7 @@ from vnode.api.identity import parent_key
 from vnode.api.objects import Object, Objects
 from vnode.kube.client import Client
 from vnode.kube.events import NORMAL, WARNING, EventRecorder
-from vnode.kube.informer import Handler, Informer
+from vnode.kube.informer import Informer
 from vnode.placement.decisions.published import PublishingState
 from vnode.placement.decisions.publisher import DecisionPublisher
 from vnode.placement.failover.lost_targets import LostTargets
@@ -29,6 +29,7 @@ from vnode.placement.policies.collection import PlacementPolicies
 from vnode.placement.status import conditions, counting
 from vnode.placement.status.accounting import Accounting, ClosedClusters
 from vnode.placement.status.counting import WorkloadCounts
+from vnode.placement.workload_index import OtherBoundPods, WorkloadIndex
 from vnode.planning import policy_node
 from vnode.planning.policy import Policy
 from vnode.runtime import write_limits
@@ -39,22 +40,9 @@ from vnode.runtime.write_limits import WriteLimiter
 
 SETTLING: Final = 1.0  # seconds from a change of counts to the write
 _BATCH: Final = 200  # pods that are counted at a time
-_RECOUNT: Final = ""  # the key that stands for all pods
+_COUNT: Final = ""  # the key that stands for all pods, which are counted once
 
 log = logging.getLogger(__name__)
-
-
-class OtherBoundPods(Protocol):
-    """The pods that others bound to virtual nodes."""
-
-    def get(self, key: str) -> Object | None:
-        """Return the pod of that key."""
-
-    def subscribe(self, handler: Handler) -> None:
-        """Call `handler(old, new)` for every change."""
-
-    def pods_on(self, node_name: str) -> Iterator[Object]:
-        """Iterate over those on one virtual node."""
 
 
 class PolicyStatusController:
@@ -68,6 +56,7 @@ class PolicyStatusController:
         self,
         client: Client,
         policies: PlacementPolicies,
+        index: WorkloadIndex,
         proxies: Informer,
         bound: OtherBoundPods,
         nodes: Informer,
@@ -82,6 +71,7 @@ class PolicyStatusController:
     ) -> None:
         self._client = client
         self._policies = policies
+        self._index = index
         self._proxies = proxies
         self._bound = bound
         self._nodes = nodes
@@ -119,7 +109,8 @@ class PolicyStatusController:
         if self._moves is not None:
             self._moves.subscribe(lambda policy: self._settle((policy,)))
 
-        self._policies.subscribe(self._recount)
+        self._policies.subscribe(self._on_policies)
+        self._index.subscribe(lambda pod: self._on_pod(pod, pod))
         self._policies.subscribe_verdicts(lambda policy: self._settle((policy,)))
         for informer in self._policies.informers:
             informer.subscribe_by_key(self._wake)
@@ -129,7 +120,7 @@ class PolicyStatusController:
         self._nodes.subscribe(self._on_node)
         self._links.subscribe(self._on_link, lambda _link: self._settle(self._policies.keys()))
         self._is_open = True
-        self._recount()
+        self._controller.add(_COUNT)
         await self._controller.run()
 
     def _wake(self, key: str) -> None:
@@ -140,10 +131,14 @@ class PolicyStatusController:
         for key in policies:
             self._controller.add_after(key, SETTLING)
 
-    def _recount(self) -> None:
-        self._controller.add(_RECOUNT)
+    def _on_policies(self, namespace: str) -> None:
+        """Look at those whose conditions say what others decide, or what is published."""
         in_force = self._policies.in_force().items()
-        self._settle(key for key, policy in in_force if policy.decision or policy.publishing)
+        self._settle(
+            key
+            for key, policy in in_force
+            if policy.namespace == namespace and (policy.decision or policy.publishing)
+        )
 
     def _on_pod(self, old: Object | None, new: Object | None) -> None:
         if not self._is_open or not (self._policies or self._counts):
@@ -167,7 +162,7 @@ class PolicyStatusController:
                 self._settle((policy,))
 
     async def _reconcile(self, key: str) -> float | None:
-        if key == _RECOUNT:
+        if key == _COUNT:
             await self._count_all()
             return None
 
@@ -240,7 +235,7 @@ class PolicyStatusController:
         return self._publisher.offer(key, obj, decoding.kind_of(obj), policy.publishing, pods)
 
     async def _count_all(self) -> None:
-        """Count all pods again, by the policies as they are now."""
+        """Count the pods that there are when the leader begins."""
         found = {*self._counts.keys(), *(self._proxies.store if self._policies else ())}
         if self._policies:
             for node in self._nodes.store:

@@ -75,7 +75,7 @@ class AwaitedReplacements:
     def follow(self) -> None:
         """Follow pods and policies from now on."""
         self._proxies.subscribe(self._on_pod)
-        self._policies.subscribe(self._wake_all)
+        self._policies.subscribe(lambda _namespace: self._wake_all())
 
     def open(self) -> None:
         """Decide from now on: the policies are known."""

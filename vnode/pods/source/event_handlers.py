@@ -75,11 +75,12 @@ class EventHandlers:
     def follow(self, policies: WatchedPolicies) -> None:
         """Have pods tried again by the placement policies that are in force now."""
 
-        def changed() -> None:
+        def changed(namespace: str) -> None:
             if not policies:
                 self._cache.workloads.forget()
 
-            self._queue.move(ClusterEvent(EventKind.POLICY_CHANGED))
+            event = ClusterEvent(EventKind.POLICY_CHANGED, namespace=namespace or None)
+            self._queue.move(event)
 
         policies.subscribe(changed)
 

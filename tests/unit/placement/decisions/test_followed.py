@@ -112,7 +112,7 @@ async def test_placements_name_clusters_by_label_or_target(clock: Clock) -> None
     async with fleet.running():
         assert fleet.clusters() == ["a", "c"], "b has another name there"
         heard = list[list[str]]()
-        fleet.policies.subscribe(lambda: heard.append(fleet.clusters()))
+        fleet.policies.subscribe(lambda _: heard.append(fleet.clusters()))
         fleet.decide(of_placement("web", "b-of-ocm"))
         await settled()
         assert heard == [["b"]]

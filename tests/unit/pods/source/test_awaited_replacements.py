@@ -147,9 +147,7 @@ async def test_it_keeps_the_grace_that_it_began_with_whatever_becomes_of_its_pol
     async with moving(env):
         replace(env)
         await asyncio.sleep(10)
-        env.policies.policy = policy
-        for changed in env.policies.listeners:
-            changed()
+        env.policies.change(policy)
 
         await asyncio.sleep(100)
         assert runs_on(env)
