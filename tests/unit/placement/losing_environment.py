@@ -104,6 +104,9 @@ class _Bound:
     def __init__(self, pods: Informer) -> None:
         self.pods = pods
 
+    def get(self, _key: str) -> Object | None:
+        return None
+
     def subscribe(self, handler: Handler) -> None:
         self.pods.subscribe(handler)
 

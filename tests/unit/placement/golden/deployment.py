@@ -16,7 +16,7 @@ from tests import background
 from tests.apiserver.links import following
 from tests.apiserver.store import Change
 from tests.simulation.owners import RollingUpdate
-from tests.unit.placement.environment import Nobody
+from tests.unit.placement.indexed import Nobody
 from tests.unit.placement.losing_environment import RecordedConditions
 from tests.unit.placement.moving_acts import planned
 from tests.unit.placement.moving_environment import FrankRoom, MovingEnvironment
