@@ -48,7 +48,8 @@ class TargetResourceQuota(PreFilterPlugin, FilterPlugin):
     def filter(self, state: CycleState, pod: Object, node: VirtualNodeInfo) -> Status:
         """Reject a node whose target has no place for the pod in a quota, by its name."""
         now = self.handle.clock.monotonic()
-        refusals = state.read(self.NAME).refusals(pod, node.name, now)
+        quotas = state.read(self.NAME)
+        refusals = quotas.refusals(pod, node.name, now, asks=state.asks)
         if not refusals or self.handle.is_charged(pod, node.name):
             return SUCCESS
 

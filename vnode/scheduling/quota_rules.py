@@ -12,11 +12,13 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from vnode.api import keys, limit_ranges, objects, resource_quotas, resources
+from vnode.api.durations import TICK
 from vnode.api.errors import ConfigError
 from vnode.api.limit_ranges import LimitRange, Nanos
 from vnode.api.objects import Object
 from vnode.api.priorities import PriorityMapping
 from vnode.api.resource_quotas import Quota, QuotaUsage
+from vnode.scheduling.promises import REPORT_SECONDS
 from vnode.scheduling.quota_answers import PodKind, QuotaAnswers, kind_of
 
 MOST: Final = 50
@@ -39,6 +41,8 @@ class NamespaceRules:
         self._doubted: set[str] = set()  # UIDs of those that seemed not to fit when promised
         self._kinds: dict[str, PodKind] = {}  # of those, by UID
         self._on_way: Counter[PodKind] = Counter()  # of `_kinds`
+        # Pods that the target has taken of late, with the moment: its sums may not have them yet.
+        self._taken: list[tuple[float, QuotaUsage]] = []
         # By quota: the sum over those of them that it counts.
         self._sums: dict[str, dict[str, int]] = {}
         for pod in promised:
@@ -78,9 +82,12 @@ class NamespaceRules:
         for quota in self.quotas.values():
             self._sum(quota)
 
-    def refusals(self, pod: Object, now: float) -> tuple[str, ...]:
+    def refusals(self, pod: Object, now: float, *, asks: bool = True) -> tuple[str, ...]:
         uid, wanted = objects.uid(pod), self._usage(pod)
-        full = [quota.certain_refusal(self._promised(quota, uid)) for quota in self._in_order()]
+        taken = [] if asks else [u for at, u in self._taken if now - at < REPORT_SECONDS - TICK]
+        full = [
+            quota.certain_refusal(self._promised(quota, uid, taken)) for quota in self._in_order()
+        ]
         if any(full):
             return tuple(filter(None, full))
 
@@ -139,11 +146,15 @@ class NamespaceRules:
     def _in_order(self) -> list[Quota]:
         return [self.quotas[name] for name in sorted(self.quotas)]
 
-    def _promised(self, quota: Quota, uid: str) -> Nanos:
-        """Return what is promised to other pods than that one."""
+    def _promised(self, quota: Quota, uid: str, taken: Iterable[QuotaUsage] = ()) -> Nanos:
+        """Return what is promised to other pods than that one, or was taken."""
         own = self._usages.get(uid)
         counts = own is not None and quota.matches(own)
         promised = self._sums[quota.name]
+        for usage in taken:
+            if quota.matches(usage):
+                promised = resources.add(promised, usage.amounts)
+
         return resources.subtract(promised, own.amounts) if own and counts else promised
 
     def _guess(self, wanted: QuotaUsage, *, promises: bool = True) -> str:
@@ -174,8 +185,12 @@ class NamespaceRules:
                 if quota.matches(usage):
                     self._sums[quota.name] = resources.add(self._sums[quota.name], usage.amounts)
 
-    def settle(self, uid: str) -> None:
+    def settle(self, uid: str, taken: float | None = None) -> None:
         usage = self._usages.get(uid)
+        if usage is not None and taken is not None:
+            recent = [entry for entry in self._taken if taken - entry[0] < REPORT_SECONDS]
+            self._taken = [*recent, (taken, usage)]
+
         self._drop(uid)
         self._doubted.discard(uid)
         if usage is not None:

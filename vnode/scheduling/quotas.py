@@ -71,13 +71,14 @@ class Quotas:
         """Tell whether any target has a quota or a limit for pods of that namespace."""
         return namespace in self._namespaces
 
-    def refusals(self, pod: Object, node: str, now: float) -> tuple[str, ...]:
+    def refusals(self, pod: Object, node: str, now: float, *, asks: bool = True) -> tuple[str, ...]:
         """Return why the target takes no pod now, or refused one like it; empty if it may take it.
 
-        `now` is in monotonic seconds, as in all that follows.
+        `now` is in monotonic seconds, as in all that follows. Without `asks` nobody will find out
+        that it does not: pods that it took a moment ago count, though its sum may have them, too.
         """
         rules = self._rules.get((node, objects.namespace(pod)))
-        return rules.refusals(pod, now) if rules else ()
+        return rules.refusals(pod, now, asks=asks) if rules else ()
 
     def waits(self, pod: Object, node: str, now: float, *, asks: bool) -> str:
         """Return what the pod seems to lack, if it has to wait until it may be asked for; else "".
@@ -123,8 +124,8 @@ class Quotas:
             rules.promise(pod)
             self.generation += 1
 
-    def settle(self, uid: str, node: str) -> bool:
-        """Stop counting a pod: the target counts it, or it does not go there.
+    def settle(self, uid: str, node: str, taken: float | None = None) -> bool:
+        """Stop counting a pod: the target counts it, `taken` at that moment, or has it not.
 
         Return whether another pod may fit for that.
         """
@@ -140,7 +141,7 @@ class Quotas:
         if rules is None:
             return False
 
-        rules.settle(uid)
+        rules.settle(uid, taken)
         self.generation += 1
         return True
 

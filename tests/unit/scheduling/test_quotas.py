@@ -13,6 +13,7 @@ from vnode.api.limit_ranges import LimitRange
 from vnode.api.objects import Object
 from vnode.api.resource_quotas import Quota
 from vnode.scheduling.cache import Cache
+from vnode.scheduling.promises import REPORT_SECONDS
 from vnode.scheduling.quota_rules import MOST
 from vnode.scheduling.quotas import Quotas
 
@@ -187,3 +188,15 @@ def test_an_assumption_is_a_promise_until_it_is_withdrawn() -> None:
     cache.forget("p2", "x")
     assert not lacks(cache.quotas, PODS[4], "x")
     assert cache.generation != seen
+
+
+def test_who_does_not_ask_counts_what_was_taken_until_the_target_has_reported_it() -> None:
+    """The answer about a candidate may come before the quota that has the delegate in its sum."""
+    quotas = Quotas()
+    quotas.set_quota("x", "n0", "q", quota({"pods": "1"}, {"pods": "0"}))
+    quotas.promise(PODS[0], "x")
+    assert quotas.refusals(PODS[1], "x", 0)
+    assert quotas.settle("p0", "x", 10.0)
+    assert not quotas.refusals(PODS[1], "x", 10.0), "it is asked, and refuses"
+    assert quotas.refusals(PODS[1], "x", 10.0, asks=False)
+    assert not quotas.refusals(PODS[1], "x", 10.0 + REPORT_SECONDS, asks=False)

@@ -192,7 +192,8 @@ class ProxyScheduler:
         if pod is not None and (refusal or candidates.is_accepted(candidate)):
             news = quotas.answer(pod, node, refusal or None)
 
-        if quotas.settle(uid, node) or news:
+        taken = None if refusal else self._clock.monotonic()
+        if quotas.settle(uid, node, taken) or news:
             self._queue.move(ClusterEvent(EventKind.TARGET_QUOTA, node))
 
     def _pod_of(self, candidate: Object) -> Object | None:
