@@ -25,6 +25,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
 from vnode.api.durations import TICK
+from vnode.planning import plan
 from vnode.planning.cluster_choice import ClusterChoice
 from vnode.planning.policy import Overflow
 from vnode.planning.revisions import RevisionCounts, revision_of
@@ -145,9 +146,9 @@ class _Search:
         if peers.placeholders:
             self._shares = shares = tuple(_without(s, peers.placeholders) for s in shares)
 
-        self.replicas = peers.pods + (not is_counted) - peers.elsewhere(self.open)
         self._seats = workload.seats(shares)
-        self.planned = self._seats.plan(self.replicas).planned
+        made = plan.of_peers(self._seats, peers, more=not is_counted)
+        self.replicas, self.planned, self._there = made.replicas, made.planned, made.counted
 
     def aim(self) -> str:
         """Return the node that the pod keeps, or else the one with the largest gap.
@@ -228,7 +229,7 @@ class _Search:
         return _widest(others, seats.plan(self.replicas).planned, counted, self.takes)
 
     def _counted(self, node: str) -> int:
-        return self._peers.bound[node] + self._peers.aimed[node] - (self._own.aim == node)
+        return self._there.get(node, 0) - (self._own.aim == node)
 
     def _has_place(self, node: str, counts: RevisionCounts | None = None) -> bool:
         """Tell whether the maximum has a place for the pod, beside its peers or those counted."""

@@ -8,12 +8,12 @@ the pod's own cluster has more pods than planned, so that one of them is out of 
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from vnode.api import objects
+from vnode.planning import plan
 from vnode.planning.cluster_choice import ClusterChoice
 from vnode.planning.policy import Mode, Policy
 from vnode.planning.seats import Share
@@ -77,19 +77,19 @@ class _Account:
         is_planned: bool,
     ) -> None:
         self._shares = {share.node: share for share in shares}
-        counted = Counter(workload.bound) + Counter(workload.aimed)
-        planned = workload.plan_for(shares).planned if is_planned else None
+        made = plan.of_revisions(workload.seats(shares), workload.revisions)
         # Pods that no cycle has looked at yet: they may be planned wherever there seems to be one
         # too few.
         new = sum(1 for m in workload.pending() if not m.aim and m.since is None)
         self._surplus = {
-            node: math.inf if planned is None else counted[node] + new - planned.get(node, 0)
-            for node in self._shares
+            node: new - made.gap(node) if is_planned else math.inf for node in self._shares
         }
         self._rooms = {
             share.node: _Room(
-                math.inf if planned is None else planned.get(share.node, 0) - counted[share.node],
-                math.inf if share.maximum is None else share.maximum - counted[share.node],
+                made.gap(share.node) if is_planned else math.inf,
+                math.inf
+                if share.maximum is None
+                else share.maximum - made.counted.get(share.node, 0),
             )
             for share in shares
             if share.node not in closed

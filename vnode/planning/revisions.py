@@ -19,7 +19,6 @@ from typing import Final, NamedTuple
 
 from vnode.api import objects
 from vnode.api.objects import Object
-from vnode.planning.seats import Plan, Seats
 from vnode.planning.workload_key import workload_of
 
 
@@ -93,27 +92,3 @@ def have_superseded(revisions: Iterable[Revision]) -> bool:
     """Tell whether one maker has several revisions."""
     makers = [revision.maker for revision in revisions]
     return len(makers) > 1 and len(set(makers)) < len(makers)
-
-
-def planned(seats: Seats, counts: Mapping[Revision, RevisionCounts]) -> Plan:
-    """Return the plan of a workload: that of its revisions together.
-
-    Pods that are bound to clusters without seats keep their places and are not planned.
-    """
-    nodes = {share.node for share in seats.ranked}
-    sizes = {key: max(0, each.pods - each.elsewhere(nodes)) for key, each in counts.items()}
-    if not have_superseded(counts):
-        return seats.plan(sum(sizes.values()))
-
-    latest = {revision: each.latest for revision, each in counts.items()}
-    newest = frozenset(current(latest).values())
-    whole = seats.plan(sum(sizes[revision] for revision in newest))
-    found, unplaced = Counter(whole.planned), whole.unplaced
-    for revision in counts.keys() - newest:
-        number = sum(sizes[peer] for peer in peers(revision, latest))
-        more, less = seats.plan(number), seats.plan(number - sizes[revision])
-        found.update(more.planned)
-        found.subtract(less.planned)
-        unplaced += more.unplaced - less.unplaced
-
-    return Plan(+found, unplaced)

@@ -18,7 +18,7 @@ from vnode.api.objects import Object
 from vnode.planning import revisions
 from vnode.planning.cluster_choice import ClusterChoice
 from vnode.planning.revisions import UNREVISED, Revision, RevisionCounts, revision_of
-from vnode.planning.seats import Plan, Seats, Share
+from vnode.planning.seats import Seats, Share
 from vnode.planning.weighing import Weighting
 
 _SEATS_KEPT: Final = 8  # of one workload: by which clusters are closed or full for some of its pods
@@ -118,6 +118,11 @@ class Workload:
         return self._restored
 
     @property
+    def weights(self) -> Mapping[str, int] | None:
+        """What each cluster weighs by free capacity; None if that is not known."""
+        return self._weighting.weights if self._weighting else None
+
+    @property
     def weighting(self) -> Weighting | None:
         """Its shares by free capacity, as they were weighed last; None if none were."""
         return self._weighting
@@ -153,10 +158,6 @@ class Workload:
                 found.include(counts)
 
         return found
-
-    def plan_for(self, shares: tuple[Share, ...]) -> Plan:
-        """Return the plan of all its pods."""
-        return revisions.planned(self.seats(shares), self.revisions)
 
     def waiting_since(self, node: str) -> float:
         """Return since when a pod has been waiting for a place on the node; infinity if none is."""

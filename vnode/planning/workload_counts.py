@@ -73,8 +73,7 @@ class Workloads:
         """
         group = self._known(key, group_by)
         workload = group.workloads.get(key) if group else None
-        weighting = workload.weighting if workload else None
-        return weighting.weights if weighting else None
+        return workload.weights if workload else None
 
     def end_move(self, key: str, group_by: str) -> None:
         """Have the pods of a workload that was moved as one go where its others are again."""

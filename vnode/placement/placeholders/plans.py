@@ -119,9 +119,8 @@ class PlaceholderPlans:
             if objects.labels(node).get(keys.TARGET_NAMESPACE) in (None, "", namespace)
         ]
         closed = {objects.name(node) for node in there if objects.spec(node).get("unschedulable")}
-        weighting = workload.weighting if policy.by_capacity else None
         nodes = [policy_node.planned_node(node) for node in there]
-        shares = policy.shares(nodes, weighting.weights if weighting else None)
+        shares = policy.shares(nodes, workload.weights)
         return _PlaceholderClusters(
-            shares, frozenset(closed), not policy.by_capacity or weighting is not None
+            shares, frozenset(closed), not policy.by_capacity or workload.weights is not None
         )

@@ -17,7 +17,7 @@ from typing import Final
 from vnode.api import objects
 from vnode.api.objects import Object
 from vnode.placement.status.counting import WorkloadTally
-from vnode.planning import choosing, policy_node, revisions
+from vnode.planning import choosing, plan, policy_node
 from vnode.planning.policy import Mode, Policy
 from vnode.planning.policy_node import PlannedNode
 from vnode.planning.seats import Plan, Seats
@@ -110,7 +110,7 @@ def _plan(
         return None
 
     bound = tally.running + tally.starting
-    shares = policy.shares(nodes, weights if policy.by_capacity else None)
+    shares = policy.shares(nodes, weights)
     if policy.mode is Mode.SINGLE:
         fits = {s.node for s in shares if s.maximum is None or s.maximum >= tally.replicas}
         home = choosing.most({node: count for node, count in bound.items() if node in fits})
@@ -119,7 +119,7 @@ def _plan(
     takes_pods = {node.name for node in nodes if node.takes_pods}
     closed = {s.node: bound[s.node] for s in shares if s.node not in takes_pods and bound[s.node]}
     seats = Seats((share for share in shares if share.node in takes_pods), workload)
-    made = revisions.planned(seats, tally.by_revision())
+    made = plan.of_revisions(seats, tally.by_revision())
     return Plan({**made.planned, **closed}, made.unplaced)
 
 
