@@ -23,7 +23,7 @@ help:
 	@echo 'make simulation   pods in simulated clusters that fail, a minute; SIMULATION="--seed 7" repeats one'
 	@echo 'make fuzz         an hour of mutated inputs; FUZZ="--seed 7" repeats them'
 	@echo 'make soak         an hour of random failures; SOAK="--seed 7" repeats one'
-	@echo 'make realnode     tests with real containers; root only, see CONTRIBUTING.md'
+	@echo 'make realnode     tests with real containers; root only, see docs/testing.md'
 	@echo 'make image-test   the image, and the chart in containers; root only, not part of make test'
 	@echo 'make dashboard-test  the pages in a headless Chromium, which root gets from Debian'
 	@echo 'make dashboard-images  the pictures of docs/dashboard.md'

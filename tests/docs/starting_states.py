@@ -114,6 +114,7 @@ class StartingState:
 
 STARTING_STATES = {
     "CONTRIBUTING.md": StartingState(given=""),
+    "docs/testing.md": StartingState(given=""),
     "README.md": StartingState(
         _BARE
         + _without("deployment/web -n default")

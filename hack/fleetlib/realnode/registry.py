@@ -48,7 +48,7 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             error = {
                 "code": "NAME_UNKNOWN",
-                "message": "this node has few images, see CONTRIBUTING.md",
+                "message": "this node has few images, see docs/testing.md",
             }
             content = json.dumps({"errors": [error]}).encode()
             self._send(404, "application/json", content, whole=whole)
