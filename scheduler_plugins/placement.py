@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from scheduler_plugins import placement_shares
 from scheduler_plugins.placement_shares import KnownShares
-from scheduler_plugins.placement_verdict import PlacementVerdict, shown, waiting
+from scheduler_plugins.placement_verdict import PlacementVerdict, waiting
 from vnode.api import keys, objects
 from vnode.api.objects import Object
 from vnode.planning import choosing, placeholders, unfinished_move
@@ -96,7 +96,7 @@ class PlacementPolicy(PlanPlugin, PreScorePlugin, ScorePlugin):
         choice, waits, now = None, "", self.handle.clock.now().timestamp()
         if policy.mode is Mode.SINGLE:
             home = choosing.home(workload, member, by_node)
-            waits = f" in {shown(home, snapshot)}" if home else ": waiting for its first one"
+            waits = f" in {snapshot.target_name(home)}" if home else ": waiting for its first one"
         elif policy.mode is not Mode.ANY:
             able = _able(snapshot, by_node, rejection)
             choice = choosing.choose(workload, member, able, policy.overflow, now)
@@ -104,7 +104,7 @@ class PlacementPolicy(PlanPlugin, PreScorePlugin, ScorePlugin):
             if choice.until is not None:
                 state.retry_by(self.handle.clock.monotonic() + choice.until - now)
 
-        aim = shown(choice.aim, snapshot) if choice else ""
+        aim = snapshot.target_name(choice.aim) if choice else ""
         verdict = PlacementVerdict(policy, workload, member, by_node, home, choice, aim, waits)
         state.write(self.NAME, verdict)
         return SUCCESS, _outcome(verdict, weighting, now)

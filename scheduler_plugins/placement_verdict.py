@@ -88,7 +88,7 @@ class PlacementVerdict:
 
 def waiting(choice: ClusterChoice, snapshot: Snapshot) -> str:
     """Tell in words what a pod that is not bound yet waits for."""
-    names = [shown(node, snapshot) for node in choice.nodes()]
+    names = [snapshot.target_name(node) for node in choice.nodes()]
     if not names:
         return ""
 
@@ -97,9 +97,3 @@ def waiting(choice: ClusterChoice, snapshot: Snapshot) -> str:
         until = f" until {objects.timestamp(datetime.fromtimestamp(choice.until, UTC))}"
 
     return f"; waiting for {', '.join(names)}{until}"
-
-
-def shown(node: str, snapshot: Snapshot) -> str:
-    """Return the name of the node's target, if it is there."""
-    info = snapshot.get(node)
-    return info.virtual.target[1] if info else node

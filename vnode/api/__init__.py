@@ -1,0 +1,1 @@
+"""Names, keys, quantities, selectors, and readers of objects. No I/O."""

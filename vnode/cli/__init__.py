@@ -1,0 +1,1 @@
+"""The commands of `vnode`, a folder or module each."""

@@ -1,0 +1,1 @@
+"""Copies in targets of the objects that pods refer to."""

@@ -1,0 +1,1 @@
+"""Tokens of targets that users ask for by AuthTokenRequests."""

@@ -1,0 +1,1 @@
+"""Virtual nodes and their leases; the ClusterSummary that a target writes of itself."""

@@ -1,0 +1,1 @@
+"""Override policies: what a delegate has differently in which target."""

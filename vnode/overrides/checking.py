@@ -14,7 +14,6 @@ import msgspec
 
 from vnode.api import names, quantities
 from vnode.api.errors import ConfigError
-from vnode.api.objects import Object
 from vnode.overrides import guard, images, json_patch
 from vnode.overrides.json_patch import Operation
 from vnode.overrides.rules import (
@@ -188,10 +187,3 @@ def _reaches(path: json_patch.Pointer) -> bool:
         return len(path) > 1
 
     return len(path) > 1 and path[0] == "metadata" and path[1] in ("labels", "annotations")
-
-
-def as_json(rule: OverrideRule) -> Object:
-    """Return a rule without its targets, as JSON."""
-    made: Object = msgspec.to_builtins(rule)
-    made.pop("clusters", None)
-    return made

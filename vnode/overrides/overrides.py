@@ -26,8 +26,6 @@ from vnode.runtime.links import Link
 References = Callable[[Object], Iterable[Reference]]
 """Finds what a pod refers to in its namespace."""
 
-"""How API servers answer that have no such kind, or agents with the roles of an older release."""
-
 
 class RuleOverride:
     """The rules for one pod in one target, in order."""

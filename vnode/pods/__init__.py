@@ -1,0 +1,1 @@
+"""Proxy pods in the source, chaperons and delegate pods in the target, and what both share."""

@@ -1,0 +1,1 @@
+"""What an agent runs on: work queues, controllers, the leader, links to targets, servers."""

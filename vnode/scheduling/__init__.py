@@ -1,0 +1,1 @@
+"""The scheduling framework for proxy pods: queue, cache, cycle, plugins."""

@@ -114,3 +114,8 @@ class Snapshot:
     def get(self, name: str) -> VirtualNodeInfo | None:
         """Return the node of that name, if there is one."""
         return next((node for node in self.nodes if node.name == name), None)
+
+    def target_name(self, node: str) -> str:
+        """Return the name of a node's target, for messages; that of the node if it is not here."""
+        info = self.get(node)
+        return info.virtual.target[1] if info else node

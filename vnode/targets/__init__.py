@@ -1,0 +1,1 @@
+"""Targets, their credentials and connections, and the rights that Sources grant."""

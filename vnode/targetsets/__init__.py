@@ -1,0 +1,1 @@
+"""TargetSets: Targets for all clusters of an inventory."""

@@ -1,0 +1,1 @@
+"""Admission in the source: which pods are elected, and what becomes of them."""

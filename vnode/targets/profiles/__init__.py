@@ -1,0 +1,1 @@
+"""ClusterProfiles of an inventory as the way to a target."""
