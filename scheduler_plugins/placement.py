@@ -23,7 +23,7 @@ from vnode.planning import choosing, placeholders, unfinished_move
 from vnode.planning.policy import Mode
 from vnode.planning.seats import Share
 from vnode.planning.weighing import Weighting
-from vnode.planning.workload import WorkloadPod, unschedulable_since
+from vnode.planning.workload_pod import WorkloadPod, unschedulable_since
 from vnode.scheduling import status
 from vnode.scheduling.cycle import UNPLANNED, CycleState, PlanOutcome
 from vnode.scheduling.events import ClusterEventWithHint, EventKind

@@ -14,7 +14,8 @@ from vnode.planning import reasons
 from vnode.planning.cluster_choice import ClusterChoice
 from vnode.planning.policy import Mode, Policy
 from vnode.planning.seats import Share
-from vnode.planning.workload import Workload, WorkloadPod
+from vnode.planning.workload import Workload
+from vnode.planning.workload_pod import WorkloadPod
 from vnode.scheduling import status
 from vnode.scheduling.snapshot import Snapshot
 from vnode.scheduling.status import SUCCESS, Status

@@ -1,1 +1,1 @@
-"""The client of API servers, informers, Events and credentials: nothing else calls an API server."""
+"""The client of API servers, informers, Events and credentials: nothing else calls a server."""

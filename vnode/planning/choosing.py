@@ -31,7 +31,8 @@ from vnode.planning.policy import Overflow
 from vnode.planning.revisions import RevisionCounts, revision_of
 from vnode.planning.seats import Share
 from vnode.planning.unfinished_move import unfinished_move
-from vnode.planning.workload import Workload, WorkloadPod
+from vnode.planning.workload import Workload
+from vnode.planning.workload_pod import WorkloadPod
 
 _SETTLED: Final = 5.0
 """Seconds after which a pod that still waits in a cluster shows others that it is full.

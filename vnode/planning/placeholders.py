@@ -17,7 +17,8 @@ from vnode.planning import plan
 from vnode.planning.cluster_choice import ClusterChoice
 from vnode.planning.policy import Mode, Policy
 from vnode.planning.seats import Share
-from vnode.planning.workload import Workload, WorkloadPod
+from vnode.planning.workload import Workload
+from vnode.planning.workload_pod import WorkloadPod
 
 _PLANNED: Final = frozenset({Mode.SPREAD, Mode.FILL})
 

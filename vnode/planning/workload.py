@@ -10,54 +10,18 @@ from __future__ import annotations
 import math
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from vnode.api import objects, placeholders
 from vnode.api.objects import Object
-from vnode.planning import revisions
+from vnode.planning import revisions, workload_pod
 from vnode.planning.cluster_choice import ClusterChoice
-from vnode.planning.revisions import UNREVISED, Revision, RevisionCounts, revision_of
+from vnode.planning.revisions import Revision, RevisionCounts, revision_of
 from vnode.planning.seats import Seats, Share
 from vnode.planning.weighing import Weighting
+from vnode.planning.workload_pod import WorkloadPod, unschedulable_since
 
 _SEATS_KEPT: Final = 8  # of one workload: by which clusters are closed or full for some of its pods
-
-
-@dataclass(slots=True, eq=False)
-class WorkloadPod:
-    """A live pod of a workload. Moments are seconds of the wall clock, as conditions have them."""
-
-    pod: Object
-    uid: str
-    node: str = ""
-    """Where it is bound; "" while it is pending."""
-    since: float | None = None
-    """Since when it is unschedulable, by its condition PodScheduled."""
-    assumed: frozenset[str] = frozenset()
-    aim: str = ""
-    opened: tuple[tuple[str, float], ...] = ()
-    """Further nodes, with the moment since which it may go there."""
-    directed: str = ""
-    """The node beside its aim that it replaces a moved pod on; "" if there is none."""
-    placeholders: tuple[str, ...] = ()
-    """Nodes where a bound pod waits for room, too."""
-    revision: Revision = UNREVISED
-
-    def holds(self) -> set[str]:
-        """Return the nodes on which it has a place, may get one, or waits for room."""
-        if self.node:
-            return {self.node, *self.placeholders}
-
-        return {node for node in (self.aim, *(n for n, _ in self.opened), *self.assumed) if node}
-
-    def waits(self) -> Iterator[tuple[str, float]]:
-        """Yield the nodes where it waits for a place, with the moment since which it does."""
-        if not self.node and self.since is not None:
-            if self.aim:
-                yield self.aim, self.since
-
-            yield from self.opened
 
 
 class Workload:
@@ -249,7 +213,7 @@ class Workload:
     def take_back(self, node: str) -> None:
         """Undo `direct`, if no new pod goes there yet."""
         if self._directed[node]:
-            _step(self._directed, node, -1)
+            workload_pod.step(self._directed, node, -1)
         else:
             del self._directed[node]
 
@@ -287,7 +251,7 @@ class Workload:
 
         for node, before in ((aim, member.aim), (directed, member.directed)):
             if node != before and node in self._directed:
-                _step(self._directed, node, -1)
+                workload_pod.step(self._directed, node, -1)
 
         member.aim, member.opened, member.directed = aim, opened, directed
         if known:
@@ -314,7 +278,7 @@ class Workload:
 
     def _count(self, member: WorkloadPod, step: int) -> None:
         for counts in (self.counts, self.revisions[member.revision]):
-            _count_in(counts, member, step)
+            workload_pod.count(counts, member, step)
 
         for node, since in member.waits():
             oldest = self._oldest.get(node)
@@ -325,39 +289,3 @@ class Workload:
                 self._oldest[node] = min(oldest, since)
             elif since <= oldest:
                 del self._oldest[node]
-
-
-def unschedulable_since(pod: Object) -> float | None:
-    """Return the moment since which a pod is unschedulable; None if it was not tried in vain yet.
-
-    Its condition says so, which survives a restart. A pod that a scheduling gate holds has that
-    condition for another reason.
-    """
-    condition = objects.condition(pod, "PodScheduled") or {}
-    if condition.get("status") != "False" or condition.get("reason") != "Unschedulable":
-        return None
-
-    since = objects.parse_timestamp(str(condition.get("lastTransitionTime") or ""))
-    return since.timestamp() if since else None
-
-
-def _count_in(counts: RevisionCounts, member: WorkloadPod, step: int) -> None:
-    for node in member.holds():
-        _step(counts.held, node, step)
-
-    if member.node:
-        _step(counts.bound, member.node, step)
-    elif member.aim:
-        _step(counts.aimed, member.aim, step)
-
-    for node, _ in member.opened:
-        _step(counts.opened, node, step)
-
-    for node in member.placeholders:
-        _step(counts.placeholders, node, step)
-
-
-def _step(counts: Counter[str], node: str, step: int) -> None:
-    counts[node] += step
-    if not counts[node]:
-        del counts[node]

@@ -17,8 +17,9 @@ from vnode.planning.deletion_cost import PlacedPod
 from vnode.planning.moving import MoveReason, Replica, WorkloadState
 from vnode.planning.policy import Clusters, Mode, Overflow, PlacementTarget, Policy
 from vnode.planning.policy_node import PlannedNode
-from vnode.planning.workload import Workload, WorkloadPod
+from vnode.planning.workload import Workload
 from vnode.planning.workload_key import workload_of
+from vnode.planning.workload_pod import WorkloadPod
 
 NAMES = "abcd"
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from vnode.api import objects
 from vnode.planning.weighing import Weighting
-from vnode.planning.workload import Workload, unschedulable_since
+from vnode.planning.workload import Workload
+from vnode.planning.workload_pod import unschedulable_since
 from vnode.scheduling.cache import Cache
 
 NODES = ("a", "b")

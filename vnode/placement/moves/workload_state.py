@@ -21,7 +21,8 @@ from vnode.planning.moving import MoveReason, Replica
 from vnode.planning.policy import Policy
 from vnode.planning.seats import Share
 from vnode.planning.weighing import Weighting
-from vnode.planning.workload import Workload, WorkloadPod
+from vnode.planning.workload import Workload
+from vnode.planning.workload_pod import WorkloadPod
 from vnode.scheduling.snapshot import Snapshot, VirtualNodeInfo
 
 UNBOUNDED: Final = 1000
