@@ -61,6 +61,13 @@ def parser() -> argparse.ArgumentParser:
         help="with --all: leave out the groups whose outcomes are in --output already",
     )
     made.add_argument(
+        "--group",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="with --all: this group of specs.toml in place of all; repeatable",
+    )
+    made.add_argument(
         "--focus",
         action="append",
         default=[],
@@ -124,7 +131,7 @@ def _run(arguments: argparse.Namespace) -> tuple[str, bool]:
             fleet, programs, arguments.processes, expected, both=both, once=arguments.once
         )
         if arguments.part == "all" and not arguments.focus:
-            groups = selection.groups(selection.SPECS.read_text())
+            groups = selection.groups(selection.SPECS.read_text(), arguments.group)
             report = whole.run(session, groups, arguments.output, resume=arguments.resume)
             return report.text(), report.ok
         group = SpecGroup("", selected(arguments.focus, arguments.part))

@@ -68,8 +68,8 @@ def specs(text: str, part: Part = "focus") -> Selection:
     return Selection(focus, tuple(entry.pattern for entry in skip))
 
 
-def groups(text: str) -> list[SpecGroup]:
-    """Read all groups of `specs.toml`, those last that `make conformance` runs.
+def groups(text: str, names: Sequence[str] = ()) -> list[SpecGroup]:
+    """Read all groups of `specs.toml`, those last that `make conformance` runs; or those `names`.
 
     A spec belongs to the first group that names it, so each skips what those before it have; serial
     groups and others share nothing.
@@ -87,7 +87,10 @@ def groups(text: str) -> list[SpecGroup]:
             minutes = entry.get("minutes", _MINUTES)
             found.append(SpecGroup(entry["group"], chosen, serial, minutes))
             taken[serial].append(entry["specs"])
-    return found
+    known = {group.name: group for group in found}
+    if unknown := sorted(set(names) - known.keys()):
+        raise FleetError(f"no group {unknown[0]!r} in {SPECS.name}: it has {', '.join(known)}")
+    return [known[name] for name in names] if names else found
 
 
 def differences(text: str) -> list[ListedPattern]:

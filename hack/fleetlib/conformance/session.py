@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from hack.fleetlib import progress
 from hack.fleetlib.conformance import arrange, comparing, selection, suite
 from hack.fleetlib.conformance.suite import PASSED, SuiteRun
+from hack.fleetlib.errors import FleetError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,7 +56,11 @@ class SuiteSession:
         if self.once or not unexpected:
             return first
         again = SuiteRun("again", self._source, folder, group.minutes)
-        [second] = suite.run_all([again], selection.only(unexpected), 1, self.programs)
+        try:
+            [second] = suite.run_all([again], selection.only(unexpected), 1, self.programs)
+        except FleetError as error:
+            progress.say(f"not tried again: {error}")
+            return first
         return SpecResults(first.through | second, first.straight)
 
     @property

@@ -12,6 +12,7 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any, Final
 
+from hack.fleetlib import certificates
 from hack.fleetlib.realnode import images
 from hack.fleetlib.realnode.images import LayerEntry
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from hack.fleetlib.realnode.images import Images
 
 PROGRAMS: Final = ("agnhost", "nonewprivs")
+SERVERS: Final = {"sample-apiserver": "sample-apiserver", "etcd": "usr/local/bin/etcd"}
 _SETUID: Final = 0o4755
 _WEB: Final = ["httpd", "-f", "-p", "80", "-h", "/www"]
 _PAGE: Final = b"<!DOCTYPE html><title>Welcome to nginx!</title><h1>Welcome to nginx!</h1>\n"
@@ -54,13 +56,20 @@ def write(
     programs: Mapping[str, Path],
     utilities: Sequence[LayerEntry] = (),
 ) -> None:
-    """Write the stand-ins as an OCI layout into `folder`; `programs` has those of `PROGRAMS`.
+    """Write the stand-ins as an OCI layout into `folder`.
 
-    `utilities` are files of `agnhost` in place of those that stand in for them.
+    `programs` has those of `PROGRAMS`, perhaps those of `SERVERS`; `utilities` are files of
+    `agnhost` in place of those that stand in for them.
     """
     listed = subprocess.run([busybox, "--list"], capture_output=True, text=True, check=True)
-    contents = {name: programs[name].read_bytes() for name in PROGRAMS}
-    made = build(busybox.read_bytes(), listed.stdout.split(), contents, utilities)
+    contents = {name: path.read_bytes() for name, path in programs.items()}
+    pair = certificates.authority("stand-ins").server("localhost", ["localhost", "127.0.0.1"])
+    files = [
+        LayerEntry("localhost.crt", pair.certificate_pem),
+        LayerEntry("localhost.key", pair.key_pem),
+        *utilities,
+    ]
+    made = build(busybox.read_bytes(), listed.stdout.split(), contents, files)
     images.write_layout(made, folder)
 
 
@@ -68,9 +77,12 @@ def build(
     busybox: bytes,
     applets: Iterable[str],
     programs: Mapping[str, bytes],
-    utilities: Sequence[LayerEntry] = (),
+    files: Sequence[LayerEntry] = (),
 ) -> Images:
-    """Build the stand-ins; registry and tag do not count, only the last part of a name."""
+    """Build the stand-ins, `agnhost` with these `files`.
+
+    Registry and tag do not count, only the last part of a name.
+    """
     shell = images.layer(images.shell(busybox, applets))
 
     def make(name: str, entries: Iterable[LayerEntry], **config: Any) -> Images:
@@ -78,14 +90,19 @@ def build(
         return images.image(name, [shell, images.layer(entries)], {**defaults, **config})
 
     pages = {fish: f'{{"image": "{fish}.jpg"}}\n'.encode() for fish in ("kitten", "nautilus")}
-    files = {entry.path: entry for entry in (*_agnhost(programs["agnhost"]), *utilities)}
+    agnhost = {entry.path: entry for entry in (*_agnhost(programs["agnhost"]), *files)}.values()
     made = [
-        make("agnhost", files.values(), Entrypoint=["/agnhost"], Cmd=["pause"]),
-        make("glibc-dns-testing", files.values(), Cmd=["/bin/sh"]),
+        make("agnhost", agnhost, Entrypoint=["/agnhost"], Cmd=["pause"]),
+        make("glibc-dns-testing", agnhost, Cmd=["/bin/sh"]),
         make("nginx", _www("index.html", _PAGE), Cmd=_WEB),
         *(make(fish, _www("data.json", page), Cmd=_WEB) for fish, page in pages.items()),
         make("nonewprivs", [LayerEntry("bin/nnp", programs["nonewprivs"], _SETUID)], Cmd=["nnp"]),
         make("nonroot", [], Cmd=["/bin/sh"], User="1234"),
+    ]
+    made += [
+        make(name, [LayerEntry(path, programs[name], 0o755)], Entrypoint=[f"/{path}"])
+        for name, path in SERVERS.items()
+        if name in programs
     ]
     return reduce(or_, made)
 
@@ -94,7 +111,6 @@ def _agnhost(program: bytes) -> list[LayerEntry]:
     return [
         LayerEntry("agnhost", program, 0o755),
         LayerEntry("agnhost-2", mode=0o777, kind=tarfile.SYMTYPE, link="agnhost"),
-        LayerEntry("localhost.crt", b"a file that probes ask for\n"),
         LayerEntry("uploads", mode=0o755, kind=tarfile.DIRTYPE),
         LayerEntry("bin/curl", _CURL.encode(), 0o755),
         LayerEntry("bin/printenv", _PRINTENV.encode(), 0o755),

@@ -139,6 +139,17 @@ def _built(name: str, module: Module, package: str) -> Tool:
     )
 
 
+_SAMPLE_API_SERVER = Tool(
+    name="sample-apiserver",
+    family="kubernetes-test",
+    version=KUBERNETES,
+    module=Module("k8s.io/sample-apiserver", f"v0.{KUBERNETES.split('.', 1)[1]}"),
+    package="k8s.io/sample-apiserver",
+    release=None,
+    on_request=True,
+)
+
+
 TOOLS: dict[str, Tool] = {
     tool.name: tool
     for tool in (
@@ -252,6 +263,7 @@ TOOLS: dict[str, Tool] = {
         _built("msa", MANAGED_SERVICE_ACCOUNT_MODULE, "cmd"),
         _built("cp-creds", MANAGED_SERVICE_ACCOUNT_MODULE, "cmd/clusterprofile-credentials-plugin"),
         _built("placement", OPEN_CLUSTER_MANAGEMENT_MODULE, "cmd/placement"),
+        _SAMPLE_API_SERVER,
     )
 }
 

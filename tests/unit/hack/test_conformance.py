@@ -106,6 +106,12 @@ def test_a_spec_belongs_to_the_first_group_that_names_it():
     ]
 
 
+def test_groups_can_be_chosen_by_name():
+    assert [group.name for group in selection.groups(GROUPS, ["node", "must"])] == ["node", "must"]
+    with pytest.raises(FleetError, match="no group 'more'"):
+        selection.groups(GROUPS, ["more"])
+
+
 def test_a_focus_on_the_command_line_takes_the_place_of_the_lists():
     assert cli.selected(["one", "two"], "short") == Selection(("one", "two"), ())
 
@@ -303,6 +309,11 @@ def test_the_command_fails_if_a_spec_fails_through_only_twice(play):
     assert play(ends) == 1
 
 
+def test_what_cannot_be_tried_again_stays_as_it_was(play, tmp_path: Path):
+    assert play(Suites({"a": "failed", "b": "passed"}, {"a": "passed", "b": "passed"})) == 1
+    assert "| all | 2 | 1 | 0 | 1 |" in (tmp_path / "report.md").read_text()
+
+
 def test_nothing_is_tried_again_if_the_command_says_so(play):
     ends = Suites({"a": "failed"}, {"a": "passed"})
     assert play(ends, "--once") == 1
@@ -407,6 +418,13 @@ def test_utilities_take_the_place_of_what_stands_in_for_them():
     made = standins.build(b"box", ["sh"], programs, [images.LayerEntry("bin/curl", b"real", 0o755)])
     assert files(made, "agnhost")["bin/curl"].content == b"real"
     assert files(standins.build(b"box", ["sh"], programs), "agnhost")["bin/curl"].content != b"real"
+
+
+def test_servers_have_images_where_their_programs_are_given():
+    programs = {"agnhost": b"the host", "nonewprivs": b"the asker", "etcd": b"a store"}
+    made = standins.build(b"box", ["sh"], programs)
+    assert files(made, "etcd")["usr/local/bin/etcd"].content == b"a store"
+    assert "sample-apiserver" not in made.manifests
 
 
 def test_a_program_brings_the_libraries_that_it_is_linked_to():
