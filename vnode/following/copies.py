@@ -150,16 +150,12 @@ def successor(body: Object, present: Object) -> Object:
     before = {*followed.annotations, keys.FOLLOWED}
     labels = {k: v for k, v in objects.labels(present).items() if k not in followed.labels}
     annotations = {k: v for k, v in objects.annotations(present).items() if k not in before}
-    return {
-        **body,
-        "metadata": {
-            **meta,
-            "labels": {**labels, **meta["labels"]},
-            "annotations": {**annotations, **meta["annotations"]},
-            "uid": objects.uid(present),
-            "resourceVersion": objects.resource_version(present),
-        },
+    metadata = {
+        **meta,
+        "labels": {**labels, **meta["labels"]},
+        "annotations": {**annotations, **meta["annotations"]},
     }
+    return objects.if_unchanged({**body, "metadata": metadata}, present)
 
 
 def is_stray(secret: Object) -> bool:

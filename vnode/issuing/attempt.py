@@ -217,12 +217,9 @@ class IssueAttempt:
         if before is None:
             return await self._local.create(kinds.SECRETS, wanted)
 
-        known = {
-            "uid": objects.uid(before),
-            "resourceVersion": objects.resource_version(before),
-        }
-        metadata = {"annotations": objects.annotations(wanted), **known}
         gone = {key: None for key in before.get("data") or {} if key not in wanted["data"]}
-        body = {"metadata": metadata, "data": {**gone, **wanted["data"]}}
+        annotations = {"annotations": objects.annotations(wanted)}
+        body = {"metadata": annotations, "data": {**gone, **wanted["data"]}}
         name, namespace = objects.name(before), objects.namespace(before)
-        return await self._local.patch(kinds.SECRETS, name, body, namespace)
+        patch = objects.if_unchanged(body, before)
+        return await self._local.patch(kinds.SECRETS, name, patch, namespace)

@@ -77,11 +77,7 @@ def _is_shared(labels: dict[str, str], label: str) -> bool:
 
 
 async def _leave(target: Client, kind: Kind, found: Object, label: str) -> None:
-    metadata = {
-        "uid": objects.uid(found),
-        "resourceVersion": objects.resource_version(found),
-        "labels": {label: None},
-    }
+    body = objects.if_unchanged({"metadata": {"labels": {label: None}}}, found)
     name, namespace = objects.name(found), objects.namespace(found) or None
     with suppress(NotFound):
-        await target.patch(kind, name, {"metadata": metadata}, namespace)
+        await target.patch(kind, name, body, namespace)

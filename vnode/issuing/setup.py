@@ -179,14 +179,9 @@ class TargetSetup:
 
     async def _patch(self, step: IssueStep, kind: Kind, obj: Object, body: Object) -> None:
         """Patch exactly the object that was read."""
-        known = {
-            "uid": objects.uid(obj),
-            "resourceVersion": objects.resource_version(obj),
-        }
-        metadata = {**objects.metadata(body), **known}
         name, namespace = objects.name(obj), objects.namespace(obj) or None
         try:
-            await self._target.patch(kind, name, {**body, "metadata": metadata}, namespace)
+            await self._target.patch(kind, name, objects.if_unchanged(body, obj), namespace)
         except (Conflict, NotFound) as error:
             raise StepFailed(
                 step, "Conflict", f"{kind.kind} {name} has changed meanwhile"

@@ -70,7 +70,7 @@ def takeover(lease: Object, holder: str, duration: int, now: datetime) -> Object
         changes["acquireTime"] = objects.micro_timestamp(now)
         changes["leaseTransitions"] = int(spec.get("leaseTransitions") or 0) + 1
 
-    return {"metadata": {"resourceVersion": objects.resource_version(lease)}, "spec": changes}
+    return objects.if_unchanged({"spec": changes}, lease)
 
 
 def release(lease: Object, now: datetime) -> Object:
@@ -83,7 +83,7 @@ def release(lease: Object, now: datetime) -> Object:
         "leaseDurationSeconds": 1,
         "renewTime": objects.micro_timestamp(now),
     }
-    return {"metadata": {"resourceVersion": objects.resource_version(lease)}, "spec": changes}
+    return objects.if_unchanged({"spec": changes}, lease)
 
 
 async def renew_for_node(client: Client, node: Object, now: datetime) -> None:

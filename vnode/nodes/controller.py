@@ -237,14 +237,14 @@ class NodeController:
         if merged is not None and not may_write and own is None:
             return None
 
-        metadata: Object = {"resourceVersion": objects.resource_version(node)}
+        metadata: Object = {}
         taints = present
         if merged is not None and may_write:
             self._limiter.written(objects.name(node))
             taints, record = merged
             metadata["annotations"] = {keys.MEMBER_TAINTS: record or None}
 
-        body = {"metadata": metadata, "spec": {"taints": taints}}
+        body = objects.if_unchanged({"metadata": metadata, "spec": {"taints": taints}}, node)
         after = await self._client.patch(kinds.NODES, objects.name(node), body)
         return self._expect(node, after)
 

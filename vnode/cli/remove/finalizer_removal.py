@@ -106,8 +106,8 @@ class FinalizerRemover:
     async def _detach(self, pod: Object) -> None:
         owner, references = objects.controller_uid(pod), objects.metadata(pod)["ownerReferences"]
         kept = [reference for reference in references if reference.get("uid") != owner]
-        metadata = {"ownerReferences": kept, "resourceVersion": objects.resource_version(pod)}
-        await _patch(self._client, kinds.PODS, pod, metadata)
+        body = objects.if_unchanged({"metadata": {"ownerReferences": kept}}, pod)
+        await _patch(self._client, kinds.PODS, pod, body)
 
 
 async def remove_finalizers(client: Client, chaperon: Object, *, unchanged: bool = False) -> None:
@@ -116,15 +116,13 @@ async def remove_finalizers(client: Client, chaperon: Object, *, unchanged: bool
     if kept == objects.finalizers(chaperon):
         return
 
-    metadata: Object = {"finalizers": kept}
+    body: Object = {"metadata": {"uid": objects.uid(chaperon), "finalizers": kept}}
     if unchanged:
-        metadata["resourceVersion"] = objects.resource_version(chaperon)
+        body = objects.finalizers_patch(chaperon, kept)
 
-    await _patch(client, kinds.POD_CHAPERONS, chaperon, metadata)
+    await _patch(client, kinds.POD_CHAPERONS, chaperon, body)
 
 
-async def _patch(client: Client, kind: Kind, obj: Object, metadata: Object) -> None:
-    """Patch exactly this object, if it still exists."""
-    body = {"metadata": {"uid": objects.uid(obj), **metadata}}
+async def _patch(client: Client, kind: Kind, obj: Object, body: Object) -> None:
     with suppress(NotFound):
         await client.patch(kind, objects.name(obj), body, objects.namespace(obj))

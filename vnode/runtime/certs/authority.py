@@ -153,10 +153,8 @@ class Authority:
     async def _renew(self, secret: Object, generations: Generations) -> None:
         now = self._clock.now()
         renewed = await asyncio.to_thread(generations.successor, now)
-        body = {
-            "metadata": {"resourceVersion": objects.resource_version(secret)},
-            "data": build(self._namespace, renewed, now)["data"],
-        }
+        data = build(self._namespace, renewed, now)["data"]
+        body = objects.if_unchanged({"data": data}, secret)
         try:
             await self._client.patch(kinds.SECRETS, SECRET, body, self._namespace)
         except Conflict:

@@ -161,10 +161,8 @@ class SignedCertificate:
             "reason": "VnodeApproved",
             "message": "requested by this agent for its own address",
         }
-        body = {
-            "metadata": {"resourceVersion": objects.resource_version(request)},
-            "status": {"conditions": [*objects.status(request).get("conditions", ()), condition]},
-        }
+        conditions = [*objects.status(request).get("conditions", ()), condition]
+        body = objects.if_unchanged({"status": {"conditions": conditions}}, request)
         try:
             await self._client.patch(kinds.CSRS, name, body, subresource="approval")
         except Denied as error:
