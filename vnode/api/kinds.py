@@ -7,7 +7,8 @@ where all paths to objects are built: no name leads to another object than the o
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Final
 from urllib.parse import quote
 
@@ -67,6 +68,18 @@ class Kind:
         return quote(text, safe=":")
 
 
+@cache
+def of_cluster(kind: Kind) -> Kind:
+    """Return the cluster-scoped sibling of a namespaced kind: Cluster... by its name."""
+    plural, name = f"cluster{kind.plural}", f"Cluster{kind.kind}"
+    return replace(kind, plural=plural, kind=name, namespaced=False)
+
+
+def scoped(kind: Kind, namespace: str) -> Kind:
+    """Return the namespaced kind, or its cluster-scoped sibling if there is no namespace."""
+    return kind if namespace else of_cluster(kind)
+
+
 MULTICLUSTER: Final = "multicluster.admiralty.io"
 INVENTORY: Final = "multicluster.x-k8s.io"
 OCM: Final = "cluster.open-cluster-management.io"
@@ -94,10 +107,8 @@ DAEMON_SETS: Final = Kind("apps", "v1", "daemonsets", "DaemonSet")
 JOBS: Final = Kind("batch", "v1", "jobs", "Job")
 ROLES: Final = Kind(_RBAC, "v1", "roles", "Role")
 ROLE_BINDINGS: Final = Kind(_RBAC, "v1", "rolebindings", "RoleBinding")
-CLUSTER_ROLES: Final = Kind(_RBAC, "v1", "clusterroles", "ClusterRole", namespaced=False)
-CLUSTER_ROLE_BINDINGS: Final = Kind(
-    _RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False
-)
+CLUSTER_ROLES: Final = of_cluster(ROLES)
+CLUSTER_ROLE_BINDINGS: Final = of_cluster(ROLE_BINDINGS)
 CRDS: Final = Kind(
     "apiextensions.k8s.io",
     "v1",
@@ -147,32 +158,22 @@ POD_METRICS: Final = Kind("metrics.k8s.io", "v1beta1", "pods", "PodMetrics")
 NODE_METRICS: Final = Kind("metrics.k8s.io", "v1beta1", "nodes", "NodeMetrics", namespaced=False)
 
 TARGETS: Final = Kind(MULTICLUSTER, "v1alpha1", "targets", "Target")
-CLUSTER_TARGETS: Final = Kind(
-    MULTICLUSTER, "v1alpha1", "clustertargets", "ClusterTarget", namespaced=False
-)
+CLUSTER_TARGETS: Final = of_cluster(TARGETS)
 SOURCES: Final = Kind(MULTICLUSTER, "v1alpha1", "sources", "Source")
-CLUSTER_SOURCES: Final = Kind(
-    MULTICLUSTER, "v1alpha1", "clustersources", "ClusterSource", namespaced=False
-)
+CLUSTER_SOURCES: Final = of_cluster(SOURCES)
 POD_CHAPERONS: Final = Kind(MULTICLUSTER, "v1alpha1", "podchaperons", "PodChaperon")
 CLUSTER_SUMMARIES: Final = Kind(
     MULTICLUSTER, "v1alpha1", "clustersummaries", "ClusterSummary", namespaced=False
 )
 PLACEMENT_POLICIES: Final = Kind(VNODE, "v1alpha1", "placementpolicies", "PlacementPolicy")
-CLUSTER_PLACEMENT_POLICIES: Final = Kind(
-    VNODE, "v1alpha1", "clusterplacementpolicies", "ClusterPlacementPolicy", namespaced=False
-)
+CLUSTER_PLACEMENT_POLICIES: Final = of_cluster(PLACEMENT_POLICIES)
 REBALANCES: Final = Kind(VNODE, "v1alpha1", "rebalances", "Rebalance")
 AUTH_TOKEN_REQUESTS: Final = Kind(VNODE, "v1alpha1", "authtokenrequests", "AuthTokenRequest")
 TARGET_SETS: Final = Kind(VNODE, "v1alpha1", "targetsets", "TargetSet")
-CLUSTER_TARGET_SETS: Final = Kind(
-    VNODE, "v1alpha1", "clustertargetsets", "ClusterTargetSet", namespaced=False
-)
+CLUSTER_TARGET_SETS: Final = of_cluster(TARGET_SETS)
 
 OVERRIDE_POLICIES: Final = Kind(VNODE, "v1alpha1", "overridepolicies", "OverridePolicy")
-CLUSTER_OVERRIDE_POLICIES: Final = Kind(
-    VNODE, "v1alpha1", "clusteroverridepolicies", "ClusterOverridePolicy", namespaced=False
-)
+CLUSTER_OVERRIDE_POLICIES: Final = of_cluster(OVERRIDE_POLICIES)
 
 FOLLOWING: Final = (
     CONFIG_MAPS,

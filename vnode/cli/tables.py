@@ -121,9 +121,9 @@ def typed(kind: Kind, obj: Object) -> Object:
 
 def target_kind(obj: Object) -> Kind:
     """Return Target or ClusterTarget: the former if the object has a namespace."""
-    return kinds.TARGETS if objects.namespace(obj) else kinds.CLUSTER_TARGETS
+    return kinds.scoped(kinds.TARGETS, objects.namespace(obj))
 
 
 def source_kind(obj: Object) -> Kind:
     """Return Source or ClusterSource: the former if the object has a namespace."""
-    return kinds.SOURCES if objects.namespace(obj) else kinds.CLUSTER_SOURCES
+    return kinds.scoped(kinds.SOURCES, objects.namespace(obj))

@@ -29,12 +29,12 @@ class RequestedRole:
     @property
     def kind(self) -> Kind:
         """Role or ClusterRole."""
-        return kinds.ROLES if self.namespace else kinds.CLUSTER_ROLES
+        return kinds.scoped(kinds.ROLES, self.namespace)
 
     @property
     def binding_kind(self) -> Kind:
         """RoleBinding or ClusterRoleBinding."""
-        return kinds.ROLE_BINDINGS if self.namespace else kinds.CLUSTER_ROLE_BINDINGS
+        return kinds.scoped(kinds.ROLE_BINDINGS, self.namespace)
 
     def __str__(self) -> str:
         return f"{self.kind.kind.lower()}/{objects.join_key(self.namespace, self.name)}"
@@ -97,9 +97,9 @@ def decode(obj: Object, longest: int = _DAY) -> IssueSpec:
 
 def _cluster(namespace: str, spec: Object) -> ClusterReference:
     if reference := spec.get("targetRef"):
-        is_global = reference.get("kind") == kinds.CLUSTER_TARGETS.kind
-        kind = kinds.CLUSTER_TARGETS if is_global else kinds.TARGETS
-        return ClusterReference(kind, "" if is_global else namespace, str(reference.get("name")))
+        scope = "" if reference.get("kind") == kinds.CLUSTER_TARGETS.kind else namespace
+        kind = kinds.scoped(kinds.TARGETS, scope)
+        return ClusterReference(kind, scope, str(reference.get("name")))
 
     profile = spec.get("targetClusterProfile") or {}
     home = str(profile.get("namespace") or namespace)

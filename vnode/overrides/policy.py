@@ -88,7 +88,7 @@ class OverridePolicy:
 
 def kind_of(key: str) -> Kind:
     """Return the kind of a policy, by its key."""
-    return kinds.OVERRIDE_POLICIES if "/" in key else kinds.CLUSTER_OVERRIDE_POLICIES
+    return kinds.scoped(kinds.OVERRIDE_POLICIES, objects.split_key(key)[0])
 
 
 def name_of(key: str) -> str:

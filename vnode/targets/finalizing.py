@@ -52,6 +52,6 @@ async def remove_finalizer(client: Client, target: Object) -> None:
 
 
 async def _write(client: Client, target: Object, finalizers: list[str]) -> None:
-    kind = kinds.TARGETS if objects.namespace(target) else kinds.CLUSTER_TARGETS
-    body = objects.finalizers_patch(target, finalizers)
-    await client.patch(kind, objects.name(target), body, objects.namespace(target) or None)
+    namespace, body = objects.namespace(target), objects.finalizers_patch(target, finalizers)
+    kind = kinds.scoped(kinds.TARGETS, namespace)
+    await client.patch(kind, objects.name(target), body, namespace or None)

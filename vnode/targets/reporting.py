@@ -122,7 +122,7 @@ class Reporter:
 
     async def _write(self, key: TargetKey, finding: TargetFinding, status: Object) -> None:
         target = finding.target
-        kind = kinds.TARGETS if key.namespace else kinds.CLUSTER_TARGETS
+        kind = kinds.scoped(kinds.TARGETS, key.namespace)
         body = objects.status_patch(target, status)
         after = await self._expectations.patch(
             self._local, kind, target, body, key=key, subresource="status"

@@ -45,7 +45,7 @@ class Grant:
     @property
     def kind(self) -> Kind:
         """Source or ClusterSource."""
-        return kinds.SOURCES if self.namespace else kinds.CLUSTER_SOURCES
+        return kinds.scoped(kinds.SOURCES, self.namespace)
 
     @property
     def key(self) -> str:

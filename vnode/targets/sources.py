@@ -187,8 +187,8 @@ class SourceController:
         if conditions is None:
             return
 
-        namespace = objects.namespace(source) or None
-        kind = kinds.SOURCES if namespace else kinds.CLUSTER_SOURCES
+        namespace = objects.namespace(source)
+        kind = kinds.scoped(kinds.SOURCES, namespace)
         body = objects.status_patch(source, {"conditions": conditions})
         try:
             await self._client.patch(

@@ -89,12 +89,12 @@ class TargetSetSpec:
 
 def kind_of(obj: Object) -> Kind:
     """Return the kind of a set from the API: a TargetSet has a namespace."""
-    return kinds.TARGET_SETS if objects.namespace(obj) else kinds.CLUSTER_TARGET_SETS
+    return kinds.scoped(kinds.TARGET_SETS, objects.namespace(obj))
 
 
 def target_kind(obj: Object) -> Kind:
-    """Return the kind of what a set makes."""
-    return kinds.TARGETS if objects.namespace(obj) else kinds.CLUSTER_TARGETS
+    """Return the kind of what a set makes, given the set or one of these."""
+    return kinds.scoped(kinds.TARGETS, objects.namespace(obj))
 
 
 def is_confirmed(obj: Object) -> bool:

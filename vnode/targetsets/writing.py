@@ -7,10 +7,9 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Final
 
-from vnode.api import keys, kinds, objects
+from vnode.api import keys, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import AlreadyExists, Conflict, Denied, Invalid, NotFound
-from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.runtime.expectations import Expectations
@@ -91,12 +90,12 @@ class TargetWriter:
 
         log.info("target %s is deleted: its profile is gone", objects.key(target))
         self._texts.pop(objects.key(target), None)
-        await self._client.discard(_kind(target), target)
+        await self._client.discard(spec.target_kind(target), target)
 
     async def _patch(self, target: Object, body: Object, subresource: str | None = None) -> None:
         try:
             await self._written.patch(
-                self._client, _kind(target), target, body, subresource=subresource
+                self._client, spec.target_kind(target), target, body, subresource=subresource
             )
         except Conflict:
             log.debug("target %s is another one now", objects.key(target))
@@ -118,7 +117,3 @@ def build(obj: Object, name: str, profile: str) -> Object:
         },
         "spec": {"clusterProfile": reference},
     }
-
-
-def _kind(target: Object) -> Kind:
-    return kinds.TARGETS if objects.namespace(target) else kinds.CLUSTER_TARGETS

@@ -120,3 +120,10 @@ async def test_no_verb_sends_a_request_for_what_is_no_name(
         await _REQUESTS[verb](server.client(), text)
 
     assert not server.requests
+
+
+def test_a_kind_without_a_namespace_is_its_cluster_scoped_sibling():
+    assert kinds.scoped(kinds.TARGETS, "team-a") is kinds.TARGETS
+    assert kinds.scoped(kinds.TARGETS, "") is kinds.CLUSTER_TARGETS
+    assert kinds.CLUSTER_TARGETS.path(name="gpu").endswith("/clustertargets/gpu")
+    assert kinds.CLUSTER_TARGETS.kind == "ClusterTarget"

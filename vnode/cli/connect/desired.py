@@ -42,12 +42,12 @@ class DesiredConnection:
     @property
     def target_kind(self) -> Kind:
         """Target or ClusterTarget."""
-        return kinds.TARGETS if self.namespace else kinds.CLUSTER_TARGETS
+        return kinds.scoped(kinds.TARGETS, self.namespace)
 
     @property
     def source_kind(self) -> Kind:
         """Source or ClusterSource."""
-        return kinds.SOURCES if self.namespace else kinds.CLUSTER_SOURCES
+        return kinds.scoped(kinds.SOURCES, self.namespace)
 
     @property
     def secret_name(self) -> str:

@@ -117,7 +117,7 @@ async def remove_sources(
     remote: Client, namespace: str, user: str, report: RemovalReport, *, where: str = "target"
 ) -> None:
     """Delete the Sources that let that user in, in the cluster of `remote`, called `where`."""
-    kind = kinds.SOURCES if namespace else kinds.CLUSTER_SOURCES
+    kind = kinds.scoped(kinds.SOURCES, namespace)
     found = [
         source for source in await remote.list(kind, namespace or None) if lets_in(source, user)
     ]

@@ -79,7 +79,7 @@ class _PolicySpec(_SpecPart, frozen=True):
 
 def kind_of(policy: Object) -> Kind:
     """Return the kind of an object from the API: a PlacementPolicy has a namespace."""
-    return KINDS[0] if objects.namespace(policy) else KINDS[1]
+    return kinds.scoped(kinds.PLACEMENT_POLICIES, objects.namespace(policy))
 
 
 def reference(policy: Object) -> str:
