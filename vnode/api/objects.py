@@ -50,6 +50,16 @@ def resource_version(obj: Object) -> str:
     return str(metadata(obj).get("resourceVersion", ""))
 
 
+def created(obj: Object) -> str:
+    """Return `metadata.creationTimestamp`, "" if there is none; such texts sort by time."""
+    return str(metadata(obj).get("creationTimestamp") or "")
+
+
+def created_at(obj: Object) -> datetime | None:
+    """Return the moment at which the object was created, None if it has none."""
+    return parse_timestamp(created(obj))
+
+
 def labels(obj: Object) -> dict[str, str]:
     """Return `metadata.labels`, or an empty dict."""
     return metadata(obj).get("labels") or {}
@@ -149,6 +159,16 @@ def condition(obj: Object, type_: str) -> Object | None:
             return found
 
     return None
+
+
+def is_condition_true(obj: Object, type_: str) -> bool:
+    """Tell whether the object has a status condition of that type, which is true."""
+    return (condition(obj, type_) or {}).get("status") == "True"
+
+
+def is_ready(obj: Object) -> bool:
+    """Tell whether the condition Ready of a pod, a chaperon, a Target or a Node is true."""
+    return is_condition_true(obj, "Ready")
 
 
 def reference(obj: Object, kind: str, api_version: str) -> Object:

@@ -65,8 +65,7 @@ async def wait_established(client: Client, names: list[str]) -> None:
     waiting, done = set(names), asyncio.Event()
 
     def on_crd(_old: Object | None, new: Object | None) -> None:
-        condition = objects.condition(new, "Established") if new else None
-        if new and condition and condition.get("status") == "True":
+        if new and objects.is_condition_true(new, "Established"):
             waiting.discard(objects.name(new))
 
         if not waiting:

@@ -101,7 +101,6 @@ def _head(title: str) -> Markup:
 def _row(view: ViewModel, paths: Paths, staged: StagedPod, now: datetime) -> Markup:
     pod = staged.pod
     namespace, name = objects.namespace(pod), objects.name(pod)
-    created = objects.metadata(pod).get("creationTimestamp")
     where = ", ".join(view.target_name(node) for node in staged.asked or (staged.node,) if node)
     return tag(
         "tr",
@@ -115,5 +114,5 @@ def _row(view: ViewModel, paths: Paths, staged: StagedPod, now: datetime) -> Mar
         tag("td", staged.status, tag("span", staged.why, class_="said") if staged.why else None),
         tag("td", where + (" ?" if staged.asked else "")),
         tag("td", status_text.ready(pod), class_="number"),
-        tag("td", status_text.age(str(created or ""), now), class_="number"),
+        tag("td", status_text.age(objects.created(pod), now), class_="number"),
     )

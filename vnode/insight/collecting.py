@@ -258,4 +258,4 @@ async def _events(client: Client, namespace: str, selector: str) -> Objects:
 def moment(event: Object) -> str:
     """Return when an Event last happened, as an API timestamp."""
     last = event.get("lastTimestamp") or event.get("eventTime")
-    return str(last or objects.metadata(event).get("creationTimestamp") or "")
+    return str(last or objects.created(event))

@@ -77,7 +77,7 @@ def _admission(facts: Facts) -> Iterable[Line]:
     pod, annotations = facts.pod, objects.annotations(facts.pod)
     owner = objects.controller_reference(pod)
     by = f" by {owner.get('kind')} {owner.get('name')}" if owner else ""
-    yield Line(f"created{by}", str(objects.metadata(pod).get("creationTimestamp") or ""))
+    yield Line(f"created{by}", objects.created(pod))
     if not status_text.is_proxy(pod):
         scheduler = objects.spec(pod).get("schedulerName", "default-scheduler")
         yield Line(f"not a proxy pod: left to {scheduler}")
@@ -174,8 +174,7 @@ def _repeats(verdict: str, target: TargetFacts) -> bool:
 
 
 def _candidate(target: TargetFacts, chaperon: Object) -> Iterable[Line]:
-    created = str(objects.metadata(chaperon).get("creationTimestamp") or "")
-    yield Line(f"asked: chaperon {objects.key(chaperon)}", created)
+    yield Line(f"asked: chaperon {objects.key(chaperon)}", objects.created(chaperon))
     condition = objects.condition(chaperon, "PodScheduled") or {}
     at = str(condition.get("lastTransitionTime") or "")
     if keys.PLACEHOLDER in objects.annotations(chaperon):
@@ -246,7 +245,7 @@ def _delegate(facts: Facts) -> Iterable[Line]:
         yield Line(
             f"pod {objects.key(delegate)} in {target.name}{where}: "
             f"{status_text.pod_status(delegate)}",
-            str(objects.metadata(delegate).get("creationTimestamp") or ""),
+            objects.created(delegate),
         )
     elif target.chaperon is not None:
         yield Line(f"there is no delegate pod in {target.name}")

@@ -154,10 +154,8 @@ def _named(cluster: Identity | None) -> dict[str, str]:
 
 def is_usable(node: Object) -> bool:
     """Tell whether a node is ready, not cordoned, and not being deleted."""
-    ready = objects.condition(node, "Ready")
     return (
-        ready is not None
-        and ready.get("status") == "True"
+        objects.is_ready(node)
         and not objects.spec(node).get("unschedulable")
         and not objects.is_terminating(node)
     )

@@ -180,7 +180,7 @@ class DeletionCosts:
                     uid,
                     member.node,
                     member.revision,
-                    str(objects.metadata(member.pod).get("creationTimestamp", "")),
+                    objects.created(member.pod),
                     _written(member.pod),
                 )
                 for uid, member in placed.items()

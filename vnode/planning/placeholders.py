@@ -102,7 +102,7 @@ class _Account:
         The first to come there are those that the plan has there.
         """
         share = self._shares.get(member.node)
-        created = str(objects.metadata(member.pod).get("creationTimestamp", ""))
+        created = objects.created(member.pod)
         return (-math.inf if share is None else share.tier), _descending(created), member.uid
 
     def take(self, member: WorkloadPod) -> tuple[str, ...]:

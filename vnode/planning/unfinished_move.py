@@ -24,10 +24,10 @@ def unfinished_move(workload: Workload) -> tuple[str, MoveReason] | None:
         return None
 
     pods = [member.pod for member in workload.members.values() if member.node]
-    last = max(filter(moved_for, pods), key=_created, default={})
+    last = max(filter(moved_for, pods), key=objects.created, default={})
     reason, node = moved_for(last), objects.node_name(last)
     if reason is None or any(
-        _created(p) > _created(last) for p in pods if objects.node_name(p) != node
+        objects.created(p) > objects.created(last) for p in pods if objects.node_name(p) != node
     ):
         return None
 
@@ -46,7 +46,3 @@ def mark(workload: Workload, node: str) -> str:
 
     found = unfinished_move(workload)
     return found[1].value if found is not None and found[0] == node else ""
-
-
-def _created(pod: Object) -> str:
-    return str(objects.metadata(pod).get("creationTimestamp") or "")

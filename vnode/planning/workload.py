@@ -258,7 +258,7 @@ class Workload:
             self._count(member, 1)
 
     def _add(self, member: WorkloadPod) -> None:
-        created = str(objects.metadata(member.pod).get("creationTimestamp") or "")
+        created = objects.created(member.pod)
         for counts in (
             self.counts,
             self.revisions.setdefault(member.revision, RevisionCounts()),

@@ -75,8 +75,7 @@ def of_event(event: Object) -> EventEntry | None:
     kube-scheduler writes Events of the newer API, whose fields other names stand for here.
     """
     source, series = event.get("source") or {}, event.get("series") or {}
-    created = objects.metadata(event).get("creationTimestamp")
-    occurred = event.get("eventTime") or created
+    occurred = event.get("eventTime") or objects.created(event)
     return _entry(
         {
             "type": event.get("type"),

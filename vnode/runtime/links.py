@@ -327,8 +327,7 @@ class Links:
         for link in self.covering(objects.namespace(pod)):
             candidate = link.candidate(key, uid)
             if candidate is not None and not objects.is_terminating(candidate):
-                text = str(objects.metadata(candidate).get("creationTimestamp", ""))
-                created = objects.parse_timestamp(text)
+                created = objects.created_at(candidate)
                 found.append((link.node_name, created.timestamp() if created else 0.0))
 
         return sorted(found, key=lambda entry: entry[1])

@@ -24,7 +24,7 @@ def is_served(crd: Object | None, version: str) -> bool:
 
     versions = objects.spec(crd).get("versions") or []
     served = [entry.get("name") for entry in versions if entry.get("served")]
-    established = (objects.condition(crd, "Established") or {}).get("status") == "True"
+    established = objects.is_condition_true(crd, "Established")
     return established and version in served
 
 

@@ -66,7 +66,7 @@ class TargetQuota:
         )
 
     def _add(self, key: TargetKey, target: Object) -> None:
-        created = str(objects.metadata(target).get("creationTimestamp") or "")
+        created = objects.created(target)
         self._created[key] = created
         ranks = self._ranks.setdefault(key.namespace, [])
         rank = _Rank(created, key.name)

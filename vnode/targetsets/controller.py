@@ -342,7 +342,7 @@ class TargetSets:
 
 
 def _age(obj: Object) -> tuple[str, str]:
-    return str(objects.metadata(obj).get("creationTimestamp")), objects.key(obj)
+    return objects.created(obj), objects.key(obj)
 
 
 def _node(obj: Object, name: str) -> str:
@@ -353,11 +353,10 @@ def _made_target(target: Object) -> MadeTarget:
     reference = objects.spec(target).get("clusterProfile") or {}
     namespace = objects.namespace(target) or str(reference.get("namespace") or "")
     since = objects.annotations(target).get(keys.PROFILE_GONE)
-    connected = cluster_identity.recorded(target) or reporting.is_ready(target)
-    created = "" if connected else objects.metadata(target).get("creationTimestamp")
+    connected = cluster_identity.recorded(target) or objects.is_ready(target)
     return MadeTarget(
         objects.name(target),
         objects.join_key(namespace, str(reference.get("name") or "")),
         objects.parse_timestamp(since) if since else None,
-        objects.parse_timestamp(created) if created else None,
+        None if connected else objects.created_at(target),
     )

@@ -169,7 +169,7 @@ def _choose(selected: Mapping[str, Object], facts: SetFacts, decision: SetDecisi
 
 
 def _age(key: str, profile: Object) -> tuple[str, str]:
-    return str(objects.metadata(profile).get("creationTimestamp") or ""), key
+    return objects.created(profile), key
 
 
 def _hold(facts: SetFacts, gone: Iterable[str]) -> SetOutcome | None:

@@ -32,7 +32,7 @@ _RETURN: Final = "install the inventory's CRD again, and restore the ClusterProf
 
 def is_held(obj: Object) -> bool:
     """Tell whether a set's status says that most profiles went, and removals are held."""
-    return (objects.condition(obj, HELD) or {}).get("status") == "True"
+    return objects.is_condition_true(obj, HELD)
 
 
 def entries(
@@ -69,12 +69,7 @@ def states(decision: SetDecision, listed: Objects) -> dict[str, int]:
 
 
 def _entry(name: str, profile: str, reason: str, target: Object) -> Object:
-    return {"name": name, "profile": profile, "ready": is_ready(target), "reason": reason}
-
-
-def is_ready(target: Object) -> bool:
-    """Tell whether a Target is connected, as its conditions have it."""
-    return (objects.condition(target, conditions.READY) or {}).get("status") == "True"
+    return {"name": name, "profile": profile, "ready": objects.is_ready(target), "reason": reason}
 
 
 def _reason_of(name: str, decision: SetDecision, target: Object) -> str:

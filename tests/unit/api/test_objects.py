@@ -109,3 +109,22 @@ def test_times_are_written_in_utc_and_read_back():
         2026, 5, 4, 1, 2, 1, tzinfo=UTC
     )
     assert objects.parse_timestamp("yesterday") is None
+
+
+def test_creation_is_read_as_text_that_sorts_by_time_and_as_a_moment():
+    obj = {"metadata": {"creationTimestamp": "2026-05-04T01:02:01Z"}}
+    assert objects.created(obj) == "2026-05-04T01:02:01Z"
+    assert objects.created_at(obj) == datetime(2026, 5, 4, 1, 2, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("metadata", [{}, {"creationTimestamp": None}, {"creationTimestamp": "?"}])
+def test_what_does_not_say_when_it_was_created_has_no_moment(metadata):
+    assert objects.created_at({"metadata": metadata}) is None
+
+
+@pytest.mark.parametrize(("status", "is_true"), [("True", True), ("False", False), (None, False)])
+def test_a_condition_holds_only_while_its_status_is_true(status, is_true):
+    obj = {"status": {"conditions": [{"type": "Ready", "status": status}]}}
+    assert objects.is_ready(obj) is is_true
+    assert objects.is_condition_true(obj, "Ready") is is_true
+    assert not objects.is_condition_true(obj, "Scheduled")

@@ -250,7 +250,7 @@ def _scheduler(facts: ClusterFacts) -> _Result:
 
 
 def _age(pod: Object, facts: ClusterFacts) -> timedelta:
-    created = objects.parse_timestamp(str(objects.metadata(pod).get("creationTimestamp") or ""))
+    created = objects.created_at(pod)
     return facts.now + timedelta(seconds=facts.skew or 0) - created if created else timedelta()
 
 

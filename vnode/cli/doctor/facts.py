@@ -60,7 +60,7 @@ class ClusterFacts:
 
     def is_young(self, obj: Object) -> bool:
         """Tell whether an object is so new that no agent need have looked at it."""
-        created = objects.parse_timestamp(str(objects.metadata(obj).get("creationTimestamp")))
+        created = objects.created_at(obj)
         skew = timedelta(seconds=self.skew or 0)
         return created is not None and self.now + skew - created < _YOUNG
 

@@ -56,7 +56,7 @@ def _condition(type_: str, part: str) -> Callable[[Row], str]:
 
 
 def _age(row: Row) -> str:
-    return status_text.age(objects.metadata(row.object).get("creationTimestamp"), row.now)
+    return status_text.age(objects.created(row.object), row.now)
 
 
 def _allocatable(resource: str) -> Callable[[Row], str]:

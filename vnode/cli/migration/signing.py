@@ -88,8 +88,7 @@ async def _webhook_since(client: Client) -> datetime | None:
 
 
 def _created(obj: Object) -> datetime:
-    text = str(objects.metadata(obj).get("creationTimestamp") or "")
-    if (created := objects.parse_timestamp(text)) is None:
+    if (created := objects.created_at(obj)) is None:
         raise ConfigError("it does not say when it was created")
 
     return created

@@ -161,8 +161,7 @@ class Replacement:
         self.report.say(f"{self.name} condition met")
 
     def _is_connected(self, target: Object) -> bool:
-        ready = (objects.condition(target, "Ready") or {}).get("status") == "True"
-        return ready and cluster_identity.recorded(target) == self.wanted
+        return objects.is_ready(target) and cluster_identity.recorded(target) == self.wanted
 
     async def _uncordon(self) -> None:
         with suppress(NotFound):  # the agent is about to make it

@@ -127,7 +127,7 @@ def counted(pod: Object, policy_of: Callable[[Object], Policy | None]) -> Counte
         objects.status(pod).get("phase") == "Running",
         placeholders.of(pod),
         revision_of(pod),
-        str(objects.metadata(pod).get("creationTimestamp") or ""),
+        objects.created(pod),
     )
 
 

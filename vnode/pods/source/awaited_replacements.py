@@ -208,7 +208,7 @@ class AwaitedReplacements:
 
     def _living(self, proxy: Object) -> list[LivePod]:
         return [
-            LivePod(objects.uid(pod), _created_at(pod), proxy_state.is_ready(pod))
+            LivePod(objects.uid(pod), _created_at(pod), objects.is_ready(pod))
             for pod in self._of_owner(proxy)
             if not objects.is_terminating(pod) and not objects.is_finished(pod)
         ]
@@ -232,7 +232,7 @@ class AwaitedReplacements:
 
 def awaits_replacement(pod: Object) -> bool:
     """Tell whether the pod is marked as one that waits."""
-    return (objects.condition(pod, keys.AWAITS_REPLACEMENT) or {}).get("status") == "True"
+    return objects.is_condition_true(pod, keys.AWAITS_REPLACEMENT)
 
 
 def _is_replaced_at_once(pod: Object) -> bool:
@@ -248,7 +248,7 @@ def _deleted_at(pod: Object) -> float:
 
 
 def _created_at(pod: Object) -> float:
-    return _seconds(objects.metadata(pod).get("creationTimestamp"))
+    return _seconds(objects.created(pod))
 
 
 def _seconds(timestamp: object) -> float:
@@ -261,4 +261,4 @@ def _concerns(pod: Object | None) -> tuple[bool, ...]:
     if pod is None:
         return ()
 
-    return objects.is_terminating(pod), objects.is_finished(pod), proxy_state.is_ready(pod)
+    return objects.is_terminating(pod), objects.is_finished(pod), objects.is_ready(pod)

@@ -113,7 +113,7 @@ def has_node(chaperon: Object) -> bool:
 
     One that is reserved has none yet: the target counts it once it is allowed and bound.
     """
-    return (objects.condition(chaperon, "PodScheduled") or {}).get("status") == "True"
+    return objects.is_condition_true(chaperon, "PodScheduled")
 
 
 def is_answered(chaperon: Object) -> bool:

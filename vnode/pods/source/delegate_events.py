@@ -181,7 +181,7 @@ class DelegateEventReporter:
 
         now, oldest = self._clock.monotonic(), self._clock.now() - EXPIRED
         record = self._records[key] = _EventRecord(objects.uid(proxy), now)
-        created = objects.parse_timestamp(str(objects.metadata(proxy).get("creationTimestamp")))
+        created = objects.created_at(proxy)
         for event in self._wanted(proxy, entries, link):
             earlier = self._earlier.pop(objects.key(event.body), None)
             if earlier is None and created and max(created, event.last) < oldest:

@@ -61,11 +61,6 @@ INDEXES: Final = {NODE_INDEX: node_of, CONTROLLER_INDEX: controller_of}
 """Those of an informer of proxy pods."""
 
 
-def is_ready(pod: Object) -> bool:
-    """Return whether the condition Ready of a pod, or of a chaperon, is true."""
-    return (objects.condition(pod, "Ready") or {}).get("status") == "True"
-
-
 def may_run_on(proxy: Object, chaperon: Object) -> bool:
     """Return whether the delegate of a terminating pod serves, and nobody wants it to end sooner.
 
@@ -74,7 +69,8 @@ def may_run_on(proxy: Object, chaperon: Object) -> bool:
     if objects.is_terminating(chaperon) or has_lost_delegate(proxy, chaperon):
         return False
 
-    return is_ready(chaperon) and not objects.is_finished(proxy) and asked_grace(proxy) is None
+    serves = objects.is_ready(chaperon) and not objects.is_finished(proxy)
+    return serves and asked_grace(proxy) is None
 
 
 def is_loser(chaperon: Object, proxy: Object | None, node_name: str) -> bool:
