@@ -43,6 +43,11 @@ class TokenBucket:
         self._filled = now
         return max(0.0, (1 - self._tokens) / self._rate)
 
+    def is_full(self, now: float) -> bool:
+        """Tell whether all tokens are there: then there is nothing to remember."""
+        self.wait(now)
+        return self._tokens >= self._burst
+
     def reserve(self, now: float, tokens: float = 1.0) -> float:
         """Take tokens, also some that are not there yet; return the seconds until they are."""
         self.wait(now)
@@ -57,8 +62,9 @@ class MinuteLimits(Generic[K]):
     long as it has anything to remember.
     """
 
-    def __init__(self) -> None:
-        self._buckets: dict[K, TokenBucket] = {}  # of one token; no full ones for long
+    def __init__(self, burst: int = 1) -> None:
+        self._burst = burst
+        self._buckets: dict[K, TokenBucket] = {}  # no full ones for long
 
     def take(self, key: K, per_minute: int, now: float) -> bool:
         """Take a token; False if there is none at `now`."""
@@ -70,10 +76,10 @@ class MinuteLimits(Generic[K]):
 
     def _bucket(self, key: K, per_minute: int, now: float) -> TokenBucket:
         if key not in self._buckets:
-            full = [other for other, bucket in self._buckets.items() if bucket.wait(now) <= 0]
+            full = [other for other, bucket in self._buckets.items() if bucket.is_full(now)]
             for other in full:
                 del self._buckets[other]
 
-        bucket = self._buckets.setdefault(key, TokenBucket(per_minute / 60, 1))
+        bucket = self._buckets.setdefault(key, TokenBucket(per_minute / 60, self._burst))
         bucket.set_rate(per_minute / 60, now)
         return bucket

@@ -9,18 +9,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from typing import Final
 
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
-from vnode.api.errors import ApiError, Conflict, NotFound
+from vnode.api.errors import Conflict, NotFound
 from vnode.api.objects import Object
-from vnode.api.token_bucket import MinuteLimits
-from vnode.kube import eviction
 from vnode.kube.client import Client
+from vnode.kube.eviction import RETRY_AFTER, Evictor
 from vnode.kube.informer import Informer
-
-_REFUSED: Final = 5.0  # seconds until a refused eviction is tried again, as in kubectl
 
 log = logging.getLogger(__name__)
 
@@ -38,16 +34,8 @@ class NodeDrains:
         self._client = client
         self._nodes = nodes
         self._pods_on = pods_on
-        self._clock = clock
-        self._limits: MinuteLimits[str] = MinuteLimits()  # by UID of a set
-        self._evicted: set[str] = set()  # UIDs, until the store shows that they terminate
-        self._refused: dict[str, float] = {}  # by UID of a pod: when (monotonic) it is tried again
-
-    def on_pod(self, old: Object | None, new: Object | None) -> None:
-        """Forget what is known of a pod that ends."""
-        if old is not None and (new is None or objects.is_terminating(new)):
-            self._evicted.discard(objects.uid(old))
-            self._refused.pop(objects.uid(old), None)
+        self._evictor: Evictor[str] = Evictor(client, clock)  # at the rates of sets, by their UIDs
+        self.on_pod = self._evictor.on_pod
 
     async def cordon(self, name: str) -> None:
         """Cordon a node, unless it is; there may be no such node."""
@@ -94,38 +82,21 @@ class NodeDrains:
     ) -> float | None:
         """Evict the next of these pods, if it is time; return the seconds to wait, None if all are
         on their way and their end is seen."""
-        now = self._clock.monotonic()
-        waiting = [
-            pod
-            for pod in left
-            if not objects.is_terminating(pod) and objects.uid(pod) not in self._evicted
-        ]
+        waiting = [pod for pod in left if not self._evictor.is_ending(pod)]
         if not waiting:
-            return None if any(map(_has_to_go, self._pods_on(node))) else _REFUSED
+            return None if any(map(_has_to_go, self._pods_on(node))) else RETRY_AFTER
 
-        retry = {objects.uid(pod): self._refused.get(objects.uid(pod), now) for pod in waiting}
-        pod = min(waiting, key=lambda pod: (max(retry[objects.uid(pod)], now), objects.key(pod)))
-        if retry[objects.uid(pod)] > now:
-            return retry[objects.uid(pod)] - now
+        pod = min(waiting, key=lambda pod: (self._evictor.retry_in(pod), objects.key(pod)))
+        if wait := self._evictor.retry_in(pod) or self._evictor.turn(set_uid, per_minute):
+            return wait
 
-        if self._limits.take(set_uid, per_minute, now):
-            await self._evict(pod, node)
-
-        return self._limits.wait(set_uid, per_minute, now)
-
-    async def _evict(self, pod: Object, node: str) -> None:
-        uid = objects.uid(pod)
-        try:
-            await eviction.evict(self._client, pod)
-        except (Conflict, NotFound):
-            self._refused[uid] = self._clock.monotonic() + _REFUSED  # its event comes first
-        except ApiError as error:  # a budget, most often, or a webhook: others can go meanwhile
-            wait = max(_REFUSED, getattr(error, "retry_after", 0.0))
-            self._refused[uid] = self._clock.monotonic() + wait
-            log.info("pod/%s cannot be evicted yet: %s", objects.key(pod), error.message)
-        else:
-            self._evicted.add(uid)
+        refusal = await self._evictor.evict(pod)
+        if refusal is None:
             log.info("pod/%s evicted from node/%s, whose Target goes", objects.key(pod), node)
+        elif not isinstance(refusal, Conflict | NotFound):  # of one that is gone there is an event
+            log.info("pod/%s cannot be evicted yet: %s", objects.key(pod), refusal.message)
+
+        return self._evictor.wait(set_uid, per_minute)
 
 
 def _has_to_go(pod: Object) -> bool:

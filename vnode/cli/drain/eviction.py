@@ -18,7 +18,6 @@ from vnode.kube import eviction
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 
-_RETRY_AFTER: Final = 5.0  # seconds until a refused eviction is tried again, as in kubectl
 _MAX_CONCURRENT: Final = 16  # evictions
 
 Say = Callable[[str], None]
@@ -33,7 +32,7 @@ async def evict(
     grace: int | None,
     limit: float | None,
     pause: float = 0.0,
-    again: float = _RETRY_AFTER,
+    again: float = eviction.RETRY_AFTER,
 ) -> None:
     """Evict the pods, one every `pause` seconds, and return when all are gone.
 

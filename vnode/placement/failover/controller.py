@@ -18,13 +18,13 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from vnode.api import disruptions, kinds, objects
+from vnode.api import objects
 from vnode.api.clock import Clock
 from vnode.api.durations import TICK
 from vnode.api.objects import Object
-from vnode.api.token_bucket import MinuteLimits
 from vnode.kube.client import Client
 from vnode.kube.events import WARNING, EventRecorder, about
+from vnode.kube.eviction import Evictor
 from vnode.kube.informer import Informer
 from vnode.placement.failover import deciding
 from vnode.placement.failover.deciding import DueEviction
@@ -56,7 +56,6 @@ class Failovers:
         events: EventRecorder,
         clock: Clock,
     ) -> None:
-        self._client = client
         self._proxies = proxies
         self._proxies_on = proxies_on
         self._bound = bound
@@ -64,10 +63,9 @@ class Failovers:
         self._policies = policies
         self._replacements = replacements
         self._events = events
-        self._clock = clock
-        self._limits: MinuteLimits[tuple[str, str]] = MinuteLimits()  # by namespace and policy
+        # At the rates of policies, by their namespaces and names.
+        self._evictor: Evictor[tuple[str, str]] = Evictor(client, clock)
         self._nodes: set[str] = set()  # whose targets are lost
-        self._evicted: set[str] = set()  # UIDs, until the store shows that they terminate
         self._controller: Controller[str] = Controller("failovers", self._reconcile, workers=1)
 
     async def run(self) -> None:
@@ -86,9 +84,7 @@ class Failovers:
 
     def _on_pod(self, old: Object | None, new: Object | None) -> None:
         """Look at the cluster of a pod that is bound while it is being lost."""
-        if old is not None and (new is None or objects.is_terminating(new)):
-            self._evicted.discard(objects.uid(old))
-
+        self._evictor.on_pod(old, new)
         node = objects.node_name(new or {})
         if node in self._nodes and new is not None and not objects.is_terminating(new):
             self._controller.add(node)
@@ -109,7 +105,7 @@ class Failovers:
 
         waits = []
         for eviction in deciding.due(self._pods_on(node), self._policies.of):
-            if objects.uid(eviction.pod) in self._evicted:
+            if self._evictor.is_ending(eviction.pod):
                 continue
 
             now = self._lost.loss(node)
@@ -133,13 +129,12 @@ class Failovers:
         return eviction.is_ours and self._policies.of(eviction.pod) != eviction.policy
 
     def _turn(self, eviction: DueEviction) -> float:
-        """Take a token of the pod's policy; return in how many seconds there is one, else 0."""
+        """Return in how many seconds it is the pod's turn, by the rate of its policy."""
         policy, rate = eviction.policy, eviction.per_minute
         if policy is None or rate is None:
             return 0.0
 
-        key, now = (policy.namespace, policy.name), self._clock.monotonic()
-        return 0.0 if self._limits.take(key, rate, now) else self._limits.wait(key, rate, now)
+        return self._evictor.turn((policy.namespace, policy.name), rate)
 
     async def _evict(self, eviction: DueEviction, node: str, loss: TargetLoss) -> None:
         pod, why = eviction.pod, _explain(eviction, node)
@@ -147,28 +142,13 @@ class Failovers:
             self._replacements.await_replacement(pod, why)
 
         try:
-            await self._disrupt(pod, why)
-            await self._client.discard(kinds.PODS, pod)
+            await self._evictor.delete(pod, FAILOVER_REASON, why)
         except BaseException:
             self._replacements.withdraw(pod)
             raise
 
-        self._evicted.add(objects.uid(pod))
         log.info("%s: %s; it is lost since %.0f s", objects.key(pod), why, loss.seconds)
         self._events.event(about(pod), WARNING, FAILED_OVER, why)
-
-    async def _disrupt(self, pod: Object, why: str) -> None:
-        """Write the condition by which a Job tells disruptions from failures."""
-        condition = disruptions.condition(FAILOVER_REASON, why, self._clock.now())
-        body = objects.status_patch(pod, {"conditions": [condition]})
-        await self._client.patch(
-            kinds.PODS,
-            objects.name(pod),
-            body,
-            objects.namespace(pod),
-            subresource="status",
-            strategic=True,
-        )
 
 
 def _explain(eviction: DueEviction, node: str) -> str:
