@@ -92,10 +92,9 @@ class WriteBackController:
         if not body or not self._active:
             return None
 
-        if wait := self._limiter.wait(ref):
+        if wait := self._limiter.take(ref):
             return wait
 
-        self._limiter.written(ref)
         await self._patch(ref, obj, body, subresource="status")
         return None
 

@@ -2,9 +2,9 @@
 
 Whatever a target reports ends in objects of the source, each write a new revision in its etcd. A
 target may report fifty changes a second, by malice or mistake. So each object has a token bucket,
-whose burst is more than an honest change needs, and who reconciles it asks `wait` before a write: a
-key that has to wait is put back into its queue for that long, and then the present state is
-written. Intermediate states are left out, the last one never is.
+whose burst is more than an honest change needs, and who reconciles it asks before a write: a key
+that has to wait is put back into its queue for that long, and then the present state is written.
+Intermediate states are left out, the last one never is.
 
 What all objects of a target share is limited by a `TurnLimiter`.
 
@@ -46,6 +46,8 @@ TARGETS: Final = WriteLimit(10, 0.1)
 POLICIES: Final = WriteLimit(10, 0.1)
 # What came of a placement policy changes as often as its pods do.
 PLACEMENT_POLICIES: Final = WriteLimit(10, 0.1)
+# What became of its profiles; targets have no say.
+TARGET_SETS: Final = WriteLimit(1, 1.0)
 # Bytes of the pods that are written because of one target: an API server writes a pod as a whole.
 # The burst is the start of some 10,000 pods. In the five minutes for which an API server keeps old
 # revisions in etcd, that makes 556 MiB, a quarter of etcd's default quota.
@@ -64,6 +66,14 @@ class WriteLimiter(Generic[K]):
         self._clock = clock
         self._buckets: dict[K, TokenBucket] = {}  # of the objects that were written
         self._waiting: set[K] = set()  # objects whose delay is counted
+
+    def take(self, key: K) -> float:
+        """Count a write of the object, which is to follow; else return the seconds to wait."""
+        if wait := self.wait(key):
+            return wait
+
+        self.written(key)
+        return 0.0
 
     def wait(self, key: K) -> float:
         """Return the seconds until the object may be written: 0 for now."""

@@ -1,10 +1,6 @@
 """Writes conditions into the status of Targets, and Events on them.
 
-The status also records which cluster the Target is, for the next connection (`cluster_identity`). A
-condition is written only when it changes; an Event is recorded whenever its status or reason does.
-Only the leader writes, and never twice upon the same version of the object, so that others' writes
-are neither fought nor doubled. A condition that keeps changing, because the target answers
-something else each time, is written in intervals (`vnode.runtime.write_limits`).
+The status also records which cluster the Target is, for the next connection (`cluster_identity`).
 """
 
 from __future__ import annotations
@@ -19,12 +15,11 @@ from vnode.api.clock import Clock
 from vnode.api.objects import Object, Objects
 from vnode.api.target_key import TargetKey
 from vnode.kube.client import Client
-from vnode.kube.events import NORMAL, WARNING, EventRecorder
+from vnode.kube.events import NORMAL, EventRecorder
 from vnode.runtime import write_limits
 from vnode.runtime.controller import Controller
-from vnode.runtime.expectations import Expectations
 from vnode.runtime.links import Link
-from vnode.runtime.write_limits import WriteLimiter
+from vnode.runtime.status_reporter import StatusReporter
 from vnode.targets import cluster_identity, conditions, name_conflicts
 from vnode.targets.name_conflicts import NameConflicts
 
@@ -73,12 +68,10 @@ class Reporter:
         lookup: Callable[[TargetKey], TargetFinding | None],
         clock: Clock,
     ) -> None:
-        self._local = local
         self._events = events
         self._lookup = lookup
-        self._expectations = Expectations(self.wake)
-        self._limiter: WriteLimiter[TargetKey] = WriteLimiter(
-            "targets", write_limits.TARGETS, clock
+        self._reports = StatusReporter(
+            local, "targets", write_limits.TARGETS, wake=self.wake, events=events, clock=clock
         )
         self._controller: Controller[TargetKey] = Controller(
             "target-reports", self._reconcile, workers=4, lane=lambda key: key.namespace, total=16
@@ -95,57 +88,32 @@ class Reporter:
     async def _reconcile(self, key: TargetKey) -> float | None:
         finding = self._lookup(key)
         if finding is None:
-            self._expectations.forget(key)
-            self._limiter.forget(key)
+            self._reports.forget(key)
             return None
 
         target = finding.target
-        if self._expectations.pending(key, target):
-            return None  # our last write is not in the informer yet; its event wakes this key
-
-        status: Object = {}
-        if (merged := status_conditions.merged(target, *finding.conditions)) is not None:
-            status["conditions"] = merged
-
-        if finding.cluster:
-            status["clusterUID"] = finding.cluster
-
-        if not status:
+        if self._reports.pending(key, target):
             return None
 
-        if wait := self._limiter.wait(key):
-            return wait
+        def told(after: Object) -> None:
+            self._tell_cluster(key, finding, after)
 
-        self._limiter.written(key)
-        await self._write(key, finding, status)
-        return None
-
-    async def _write(self, key: TargetKey, finding: TargetFinding, status: Object) -> None:
-        target = finding.target
+        status = {
+            "conditions": status_conditions.merged(target, *finding.conditions),
+            "clusterUID": finding.cluster or None,
+        }
         kind = kinds.scoped(kinds.TARGETS, key.namespace)
-        body = objects.status_patch(target, status)
-        after = await self._expectations.patch(
-            self._local, kind, target, body, key=key, subresource="status"
-        )
-        if after is None:
-            log.debug("%s is gone", key)
-            return
+        return await self._reports.report(key, kind, target, status, told)
 
-        if "clusterUID" in status and not cluster_identity.recorded(after):
+    def _tell_cluster(self, key: TargetKey, finding: TargetFinding, after: Object) -> None:
+        """Tell that another cluster was confirmed; warn if the API server does not keep which."""
+        if finding.cluster and not cluster_identity.recorded(after):
             log.warning("%s cannot record its cluster: apply the CRDs of this version", key)
 
-        self._record_events(key, objects.reference(target, kind.kind, kind.api_version), finding)
-
-    def _record_events(self, key: TargetKey, about: Object, finding: TargetFinding) -> None:
         before = cluster_identity.recorded(finding.target)
         if before and finding.cluster:
+            kind = kinds.scoped(kinds.TARGETS, key.namespace)
+            about = objects.reference(finding.target, kind.kind, kind.api_version)
             text = f"the cluster is {finding.cluster} from now on, as confirmed; it was {before}"
             log.info("%s: %s", key, text)
             self._events.event(about, NORMAL, "ClusterConfirmed", text)
-
-        for condition in finding.conditions:
-            if status_conditions.turned(finding.target, condition):
-                type_ = NORMAL if condition["status"] == "True" else WARNING
-                reason, message = condition["reason"], condition["message"]
-                log.info("%s is %s: %s", key, reason, message)
-                self._events.event(about, type_, reason, message)

@@ -20,9 +20,10 @@ from vnode.api.objects import Object
 from vnode.api.target_key import TargetKey
 from vnode.kube.client import Client
 from vnode.kube.informer import Handler, Informer
+from vnode.runtime import write_limits
 from vnode.runtime.controller import Controller
-from vnode.runtime.expectations import Expectations
 from vnode.runtime.keyed_tasks import KeyedTasks
+from vnode.runtime.status_reporter import StatusReporter
 from vnode.runtime.supervisor import supervise
 from vnode.targets import cluster_identity
 from vnode.targets.profiles.config import InventoryConfig
@@ -35,7 +36,6 @@ from vnode.targetsets.set_metrics import SetMetrics
 from vnode.targetsets.spec import TargetSetSpec
 from vnode.targetsets.writing import TargetWriter
 
-_PAUSE: Final = 1.0  # seconds between two writes of a set's status
 _RETRY_DELAY: Final = 5.0  # seconds until a profile is asked for again that may not be gone
 
 log = logging.getLogger(__name__)
@@ -47,7 +47,6 @@ class _SetState:
     def __init__(self, uid: str) -> None:
         self.uid = uid
         self.noticed: dict[str, datetime] = {}  # since when profiles are missed, by Target
-        self.written_at = float("-inf")  # monotonic: the last write of its status
 
 
 class TargetSets:
@@ -81,7 +80,8 @@ class TargetSets:
         self._states: dict[str, _SetState] = {}  # of sets that exist
         self._draining: dict[str, str] = {}  # virtual node -> the set that drains it
         self._controller: Controller[str] = Controller("target-sets", self._reconcile, workers=1)
-        self._written = Expectations(self._controller.add)
+        wake, limit = self._controller.add, write_limits.TARGET_SETS
+        self._reports = StatusReporter(client, "targetsets", limit, wake=wake, clock=clock)
         self._writer = TargetWriter(client, clock)
         self._metrics = SetMetrics()
 
@@ -127,7 +127,7 @@ class TargetSets:
             return None
 
         made = self._made(obj)
-        if self._written.pending(key, obj) or self._writer.pending(made.values()):
+        if self._reports.pending(key, obj) or self._writer.pending(made.values()):
             return None  # the event of our last write wakes this set
 
         state = self._states.get(key)
@@ -137,7 +137,7 @@ class TargetSets:
         try:
             wanted = spec.decode(obj)
         except ConfigError as error:
-            return await self._fail(obj, state, SetOutcome("InvalidSpec", str(error)))
+            return await self._fail(obj, SetOutcome("InvalidSpec", str(error)))
 
         scope = wanted.selection.namespace
         if scope and not self._config.trusts(scope):
@@ -145,19 +145,19 @@ class TargetSets:
                 f"the agent's configuration (inventory.namespaces) does not list {scope}, so that "
                 "nothing is made or removed"
             )
-            return await self._fail(obj, state, SetOutcome("NamespaceNotAllowed", why))
+            return await self._fail(obj, SetOutcome("NamespaceNotAllowed", why))
 
         if not self._inventory.known:
             return None  # what is known of it wakes all sets
 
         if not self._inventory.served and not made:
             why = "this cluster does not serve ClusterProfiles: install the inventory's CRD"
-            return await self._fail(obj, state, SetOutcome(deciding.NOT_SERVED, why))
+            return await self._fail(obj, SetOutcome(deciding.NOT_SERVED, why))
 
         return await self._keep(key, obj, wanted, made, state)
 
     def _forget(self, key: str) -> None:
-        self._written.forget(key)
+        self._reports.forget(key)
         self._metrics.forget(key)
         self._forget_drains(key)
         self._states.pop(key, None)
@@ -182,10 +182,10 @@ class TargetSets:
         }
         await self._make(obj, facts, made, decision)
         waits = [decision.wait, await self._remove(key, obj, facts, made, decision)]
-        waits.append(await self._report(obj, facts, made, decision, state))
+        waits.append(await self._report(obj, facts, made, decision))
         if not decision.gone and spec.is_confirmed(obj):
             body = {"metadata": {"annotations": {keys.CONFIRM_REMOVAL: None}}}
-            await self._written.patch(self._client, spec.kind_of(obj), obj, body)
+            await self._reports.expectations.patch(self._client, spec.kind_of(obj), obj, body)
 
         return min((max(wait, TICK) for wait in waits if wait is not None), default=None)
 
@@ -304,41 +304,25 @@ class TargetSets:
 
         text = spec.removed_text(known | news)
         body = {"metadata": {"annotations": {keys.REMOVED_TARGETS: text}}}
-        await self._written.patch(self._client, spec.kind_of(obj), obj, body)
+        await self._reports.expectations.patch(self._client, spec.kind_of(obj), obj, body)
         return True
 
     async def _report(
-        self,
-        obj: Object,
-        facts: SetFacts,
-        made: Mapping[str, Object],
-        decision: SetDecision,
-        state: _SetState,
+        self, obj: Object, facts: SetFacts, made: Mapping[str, Object], decision: SetDecision
     ) -> float | None:
         selected = facts.selected or {}
         listed = reporting.entries(decision, selected, facts.made, made)
         states = reporting.states(decision, listed)
         self._metrics.note(objects.key(obj), states, held=decision.held is not None)
-        news = reporting.patch(obj, decision, len(selected), listed, facts.now)
-        return await self._write(obj, state, news)
+        status = reporting.status(obj, decision, len(selected), listed, facts.now)
+        return await self._write(obj, status)
 
-    async def _fail(self, obj: Object, state: _SetState, outcome: SetOutcome) -> float | None:
+    async def _fail(self, obj: Object, outcome: SetOutcome) -> float | None:
         self._metrics.forget(objects.key(obj))
-        return await self._write(obj, state, reporting.failure(obj, outcome, self._clock.now()))
+        return await self._write(obj, reporting.failure(obj, outcome, self._clock.now()))
 
-    async def _write(self, obj: Object, state: _SetState, news: Object | None) -> float | None:
-        """Write what is new in a set's status; return the seconds until it may be written."""
-        if news is None:
-            return None
-
-        now = self._clock.monotonic()
-        if now < state.written_at + _PAUSE:
-            return state.written_at + _PAUSE - now
-
-        state.written_at = now
-        body = objects.status_patch(obj, news)
-        await self._written.patch(self._client, spec.kind_of(obj), obj, body, subresource="status")
-        return None
+    async def _write(self, obj: Object, status: Object) -> float | None:
+        return await self._reports.report(objects.key(obj), spec.kind_of(obj), obj, status)
 
 
 def _age(obj: Object) -> tuple[str, str]:

@@ -85,10 +85,10 @@ def _reason_of(name: str, decision: SetDecision, target: Object) -> str:
     return str((objects.condition(target, conditions.READY) or {}).get("reason") or "Pending")
 
 
-def patch(
+def status(
     obj: Object, decision: SetDecision, found: int, listed: Objects, now: datetime
-) -> Object | None:
-    """Return what to change of the set's status, None if nothing."""
+) -> Object:
+    """Return the fields of the set's status; conditions are None if they stay."""
     ready = sum(entry["ready"] for entry in listed)
     first = next(iter(decision.refused.items()), None)
     if first is not None:
@@ -115,21 +115,21 @@ def patch(
     elif not listed and decision.create:
         outcome = SetOutcome(TARGETS_NOT_READY, "Targets are being made")
 
-    return _changes(obj, outcome, decision.held, (found, ready, listed), now)
+    return _status(obj, outcome, decision.held, (found, ready, listed), now)
 
 
-def failure(obj: Object, outcome: SetOutcome, now: datetime) -> Object | None:
-    """Return what to change of the status of a set that can make nothing, None if nothing."""
-    return _changes(obj, outcome, None, None, now)
+def failure(obj: Object, outcome: SetOutcome, now: datetime) -> Object:
+    """Return the status of a set that can make nothing."""
+    return _status(obj, outcome, None, None, now)
 
 
-def _changes(
+def _status(
     obj: Object,
     outcome: SetOutcome,
     held: SetOutcome | None,
     counts: tuple[int, int, Objects] | None,
     now: datetime,
-) -> Object | None:
+) -> Object:
     made = [status_conditions.build(obj, READY, outcome.reason == TARGETS_READY, *outcome, now)]
     if counts is not None:
         message = "no removal is held"
@@ -141,13 +141,9 @@ def _changes(
         reason = held.reason if held is not None else "NothingHeld"
         made.append(status_conditions.build(obj, HELD, held is not None, reason, message, now))
 
-    wanted: Object = {}
-    if (merged := status_conditions.merged(obj, *made)) is not None:
-        wanted["conditions"] = merged
-
+    wanted: Object = {"conditions": status_conditions.merged(obj, *made)}
     if counts is not None:
         found, ready, listed = counts
-        fields = {"found": found, "ready": ready, "targets": listed[:MOST_LISTED]}
-        wanted |= {n: v for n, v in fields.items() if objects.status(obj).get(n) != v}
+        wanted |= {"found": found, "ready": ready, "targets": listed[:MOST_LISTED]}
 
-    return wanted or None
+    return wanted

@@ -55,7 +55,7 @@ def kept(
     selected = {key: {"metadata": {"name": key.partition("/")[2]}} for key in decision.refused}
     made = {"c2": MadeTarget("c2", "fleet/c2")} if target else {}
     listed = reporting.entries(decision, selected, made, {"c2": target} if target else {})
-    return {**obj, "status": reporting.patch(obj, decision, len(listed), listed, NOW)}
+    return {**obj, "status": reporting.status(obj, decision, len(listed), listed, NOW)}
 
 
 def check(*sets: Object, **more: Any) -> list[Finding]:

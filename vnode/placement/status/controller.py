@@ -9,17 +9,16 @@ nothing is counted. Only the leader writes.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from vnode.api import objects, status_conditions
+from vnode.api import objects
 from vnode.api.clock import Clock
 from vnode.api.identity import parent_key
-from vnode.api.objects import Object, Objects
+from vnode.api.objects import Object
 from vnode.kube.client import Client
-from vnode.kube.events import NORMAL, WARNING, EventRecorder
+from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Informer
 from vnode.placement.decisions.published import PublishingState
 from vnode.placement.decisions.publisher import DecisionPublisher
@@ -34,15 +33,12 @@ from vnode.planning import policy_node
 from vnode.planning.policy import Policy
 from vnode.runtime import write_limits
 from vnode.runtime.controller import Controller
-from vnode.runtime.expectations import Expectations
 from vnode.runtime.links import Link, Links
-from vnode.runtime.write_limits import WriteLimiter
+from vnode.runtime.status_reporter import StatusReporter
 
 SETTLING: Final = 1.0  # seconds from a change of counts to the write
 _BATCH: Final = 200  # pods that are counted at a time
 _COUNT: Final = ""  # the key that stands for all pods, which are counted once
-
-log = logging.getLogger(__name__)
 
 
 class PolicyStatusController:
@@ -69,7 +65,6 @@ class PolicyStatusController:
         events: EventRecorder,
         clock: Clock,
     ) -> None:
-        self._client = client
         self._policies = policies
         self._index = index
         self._proxies = proxies
@@ -80,14 +75,13 @@ class PolicyStatusController:
         self._moves = moves
         self._publisher = publisher
         self._lost = lost
-        self._events = events
         self._clock = clock
         self._is_open = False  # pods are counted one by one; before that, all at once
         self._is_counted = False  # all pods are, once
         self._counts = WorkloadCounts()
-        self._expectations = Expectations(self._wake)
-        self._limiter: WriteLimiter[str] = WriteLimiter(
-            "placementpolicies", write_limits.PLACEMENT_POLICIES, clock
+        limit = write_limits.PLACEMENT_POLICIES
+        self._reports = StatusReporter(
+            client, "placementpolicies", limit, wake=self._wake, clock=clock, events=events
         )
         self._controller: Controller[str] = Controller(
             "placement-status",
@@ -168,8 +162,7 @@ class PolicyStatusController:
 
         obj, verdict = self._policies.get(key), self._policies.verdict(key)
         if obj is None or verdict is None:
-            self._expectations.forget(key)
-            self._limiter.forget(key)
+            self._reports.forget(key)
             if self._publisher is not None:
                 self._publisher.forget(key)
 
@@ -178,8 +171,8 @@ class PolicyStatusController:
         if not verdict.is_final:
             return None  # what is written now would be remembered; it is judged again
 
-        if self._expectations.pending(key, obj):
-            return None  # our last write is not in the informer yet; its event wakes this key
+        if self._reports.pending(key, obj):
+            return None
 
         nodes = [policy_node.planned_node(node) for node in self._nodes.store.values()]
         publishing = self._publish(key, obj, verdict.policy)
@@ -192,36 +185,8 @@ class PolicyStatusController:
 
         tallies = self._counts.of(key) if verdict.policy is not None else {}
         account = await self._accounting.status(verdict.policy, tallies, nodes)
-        present = objects.status(obj)
-        news = {field: value for field, value in account.items() if present.get(field) != value}
-        if (merged := conditions.merged(obj, wanted)) is not None:
-            news["conditions"] = merged
-
-        if not news:
-            return None
-
-        if wait := self._limiter.wait(key):
-            return wait
-
-        self._limiter.written(key)
-        await self._write(key, obj, news, wanted)
-        return None
-
-    async def _write(self, key: str, obj: Object, news: Object, wanted: Objects) -> None:
-        kind = decoding.kind_of(obj)
-        body = objects.status_patch(obj, news)
-        after = await self._expectations.patch(
-            self._client, kind, obj, body, key=key, subresource="status"
-        )
-        for condition in wanted if after is not None else ():
-            if not status_conditions.turned(obj, condition):
-                continue
-
-            type_ = NORMAL if condition["status"] == "True" else WARNING
-            reason, message = condition["reason"], condition["message"]
-            log.info("%s: %s: %s", decoding.reference(obj), reason, message)
-            about = objects.reference(obj, kind.kind, kind.api_version)
-            self._events.event(about, type_, reason, message)
+        status = {**account, "conditions": conditions.merged(obj, wanted)}
+        return await self._reports.report(key, decoding.kind_of(obj), obj, status)
 
     def _publish(self, key: str, obj: Object, policy: Policy | None) -> PublishingState | None:
         """Offer where the policy's pods are, and return how far that is published."""
