@@ -9,23 +9,18 @@ that goes with its CRD was not deleted by anybody.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Final
 
 from vnode.api import keys, kinds, objects
-from vnode.api.errors import Denied, VnodeError
 from vnode.api.objects import Object, Objects
 from vnode.kube.client import Client
-from vnode.kube.informer import Informer
 from vnode.nodes import member_taints
 from vnode.nodes.member_taints import TaintSyncStatus
 from vnode.runtime.keyed_tasks import KeyedTasks
 from vnode.runtime.links import ClusterDescription
-from vnode.runtime.served_kinds import ServedKind
+from vnode.runtime.served_informer import ServedInformer
 
-_CRD_TASK: Final = "crd"
-_CLUSTERS_TASK: Final = "clusters"
 _UNREADABLE: Final = (
     "taints are not synced: {error}; bind ClusterRole vnode-managed-clusters to the agent "
     "(managedClusterTaints.enabled of the chart); it is noticed within minutes"
@@ -40,17 +35,16 @@ class ManagedClusters:
     """The taints of this hub's ManagedClusters, from `watch` on."""
 
     def __init__(self, local: Client) -> None:
-        self._local = local
-        self._kind = ServedKind(local, kinds.MANAGED_CLUSTERS, self._on_kind)
-        self._clusters: Informer | None = None  # while the kind is served
-        self._tasks: KeyedTasks[str] | None = None
+        self._clusters = ServedInformer(
+            local, kinds.MANAGED_CLUSTERS, self._on_cluster, trim=_taints_only
+        )
         self._changed: Callable[[str | None], None] = lambda _name: None
 
     def watch(self, tasks: KeyedTasks[str], changed: Callable[[str | None], None]) -> None:
         """Watch in these tasks; call `changed` with the name of a cluster whose taints are others
         now, with None if that may be so for all."""
-        self._tasks, self._changed = tasks, changed
-        tasks.start(_CRD_TASK, self._watch_kind, "managed-clusters-crd")
+        self._changed = changed
+        self._clusters.watch(tasks)
 
     def taints_of(self, description: ClusterDescription) -> Objects | None:
         """Return the taints of the cluster that an inventory so describes.
@@ -61,10 +55,7 @@ class ManagedClusters:
         if not name:
             return []
 
-        if self._clusters is None or not self._clusters.synced.is_set():
-            return None
-
-        cluster = self._clusters.store.get(name)
+        cluster = self._clusters.get(name) if self._clusters.is_known else None
         return None if cluster is None else member_taints.of_cluster(cluster)
 
     def sync_status(self, description: ClusterDescription) -> TaintSyncStatus | None:
@@ -74,77 +65,27 @@ class ManagedClusters:
         if not name:
             return None
 
-        if error := self._failure():
+        if error := self._clusters.failure:
             return TaintSyncStatus(
                 False, "ManagedClustersUnreadable", _UNREADABLE.format(error=error)
             )
 
-        if self._clusters is None:
-            if not self._kind.is_known:
-                return None
-
-            return TaintSyncStatus(False, "ManagedClustersNotServed", _NOT_SERVED)
-
-        if not self._clusters.synced.is_set():
+        if not self._clusters.is_known:
             return None
 
-        if name not in self._clusters.store:
+        if not self._clusters.is_served:
+            return TaintSyncStatus(False, "ManagedClustersNotServed", _NOT_SERVED)
+
+        if self._clusters.get(name) is None:
             why = f"taints are not synced: there is no ManagedCluster {name}"
             return TaintSyncStatus(False, "ManagedClusterNotFound", why)
 
         return TaintSyncStatus(True, "TaintsSynced", f"taints are those of ManagedCluster {name}")
 
-    def _failure(self) -> VnodeError | None:
-        """Return why ManagedClusters cannot be read; a fault that passes is none later on."""
-        kind = self._kind.failure
-        if kind is not None and (not self._kind.is_known or isinstance(kind, Denied)):
-            return kind
-
-        clusters = self._clusters
-        error = clusters.failure if clusters is not None else None
-        if clusters is None or not clusters.synced.is_set() or isinstance(error, Denied):
-            return error
-
-        return None
-
-    async def _watch_kind(self) -> None:
-        """Watch the CRD, and tell what comes of the first try: it may be no event."""
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._kind.run(), name="crd")
-            await self._kind.wait_answered()
-            self._changed(None)
-
-    def _on_kind(self) -> None:
-        served = self._kind.is_served
-        if self._tasks is None or served == (self._clusters is not None):
-            return
-
-        if not served:
-            self._clusters = None
-            self._tasks.stop(_CLUSTERS_TASK)
-            self._changed(None)
-            return
-
-        clusters = Informer(self._local, kinds.MANAGED_CLUSTERS, trim=_taints_only)
-        clusters.subscribe(lambda old, new: self._on_cluster(clusters, old, new))
-        self._clusters = clusters
-        self._tasks.start(_CLUSTERS_TASK, lambda: self._run(clusters), "managed-clusters")
-
-    async def _run(self, clusters: Informer) -> None:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(clusters.run(), name=clusters.kind.plural)
-            await clusters.answered.wait()
-            self._changed(None)
-            await clusters.synced.wait()
-            self._changed(None)
-
-    def _on_cluster(self, clusters: Informer, old: Object | None, new: Object | None) -> None:
+    def _on_cluster(self, old: Object | None, new: Object | None) -> None:
         """Tell of taints that changed: a ManagedCluster's status changes far more often."""
-        if clusters is not self._clusters or not clusters.synced.is_set():
-            return
-
         if old is None or new is None or objects.spec(old) != objects.spec(new):
-            self._changed(objects.name(objects.latest(old, new)))
+            self._changed(objects.name(objects.latest(old, new)) or None)
 
 
 def name_of(description: ClusterDescription) -> str:

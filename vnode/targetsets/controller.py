@@ -23,6 +23,7 @@ from vnode.kube.informer import Handler, Informer
 from vnode.runtime import write_limits
 from vnode.runtime.controller import Controller
 from vnode.runtime.keyed_tasks import KeyedTasks
+from vnode.runtime.served_informer import ServedInformer
 from vnode.runtime.status_reporter import StatusReporter
 from vnode.runtime.supervisor import supervise
 from vnode.targets import cluster_identity
@@ -31,7 +32,6 @@ from vnode.targets.target_lister import TargetLister
 from vnode.targetsets import deciding, reporting, spec
 from vnode.targetsets.deciding import MadeTarget, SetDecision, SetFacts, SetOutcome
 from vnode.targetsets.draining import NodeDrains
-from vnode.targetsets.inventory import WatchedInventory
 from vnode.targetsets.set_metrics import SetMetrics
 from vnode.targetsets.spec import TargetSetSpec
 from vnode.targetsets.writing import TargetWriter
@@ -75,7 +75,9 @@ class TargetSets:
             Informer(client, kind, optional=True)
             for kind in (kinds.CLUSTER_TARGET_SETS, kinds.TARGET_SETS)
         )
-        self._inventory = WatchedInventory(client, self._wake_all)
+        self._inventory = ServedInformer(
+            client, kinds.CLUSTER_PROFILES, lambda _old, _new: self._wake_all()
+        )
         self._drains = NodeDrains(client, nodes, pods_on, clock)
         self._states: dict[str, _SetState] = {}  # of sets that exist
         self._draining: dict[str, str] = {}  # virtual node -> the set that drains it
@@ -147,10 +149,10 @@ class TargetSets:
             )
             return await self._fail(obj, SetOutcome("NamespaceNotAllowed", why))
 
-        if not self._inventory.known:
+        if not self._inventory.is_known:
             return None  # what is known of it wakes all sets
 
-        if not self._inventory.served and not made:
+        if not self._inventory.is_served and not made:
             why = "this cluster does not serve ClusterProfiles: install the inventory's CRD"
             return await self._fail(obj, SetOutcome(deciding.NOT_SERVED, why))
 
@@ -193,13 +195,13 @@ class TargetSets:
         self, obj: Object, wanted: TargetSetSpec, made: Mapping[str, Object], state: _SetState
     ) -> SetFacts:
         selection, inventory = wanted.selection, self._inventory
-        trusted = [p for p in inventory.profiles() if self._config.trusts(objects.namespace(p))]
+        trusted = [p for p in inventory.values() if self._config.trusts(objects.namespace(p))]
         selected = {objects.key(p): p for p in trusted if selection.matches(p)}
         known = {name: _made_target(target) for name, target in made.items()}
         names = {objects.name(profile) for profile in selected.values()}
         return SetFacts(
             wanted,
-            selected if inventory.served else None,
+            selected if inventory.is_served else None,
             known,
             self._taken(obj, names - made.keys()),
             state.noticed,
@@ -265,7 +267,7 @@ class TargetSets:
 
         for name in decision.mark:
             profile = facts.made[name].profile
-            if self._inventory.get(profile) or await self._inventory.is_gone(profile):
+            if self._inventory.get(profile) or await self._inventory.is_deleted(profile):
                 await self._writer.mark(made[name], facts.now)
                 await self._drains.cordon(_node(obj, name))
                 log.info("target %s: its profile %s is gone", name, profile)
