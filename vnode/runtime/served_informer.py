@@ -45,9 +45,8 @@ class ServedInformer:
     def watch(self, tasks: KeyedTasks[str]) -> None:
         """Watch in these tasks from now on; more calls do nothing."""
         if self._tasks is None:
-            self._tasks, name = tasks, f"crd-{self._kind.resource}"
-            tasks.start(name, self._served.run, name)
-            tasks.start(name, self._served.announce, f"{name}-first")
+            self._tasks = tasks
+            self._served.watch(tasks)
 
     @property
     def is_known(self) -> bool:

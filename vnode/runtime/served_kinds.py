@@ -15,6 +15,7 @@ from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
+from vnode.runtime.keyed_tasks import KeyedTasks
 
 
 def is_served(crd: Object | None, version: str) -> bool:
@@ -37,7 +38,7 @@ async def is_served_now(local: Client, kind: Kind) -> bool:
 
 
 class ServedKind:
-    """Watches the CRD of a kind, in `run`; calls `changed` when the answer may be another."""
+    """Watches the CRD of a kind; calls `changed` when the answer may be another."""
 
     def __init__(self, local: Client, kind: Kind, changed: Callable[[], None]) -> None:
         self.kind = kind
@@ -66,6 +67,12 @@ class ServedKind:
         """Why it is not known."""
         return self._informer.failure
 
+    def watch(self, tasks: KeyedTasks[str]) -> None:
+        """Watch in these tasks; `changed` is called for the first answer, too."""
+        name = f"crd-{self.kind.resource}"
+        tasks.start(name, self.run, name)
+        tasks.start(name, self._announce, f"{name}-first")
+
     async def run(self) -> None:
         """Watch the CRD until cancelled."""
         await self._informer.run()
@@ -74,8 +81,8 @@ class ServedKind:
         """Return once the API server has answered, or refused to."""
         await self._informer.answered.wait()
 
-    async def announce(self) -> None:
-        """Call `changed` when the first answer is there, which need not be an event."""
+    async def _announce(self) -> None:
+        """Tell of the first answer, which need not be an event."""
         await self._informer.answered.wait()
         self._changed()
         await self._informer.synced.wait()

@@ -136,10 +136,8 @@ class FollowedDecisions:
             self._watch()
             self._changed(lambda reference: slices.kind_of(reference) == kind)
 
-        name = f"crd-{kind.resource}"
-        served = self._kinds[kind] = ServedKind(self._local, kind, changed)
-        tasks.start(name, served.run, name)
-        tasks.start(name, served.announce, f"{name}-first")
+        self._kinds[kind] = ServedKind(self._local, kind, changed)
+        self._kinds[kind].watch(tasks)
 
     def _watch_place(self, place: _Place, tasks: KeyedTasks[str]) -> None:
         kind, namespace = place

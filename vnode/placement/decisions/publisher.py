@@ -128,10 +128,8 @@ class DecisionPublisher:
         if self._tasks is None or self._served is not None or not self._offers:
             return
 
-        name = f"crd-{_KIND.resource}"
         self._served = ServedKind(self._client, _KIND, self._wake_all)
-        self._tasks.start(name, self._served.run, name)
-        self._tasks.start(name, self._served.announce, f"{name}-first")
+        self._served.watch(self._tasks)
 
     def _wake_all(self) -> None:
         for key in self._offers:
