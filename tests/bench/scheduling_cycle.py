@@ -110,6 +110,7 @@ def measure(nodes: int, policies: Policies = NO_POLICIES, **spec: Any) -> float:
         cache.set_pod(pending)
         start = time.process_time()
         result = framework.schedule(pending, cache.snapshot())
+        result.state.outcome.record()
         cache.assume(pending, result.feasible[0].name, 0.0)
         taken.append(time.process_time() - start)
 

@@ -143,7 +143,7 @@ class Framework:
 
         if status.is_success:
             guesses = [plugin for plugin in self._guesses if not plugin.IS_ESTIMATE]
-            status = self._filter(state, pod, node, rejection, guesses) or SUCCESS
+            status = self._rejections(state, pod, rejection, guesses)(node) or SUCCESS
 
         return status if self._excludes(status) else SUCCESS
 
@@ -203,13 +203,13 @@ class Framework:
         return SUCCESS
 
     def _run_filter(
-        self, state: CycleState, pod: Object, snapshot: Snapshot, rejection: Rejection
+        self, state: CycleState, pod: Object, snapshot: Snapshot, rejection: NodeRejections
     ) -> tuple[list[VirtualNodeInfo], dict[str, Status]]:
-        guesses = _asked(self._guesses, state)
+        reject = self._rejections(state, pod, rejection, self._guesses)
         passed: list[VirtualNodeInfo] = []
         statuses: dict[str, Status] = {}
         for node in snapshot.nodes:
-            status = self._filter(state, pod, node, rejection, guesses)
+            status = reject(node)
             if status is None:
                 passed.append(node)
             else:
@@ -217,24 +217,30 @@ class Framework:
 
         return passed, statuses
 
-    def _filter(
+    def _rejections(
         self,
         state: CycleState,
         pod: Object,
-        node: VirtualNodeInfo,
-        rejection: Rejection,
+        rejection: NodeRejections,
         guesses: Iterable[FilterPlugin],
-    ) -> Status | None:
-        """Return why a node does not pass; a guess only if nothing else is against it.
+    ) -> Rejection:
+        """Return what says why a node does not pass: a guess only if nothing else is against it.
 
         So the order of the profile decides nothing, and a guess says that only that is missing.
         """
-        fact = rejection(node)
-        if fact is not None and not fact.is_pending:
-            return fact
+        plans, asked = _asked(self._plan, state), _asked(guesses, state)
+        if not plans:
+            return lambda node: first_rejection(rejection.filters, state, pod, node, asked)
 
-        planned = first_rejection(_asked(self._plan, state), state, pod, node)
-        return planned or fact or first_rejection(_asked(guesses, state), state, pod, node)
+        def reject(node: VirtualNodeInfo) -> Status | None:
+            fact = rejection(node)
+            if fact is not None and not fact.is_pending:
+                return fact
+
+            planned = first_rejection(plans, state, pod, node)
+            return planned or fact or first_rejection(asked, state, pod, node)
+
+        return reject
 
     def _excludes(self, status: Status) -> bool:
         if status.is_success:

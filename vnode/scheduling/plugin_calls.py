@@ -7,7 +7,7 @@ status is stamped with the plugin's name, by which users and the queue tell who 
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from vnode.api.objects import Object
 from vnode.scheduling.cycle import CycleState
@@ -19,26 +19,37 @@ _log = logging.getLogger(__name__)
 
 
 def first_rejection(
-    filters: list[FilterPlugin], state: CycleState, pod: Object, node: VirtualNodeInfo
+    filters: Sequence[FilterPlugin],
+    state: CycleState,
+    pod: Object,
+    node: VirtualNodeInfo,
+    guesses: Sequence[FilterPlugin] = (),
 ) -> Status | None:
     """Return the first status that is no success, with its plugin; None if the node passes.
 
-    One that is pending counts only if no other plugin rejects the node.
+    One that is pending counts only if no other of `filters` rejects the node, and then `guesses`
+    are not asked.
     """
+    plugin: FilterPlugin | None = None
     pending = None
-    for plugin in filters:
-        try:
+    try:
+        for plugin in filters:
             status = plugin.filter(state, pod, node)
-        except Exception as failure:  # noqa: BLE001 - a plugin's bug is that plugin's status
-            return failed(plugin, failure)
+            if status is SUCCESS or status.is_success:
+                continue
 
-        if status is SUCCESS or status.is_success:
-            continue
+            if not status.is_pending:
+                return status.with_plugin(plugin.NAME)
 
-        if not status.is_pending:
-            return status.with_plugin(plugin.NAME)
+            pending = pending or status.with_plugin(plugin.NAME)
 
-        pending = pending or status.with_plugin(plugin.NAME)
+        for plugin in () if pending is not None else guesses:
+            status = plugin.filter(state, pod, node)
+            if status is not SUCCESS and not status.is_success:
+                return status.with_plugin(plugin.NAME)
+    except Exception as failure:  # noqa: BLE001 - a plugin's bug is that plugin's status
+        assert plugin is not None
+        return failed(plugin, failure)
 
     return pending
 
@@ -46,8 +57,8 @@ def first_rejection(
 class NodeRejections:
     """Runs filters for one pod, once for each node."""
 
-    def __init__(self, filters: list[FilterPlugin], state: CycleState, pod: Object) -> None:
-        self._filters = filters
+    def __init__(self, filters: Sequence[FilterPlugin], state: CycleState, pod: Object) -> None:
+        self.filters = filters
         self._state = state
         self._pod = pod
         self._found: dict[str, Status | None] = {}
@@ -55,7 +66,7 @@ class NodeRejections:
     def __call__(self, node: VirtualNodeInfo) -> Status | None:
         """Return the first rejection of a node; None if it passes."""
         if node.name not in self._found:
-            self._found[node.name] = first_rejection(self._filters, self._state, self._pod, node)
+            self._found[node.name] = first_rejection(self.filters, self._state, self._pod, node)
 
         return self._found[node.name]
 
