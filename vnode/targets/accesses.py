@@ -24,12 +24,13 @@ from vnode.runtime.supervisor import Supervisor
 from vnode.targets import expiry, fingerprints, secrets, token_renewal
 from vnode.targets.expiry import CredentialExpiry, Renewal
 from vnode.targets.fingerprints import Fingerprint, fingerprint
-from vnode.targets.model import ProfileReference, SecretReference, TargetSpec
+from vnode.targets.model import SecretReference, TargetSpec
 from vnode.targets.named_objects import NamedObjects
 from vnode.targets.profiles import describing, refusals, resolving
 from vnode.targets.profiles.cluster_profiles import ClusterProfiles
 from vnode.targets.profiles.config import InventoryConfig
 from vnode.targets.profiles.plugin_runs import PluginRuns
+from vnode.targets.profiles.profile_references import ProfileReference
 from vnode.targets.profiles.refusals import ProfileRefused, ProfileUnavailable
 
 _REMEMBERED: Final = (refusals.NOT_FOUND, refusals.NOT_SERVED)

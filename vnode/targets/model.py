@@ -16,11 +16,10 @@ from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.api.target_key import TargetKey
 from vnode.runtime.target_options import NO_OPTIONS, TargetOptions
-from vnode.targets.profiles import last_profile
+from vnode.targets.profiles import last_profile, profile_references
+from vnode.targets.profiles.profile_references import ProfileReference
 
 DEFAULT_KEY: Final = "config"  # of the Secret's data, as Admiralty has it
-
-
 _SOURCE_API: Final = re.compile(
     r"source=(?P<host>[A-Za-z0-9.-]+|\[[0-9a-fA-F:.]+\]):(?P<port>[0-9]{1,5})"
 )
@@ -38,19 +37,6 @@ class SecretReference:
     @property
     def object_key(self) -> str:
         """`namespace/name` of the Secret."""
-        return objects.join_key(self.namespace, self.name)
-
-
-@dataclass(frozen=True, slots=True)
-class ProfileReference:
-    """The place of the ClusterProfile that a Target names."""
-
-    namespace: str
-    name: str
-
-    @property
-    def object_key(self) -> str:
-        """`namespace/name` of the profile."""
         return objects.join_key(self.namespace, self.name)
 
 
@@ -86,16 +72,6 @@ def key_of(obj: Object) -> TargetKey:
     return TargetKey(objects.namespace(obj), objects.name(obj))
 
 
-def named_profile(obj: Object) -> str:
-    """Return `namespace/name` of the ClusterProfile that a Target names, "" if it names none."""
-    named = objects.spec(obj).get("clusterProfile")
-    if not isinstance(named, dict) or not named.get("name"):
-        return ""
-
-    namespace = named.get("namespace") or objects.namespace(obj)
-    return objects.join_key(str(namespace), str(named["name"]))
-
-
 def parse(obj: Object) -> TargetSpec:
     """Check a Target or ClusterTarget; ConfigError says which field to change."""
     key, spec = key_of(obj), objects.spec(obj)
@@ -126,8 +102,8 @@ def parse(obj: Object) -> TargetSpec:
     if wants_self and options.source_api:
         raise ConfigError(f"remove annotation {keys.TOKENS}: this cluster's tokens are its own")
 
-    profile = _profile(key, named) if named else None
-    last = last_profile.read(obj, profile.namespace, profile.name) if profile else None
+    profile = profile_references.parse(key, named) if named else None
+    last = last_profile.read(obj, profile) if profile else None
     return TargetSpec(key, secret, excluded, options, profile, last)
 
 
@@ -248,32 +224,6 @@ def _secret(key: TargetKey, reference: Object) -> SecretReference:
         str(reference.get("key") or DEFAULT_KEY),
         str(reference.get("context") or ""),
     )
-
-
-def _profile(key: TargetKey, reference: Object) -> ProfileReference:
-    """Return the profile that a Target names: in its own namespace, or for a ClusterTarget in the
-    one that it says, as two namespaces may have profiles of one name."""
-    name, namespace = reference.get("name"), reference.get("namespace") or key.namespace
-    if not name:
-        raise ConfigError("spec.clusterProfile.name is empty: name the ClusterProfile")
-
-    if not namespace:
-        raise ConfigError(
-            "spec.clusterProfile.namespace is empty: a ClusterTarget must say where its profile "
-            "is, since each namespace may have one of that name"
-        )
-
-    for field, value in (("name", name), ("namespace", namespace)):
-        if not names.SUBDOMAIN.fullmatch(str(value)):
-            raise ConfigError(f"spec.clusterProfile.{field} {value!r} cannot be a {field}")
-
-    if key.namespace and namespace != key.namespace:
-        raise ConfigError(
-            f"spec.clusterProfile.namespace is {namespace!r}: a Target can name a profile of its "
-            "own namespace only; use a ClusterTarget"
-        )
-
-    return ProfileReference(str(namespace), str(name))
 
 
 def _check_regexp(text: str) -> None:

@@ -16,6 +16,7 @@ from vnode.api.target_key import TargetKey
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.targets import cluster_identity, model
+from vnode.targets.profiles import profile_references
 from vnode.targets.target_quota import TargetQuota
 
 
@@ -118,7 +119,7 @@ class TargetLister:
         for informer in self.informers:
             for obj in informer.store.values():
                 key = model.key_of(obj)
-                profile = model.named_profile(obj)
+                profile = profile_references.named_by(obj)
                 if profile and (not namespace or key.namespace in ("", namespace)):
                     found[profile] = found.get(profile, frozenset()) | {key.node_name}
 

@@ -17,7 +17,7 @@ from vnode.cli.doctor.facts import ClusterFacts, ConnectionFacts, ProfileFacts
 from vnode.cli.doctor.findings import Finding, Level, lines
 from vnode.runtime.certs import keypairs
 from vnode.targets.expiry import CredentialExpiry, Renewal
-from vnode.targets.model import ProfileReference
+from vnode.targets.profiles.profile_references import ProfileReference
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 CA = base64.b64encode(keypairs.make_authority(NOW, timedelta(days=9)).certificate).decode()

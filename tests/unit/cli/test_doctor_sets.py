@@ -21,7 +21,7 @@ from vnode.cli.doctor import (
 )
 from vnode.cli.doctor.facts import ClusterFacts, ConnectionFacts
 from vnode.cli.doctor.findings import IN_THE_TEXT, Finding, Level
-from vnode.targets.model import ProfileReference
+from vnode.targets.profiles.profile_references import ProfileReference
 from vnode.targetsets import deciding, reporting
 from vnode.targetsets.deciding import MadeTarget, SetDecision, SetOutcome
 

@@ -11,7 +11,7 @@ from vnode.api.objects import Object, Objects
 from vnode.cli import manifests
 from vnode.cli.neighbours.own_objects import OwnObjects
 from vnode.targets.expiry import CredentialExpiry, Renewal
-from vnode.targets.model import ProfileReference
+from vnode.targets.profiles.profile_references import ProfileReference
 
 _YOUNG: Final = timedelta(seconds=30)  # for an agent to look at a new object
 

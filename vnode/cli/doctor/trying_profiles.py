@@ -13,9 +13,9 @@ from vnode.kube import exec_credentials
 from vnode.kube.client import Client
 from vnode.kube.endpoint import Endpoint
 from vnode.kube.exec_runs import ExecRunner
-from vnode.targets.model import ProfileReference
 from vnode.targets.profiles import resolving
 from vnode.targets.profiles.config import InventoryConfig
+from vnode.targets.profiles.profile_references import ProfileReference
 
 
 async def read(

@@ -19,9 +19,9 @@ from vnode.kube.client import Client
 from vnode.runtime.keyed_tasks import KeyedTasks
 from vnode.runtime.served_kinds import ServedKind, is_served_now
 from vnode.targets import named_objects
-from vnode.targets.model import ProfileReference
 from vnode.targets.named_objects import NamedObjects
 from vnode.targets.profiles import refusals
+from vnode.targets.profiles.profile_references import ProfileReference
 from vnode.targets.profiles.refusals import ProfileRefused, ProfileUnavailable
 
 CRD: Final = kinds.CLUSTER_PROFILES.resource

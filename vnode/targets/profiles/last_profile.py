@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from vnode.api import keys, objects
 from vnode.api.objects import Object
+from vnode.targets.profiles.profile_references import ProfileReference
 
 FIELD: Final = "lastClusterProfile"
 _SETS: Final = ("TargetSet", "ClusterTargetSet")
@@ -65,8 +66,8 @@ def is_of_set(target: Object) -> bool:
     return bool(name) and owner.get("kind") in _SETS and owner.get("name") == name
 
 
-def read(target: Object, namespace: str, name: str) -> Object | None:
-    """Return the profile of that place as a Target remembers it; None if it does not."""
+def read(target: Object, reference: ProfileReference) -> Object | None:
+    """Return the profile that a Target names as it remembers it; None if it does not."""
     text = objects.status(target).get(FIELD)
     if not isinstance(text, str) or not is_of_set(target):
         return None
@@ -80,5 +81,4 @@ def read(target: Object, namespace: str, name: str) -> Object | None:
         return None
 
     found: Object = dict(profile)
-    is_same = (objects.namespace(found), objects.name(found)) == (namespace, name)
-    return found if is_same else None
+    return found if objects.key(found) == reference.object_key else None
