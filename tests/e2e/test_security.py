@@ -19,6 +19,7 @@ from vnode.api.objects import Object
 from vnode.cli import kubeconfigs
 from vnode.kube import endpoint
 from vnode.kube.client import Client
+from vnode.kube.kubeconfig import Kubeconfig
 
 __all__ = ["home", "shared"]
 
@@ -38,7 +39,9 @@ async def as_source(source: Client) -> AsyncIterator[Client]:
     """Yield a client with the credentials of c1's Target: it may do in c2 what c1 may do."""
     secret = await source.get(kinds.SECRETS, "vnode-target-c2", "default")
     kubeconfig = base64.b64decode(secret["data"]["config"])
-    async with Client(endpoint.from_kubeconfig(kubeconfig), name="c1 in c2") as client:
+    async with Client(
+        endpoint.from_kubeconfig(Kubeconfig.parse(kubeconfig)), name="c1 in c2"
+    ) as client:
         yield client
 
 

@@ -13,6 +13,7 @@ from vnode.api.errors import AlreadyExists, Denied
 from vnode.cli import kubeconfigs
 from vnode.kube import account_tokens, endpoint
 from vnode.kube.client import Client
+from vnode.kube.kubeconfig import Kubeconfig
 
 PATIENCE = 180.0  # seconds; two busy cores may need long
 
@@ -64,7 +65,9 @@ class BoundTokens:
     async def _until_refused(self, token: str) -> None:
         reach, _name = kubeconfigs.read(self._fleet.kubeconfig(self._name))
         text = kubeconfigs.build(reach, token, "default")
-        async with Client(endpoint.from_kubeconfig(text), name=self._name) as former:
+        async with Client(
+            endpoint.from_kubeconfig(Kubeconfig.parse(text)), name=self._name
+        ) as former:
             await until_refused(former)
 
 

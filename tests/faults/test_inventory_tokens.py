@@ -23,6 +23,7 @@ from vnode.api import kinds, objects
 from vnode.api.errors import Denied, NotFound
 from vnode.kube import endpoint
 from vnode.kube.client import Client
+from vnode.kube.kubeconfig import Kubeconfig
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +87,7 @@ async def test_a_token_is_issued_by_a_profile_shown_and_revoked(
     )
     secret = await source.get(kinds.SECRETS, "reader", "default")
     text = base64.b64decode(secret["data"]["kubeconfig"])
-    async with Client(endpoint.from_kubeconfig(text), name="issued") as issued:
+    async with Client(endpoint.from_kubeconfig(Kubeconfig.parse(text)), name="issued") as issued:
         await issued.list(kinds.CONFIG_MAPS, "work")
         for refused_kind, namespace in ((kinds.SECRETS, "work"), (kinds.CONFIG_MAPS, "default")):
             with pytest.raises(Denied):

@@ -22,6 +22,7 @@ from vnode.api.objects import Object
 from vnode.cli import kubeconfigs
 from vnode.kube import endpoint
 from vnode.kube.client import Client
+from vnode.kube.kubeconfig import Kubeconfig
 from vnode.targets import conditions, expiry
 
 C2 = names.virtual_node("", "c2")
@@ -98,7 +99,7 @@ async def check_refused(fleet: Fleet, token: str) -> None:
     """Wait until the member refuses a token."""
     reach, _name = kubeconfigs.read(fleet.kubeconfig("c2"))
     text = kubeconfigs.build(reach, token, "default")
-    async with Client(endpoint.from_kubeconfig(text), name="c2") as client:
+    async with Client(endpoint.from_kubeconfig(Kubeconfig.parse(text)), name="c2") as client:
         await until_refused(client)
 
 

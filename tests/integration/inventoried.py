@@ -27,6 +27,7 @@ from vnode.kube import account_tokens, endpoint
 from vnode.kube.client import Client
 from vnode.kube.endpoint import Trust
 from vnode.kube.events import EventRecorder
+from vnode.kube.kubeconfig import Kubeconfig
 from vnode.runtime.links import Link, Links
 from vnode.targets.controller import TargetController
 from vnode.targets.profiles.config import (
@@ -111,7 +112,7 @@ class Inventoried:
         """Lead targets with the rights that an installed agent has."""
         reach, _name = kubeconfigs.read(self.kubeconfig)
         text = kubeconfigs.build(reach, await agent_token(self.source), "vnode")
-        async with Client(endpoint.from_kubeconfig(text), name="c1") as agent:
+        async with Client(endpoint.from_kubeconfig(Kubeconfig.parse(text)), name="c1") as agent:
             uid = objects.uid(await agent.get(kinds.NAMESPACES, "kube-system"))
             targets, events = TargetLister(agent, limit=1000), EventRecorder(agent, "vnode")
             controller = TargetController(

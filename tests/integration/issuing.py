@@ -30,6 +30,7 @@ from vnode.kube import endpoint
 from vnode.kube.client import Client
 from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Informer
+from vnode.kube.kubeconfig import Kubeconfig
 from vnode.runtime.links import Link, Links
 from vnode.targets import token_renewal
 from vnode.targets.target_lister import TargetLister
@@ -152,7 +153,7 @@ async def grant(
 def issued(secret: Object) -> Client:
     """Return a client with the token in the Secret of a request."""
     text = base64.b64decode(secret["data"]["kubeconfig"])
-    return Client(endpoint.from_kubeconfig(text), name="issued")
+    return Client(endpoint.from_kubeconfig(Kubeconfig.parse(text)), name="issued")
 
 
 def link_of(client: Client, name: str) -> Link:

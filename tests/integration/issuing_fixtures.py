@@ -26,6 +26,7 @@ from vnode.issuing import rights
 from vnode.issuing.config import IssuingConfig
 from vnode.kube import account_tokens, endpoint
 from vnode.kube.client import Client
+from vnode.kube.kubeconfig import Kubeconfig
 from vnode.runtime.certs.authority import Authority
 from vnode.runtime.certs.issued import ServingCertificate
 from vnode.runtime.certs.webhook_bundle import TrustedWebhook
@@ -40,7 +41,7 @@ async def holder(fleet: Fleet, cluster: str, client: Client, namespace: str, nam
     granted = await account_tokens.request(client, namespace, name, {"expirationSeconds": 3600})
     reach, _name = kubeconfigs.read(fleet.kubeconfig(cluster))
     text = kubeconfigs.build(reach, granted.text, namespace)
-    return Client(endpoint.from_kubeconfig(text), name=cluster)
+    return Client(endpoint.from_kubeconfig(Kubeconfig.parse(text)), name=cluster)
 
 
 async def install(source: Client, target: Client) -> None:

@@ -15,6 +15,7 @@ from vnode.cli import kubeconfigs
 from vnode.kube import endpoint
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
+from vnode.kube.kubeconfig import Kubeconfig
 from vnode.targets.profiles.config import InventoryConfig
 from vnode.targets.target_lister import TargetLister
 from vnode.targetsets.controller import TargetSets
@@ -32,7 +33,7 @@ async def keeping_sets(
     await inventory.installed(client)
     try:
         await rights.bind(client, namespace, "vnode-target-sets")
-        async with Client(endpoint.from_kubeconfig(text), name="c1") as agent:
+        async with Client(endpoint.from_kubeconfig(Kubeconfig.parse(text)), name="c1") as agent:
             lister = TargetLister(agent)
             nodes, pods = Informer(agent, kinds.NODES), Informer(agent, kinds.PODS)
             config, clock = InventoryConfig((namespace, *more)), SystemClock()

@@ -18,6 +18,7 @@ from vnode.api.kinds import Kind
 from vnode.cli import identity, kubeconfigs
 from vnode.kube import endpoint
 from vnode.kube.client import Client
+from vnode.kube.kubeconfig import Kubeconfig
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,9 @@ async def test_connecting_makes_a_target_whose_kubeconfig_works(pair: Pair) -> N
     name = (await identity.identity(pair.source)).name
     source = await pair.target.get(kinds.SOURCES, name, pair.namespace)
     assert objects.spec(source) == {"serviceAccountName": name}
-    reached = endpoint.from_kubeconfig(await pair.kubeconfig(), kubeconfigs.CONTEXT)
+    reached = endpoint.from_kubeconfig(
+        Kubeconfig.parse(await pair.kubeconfig(), kubeconfigs.CONTEXT)
+    )
     assert reached.namespace == pair.namespace
     kind = Kind(
         "authentication.k8s.io",
@@ -153,7 +156,9 @@ async def test_a_token_of_an_account_that_ended_is_replaced_though_it_is_still_a
     pair.connect()
     before = await pair.kubeconfig()
     name = (await identity.identity(pair.source)).name
-    async with Client(endpoint.from_kubeconfig(before, kubeconfigs.CONTEXT), name="c2") as client:
+    async with Client(
+        endpoint.from_kubeconfig(Kubeconfig.parse(before, kubeconfigs.CONTEXT)), name="c2"
+    ) as client:
         with pytest.raises(Denied):  # it is known, and has no rights yet
             await client.list(kinds.POD_CHAPERONS, pair.namespace)
 

@@ -17,6 +17,7 @@ from vnode.api.objects import Object
 from vnode.cli import kubeconfigs
 from vnode.kube import endpoint
 from vnode.kube.client import Client
+from vnode.kube.kubeconfig import Kubeconfig
 from vnode.targets.sources import SourceController
 
 ROLE = "admiralty-source"
@@ -30,7 +31,7 @@ async def agent_client(fleet: Fleet, client: Client) -> Client:
     )
     reach, _name = kubeconfigs.read(fleet.kubeconfig(SOURCE))
     text = kubeconfigs.build(reach, objects.status(answer)["token"], "vnode")
-    return Client(endpoint.from_kubeconfig(text), name="local")
+    return Client(endpoint.from_kubeconfig(Kubeconfig.parse(text)), name="local")
 
 
 @asynccontextmanager

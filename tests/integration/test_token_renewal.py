@@ -25,6 +25,7 @@ from vnode.kube import account_tokens, endpoint
 from vnode.kube.client import Client
 from vnode.kube.endpoint import Trust
 from vnode.kube.events import EventRecorder
+from vnode.kube.kubeconfig import Kubeconfig
 from vnode.runtime.links import Links
 from vnode.targets import expiry
 from vnode.targets.controller import TargetController
@@ -69,7 +70,7 @@ class Renewing:
         granted = await account_tokens.request(client, namespace, name, {"expirationSeconds": 600})
         reach, _name = kubeconfigs.read(self.fleet.kubeconfig(cluster))
         text = kubeconfigs.build(reach, granted.text, namespace)
-        return Client(endpoint.from_kubeconfig(text), name=cluster)
+        return Client(endpoint.from_kubeconfig(Kubeconfig.parse(text)), name=cluster)
 
     @asynccontextmanager
     async def leading(self, ahead: float) -> AsyncIterator[Client]:
@@ -123,7 +124,9 @@ async def test_account_and_agent_may_do_what_renewal_takes_and_no_more(renewing:
     assert "Warning" not in done.out
     assert "the source's agent renews it before" in done.out
     space = renewing.namespace
-    reached = endpoint.from_kubeconfig(await renewing.kubeconfig(), kubeconfigs.CONTEXT)
+    reached = endpoint.from_kubeconfig(
+        Kubeconfig.parse(await renewing.kubeconfig(), kubeconfigs.CONTEXT)
+    )
     async with Client(reached, name="c2") as account:
         assert await may(account, "create", "serviceaccounts/token", space, "c1")
         assert not await may(account, "create", "serviceaccounts/token", space, "default")
@@ -161,7 +164,7 @@ async def test_a_token_that_is_due_is_replaced_and_the_new_one_works(renewing: R
 
     # The former token works until its end, for requests that are under way with it.
     for kubeconfig in (text, await renewing.kubeconfig()):
-        reached = endpoint.from_kubeconfig(kubeconfig, kubeconfigs.CONTEXT)
+        reached = endpoint.from_kubeconfig(Kubeconfig.parse(kubeconfig, kubeconfigs.CONTEXT))
         async with Client(reached, name="c2") as account:
             assert await may(account, "create", "serviceaccounts/token", renewing.namespace, "c1")
 

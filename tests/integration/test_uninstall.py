@@ -20,6 +20,7 @@ from vnode.cli.remove.uninstall import UninstallOptions, uninstall
 from vnode.kube import endpoint
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
+from vnode.kube.kubeconfig import Kubeconfig
 from vnode.nodes import summary
 from vnode.nodes.summary import SummaryWriter
 from vnode.runtime.supervisor import supervise
@@ -70,7 +71,7 @@ async def source(fleet: Fleet, target: Client, namespace: str) -> AsyncIterator[
     )
     reach, _name = kubeconfigs.read(fleet.kubeconfig(TARGET))
     text = kubeconfigs.build(reach, objects.status(answer)["token"], namespace)
-    async with Client(endpoint.from_kubeconfig(text), name="c2") as source:
+    async with Client(endpoint.from_kubeconfig(Kubeconfig.parse(text)), name="c2") as source:
         yield source
 
 
@@ -82,7 +83,7 @@ async def agent(fleet: Fleet, target: Client) -> AsyncIterator[Client]:
     )
     reach, _name = kubeconfigs.read(fleet.kubeconfig(TARGET))
     text = kubeconfigs.build(reach, objects.status(answer)["token"], "vnode")
-    async with Client(endpoint.from_kubeconfig(text), name="c2") as agent:
+    async with Client(endpoint.from_kubeconfig(Kubeconfig.parse(text)), name="c2") as agent:
         yield agent
 
 

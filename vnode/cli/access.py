@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
-import yaml
 
 from vnode.api import documents
 from vnode.api.errors import ConfigError
 from vnode.kube import endpoint
 from vnode.kube.client import Client
 from vnode.kube.endpoint import Endpoint
+from vnode.kube.kubeconfig import Kubeconfig
 
 _HOME: Final = Path("~/.kube/config")
 # Fields of a kubeconfig that may be paths relative to its own folder, by section.
@@ -32,14 +32,6 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
-class Kubeconfig:
-    """The text of a kubeconfig, and the folder of its relative paths."""
-
-    text: bytes
-    base: Path
-
-
-@dataclass(frozen=True, slots=True)
 class Access:
     """The options by which the user names the cluster; None where they were left out."""
 
@@ -47,27 +39,32 @@ class Access:
     context: str | None = None
 
     def load(self, *, home: bool = True) -> Kubeconfig | None:
-        """Load the kubeconfig; None if there is none. `home` allows ~/.kube/config."""
+        """Load the kubeconfig, with its context; None if there is none.
+
+        `home` allows ~/.kube/config.
+        """
         if self.kubeconfig is not None:
-            return _read(self.kubeconfig)
+            return self._parse(self.kubeconfig)
 
         listed = [Path(name) for name in os.environ.get("KUBECONFIG", "").split(os.pathsep) if name]
         if len(listed) == 1:
-            return _read(listed[0])
+            return self._parse(listed[0])
 
         if listed:
-            return merge([file for file in listed if file.exists()])
+            whole = merge([file for file in listed if file.exists()])
+            return Kubeconfig.choose(whole, self.context)
 
         default = _HOME.expanduser()
-        return _read(default) if home and default.exists() else None
+        return self._parse(default) if home and default.exists() else None
+
+    def _parse(self, file: Path) -> Kubeconfig:
+        return Kubeconfig.parse(_read(file), self.context, file.parent)
 
     def endpoint(self, *, home: bool = True) -> Endpoint:
         """Return the API server's endpoint; ConfigError names the options if there is none."""
         config = self.load(home=home)
         if config is not None:
-            return endpoint.from_kubeconfig(
-                config.text, self.context, trust=endpoint.OPERATOR, base=config.base
-            )
+            return endpoint.from_kubeconfig(config, trust=endpoint.OPERATOR)
 
         try:
             return endpoint.in_cluster()
@@ -82,8 +79,11 @@ class Access:
         return Client(self.endpoint(), name=name)
 
 
-def merge(files: list[Path]) -> Kubeconfig:
-    """Merge kubeconfigs as kubectl does; ConfigError names the file at fault."""
+def merge(files: list[Path]) -> dict[str, Any]:
+    """Merge kubeconfigs as kubectl does; ConfigError names the file at fault.
+
+    Their paths become absolute.
+    """
     whole: dict[str, Any] = {"clusters": [], "users": [], "contexts": []}
     for file in files:
         config = _parsed(file)
@@ -99,12 +99,12 @@ def merge(files: list[Path]) -> Kubeconfig:
                     if isinstance(entry, dict) and entry.get("name") not in names
                 ]
 
-    return Kubeconfig(yaml.safe_dump(whole).encode(), Path())
+    return whole
 
 
 def _parsed(file: Path) -> dict[str, Any]:
     try:
-        config = documents.parse(_read(file).text.decode())
+        config = documents.parse(_read(file).decode())
     except (ConfigError, UnicodeDecodeError) as error:
         raise ConfigError(f"kubeconfig {file} is neither YAML nor JSON: {error}") from error
 
@@ -124,9 +124,9 @@ def _with_absolute_paths(entry: dict[str, Any], base: Path) -> dict[str, Any]:
     return changed
 
 
-def _read(path: Path) -> Kubeconfig:
+def _read(path: Path) -> bytes:
     try:
-        return Kubeconfig(path.read_bytes(), path.parent)
+        return path.read_bytes()
     except OSError as error:
         raise ConfigError(f"cannot read kubeconfig {path}: {error.strerror}") from error
 

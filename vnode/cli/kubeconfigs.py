@@ -11,11 +11,10 @@ import re
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
 from vnode.api.errors import ConfigError
 from vnode.api.names import LABEL_LIMIT
 from vnode.kube import kubeconfig_text
+from vnode.kube.kubeconfig import Kubeconfig
 from vnode.targets import expiry
 
 # What builds them is shared with the agent; here, reading and building are found together.
@@ -25,37 +24,31 @@ build = kubeconfig_text.build
 
 
 def read(path: Path, context: str | None = None) -> tuple[ClusterEndpoint, str]:
-    """Read the endpoint of a context's cluster, and the kubeconfig's name for it.
+    """Read the endpoint of a context's cluster, and the kubeconfig's name for it."""
+    return cluster_of(Kubeconfig.parse(path.read_bytes(), context, path.parent))
+
+
+def cluster_of(kubeconfig: Kubeconfig) -> tuple[ClusterEndpoint, str]:
+    """Return the endpoint of a kubeconfig's cluster, and its name there.
 
     The kubeconfig must be one that `vnode.kube.endpoint` accepts.
     """
-    return parse(path.read_bytes(), path.parent, context)
-
-
-def parse(text: bytes, base: Path, context: str | None = None) -> tuple[ClusterEndpoint, str]:
-    """Parse a kubeconfig as `read` does; its relative paths belong to the folder `base`."""
-    config = yaml.safe_load(text)
-    chosen = _named(config["contexts"], context or config["current-context"])["context"]
-    name = str(chosen["cluster"])
-    cluster = _named(config["clusters"], name)["cluster"]
+    cluster = kubeconfig.cluster
     endpoint = ClusterEndpoint(
         str(cluster["server"]).rstrip("/"),
-        _authority(cluster, base),
+        _authority(cluster, kubeconfig.base),
         cluster.get("tls-server-name"),
         bool(cluster.get("insecure-skip-tls-verify")),
     )
-    return endpoint, name
+    return endpoint, str(kubeconfig.context["cluster"])
 
 
 def token_in(kubeconfig: bytes) -> str | None:
     """Return the token of a kubeconfig that `build` has made, None if it is another."""
     try:
-        config = yaml.safe_load(kubeconfig)
-        token = config["users"][0]["user"]["token"]
-    except (yaml.YAMLError, KeyError, IndexError, TypeError):
+        return Kubeconfig.parse(kubeconfig).token or None
+    except ConfigError:
         return None
-
-    return token if isinstance(token, str) else None
 
 
 def lifetime(token: str) -> tuple[float, float] | None:
@@ -80,10 +73,6 @@ def object_name(text: str) -> str:
         raise ConfigError(f"the kubeconfig calls the cluster {text!r}: name it with an option")
 
     return name
-
-
-def _named(entries: list[dict[str, Any]], name: str) -> dict[str, Any]:
-    return next(entry for entry in entries if entry["name"] == name)
 
 
 def _authority(cluster: dict[str, Any], base: Path) -> bytes | None:

@@ -129,8 +129,7 @@ async def connected(local: Client, target: Object) -> AsyncIterator[Client]:
     except NotFound:
         secret = None
 
-    kubeconfig = secrets.kubeconfig(secret, spec.secret)
-    where = endpoint.from_kubeconfig(kubeconfig, spec.secret.context or None)
+    where = endpoint.from_kubeconfig(secrets.kubeconfig(secret, spec.secret))
     async with Client(where, name=objects.name(target)) as client:
         yield client
 

@@ -19,12 +19,11 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from vnode.api import documents, enumeration
 from vnode.api.errors import ConfigError
-from vnode.kube import credentials, exec_plugins, oidc, tls
+from vnode.kube import credentials, exec_plugins, kubeconfig, oidc, tls
+from vnode.kube.kubeconfig import FieldError, Kubeconfig
 
 _SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-_EXPORT: Final = "kubectl config view --flatten --minify --raw"  # without --raw it omits secrets
 _SERVER: Final = re.compile(
     r"https?://(\[[0-9A-Fa-f:.]+(%[A-Za-z0-9._-]+)?\]|[A-Za-z0-9._-]+)(:[0-9]+)?"
     r"(/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*)?"
@@ -34,7 +33,6 @@ _HOST_RULE: Final = (
     "write an IP address, or a DNS name, whose parts between the dots have 1 to 63 letters, digits "
     "and hyphens"
 )
-_SHOWN: Final = 5  # names of contexts, users or clusters in an error
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,31 +98,34 @@ def from_kubeconfig_file(path: str | Path, context: str | None = None) -> Endpoi
     except OSError as error:
         raise ConfigError(f"cannot read kubeconfig {path}: {error.strerror}") from error
 
-    return from_kubeconfig(text, context, trust=OPERATOR, base=path.parent)
+    return from_kubeconfig(Kubeconfig.parse(text, context, path.parent), trust=OPERATOR)
 
 
-def from_kubeconfig(
-    text: bytes | str,
-    context: str | None = None,
+def from_kubeconfig(config: Kubeconfig, *, trust: Trust = Trust()) -> Endpoint:
+    """Return the endpoint of a kubeconfig's context.
+
+    Raises ConfigError, which names the field that is missing or wrong and never quotes credentials.
+    """
+    return of(config.cluster, config.user, config.namespace, trust=trust, base=config.base)
+
+
+def of(
+    cluster: dict[str, Any],
+    user: dict[str, Any],
+    namespace: str = "default",
     *,
     trust: Trust = Trust(),
     base: Path = Path(),
 ) -> Endpoint:
-    """Return the endpoint of a kubeconfig (YAML or JSON): its current context unless one is named.
-
-    Raises ConfigError, which names the field that is missing or wrong and never quotes credentials.
-    """
-    config = _parse(text)
-    entry = _context(config, context)
-    cluster = _named(config, "clusters", str(entry.get("cluster", "")), "cluster")
-    user = _user(config, entry)
+    """Return the endpoint of a cluster and a user, as kubeconfigs have them; FieldError names the
+    field of theirs that is wrong."""
     url = _server(cluster)
     files = _Files(base, trust)
     return Endpoint(
         url,
         _ssl_context(cluster, user, files) if url.startswith("https://") else None,
         _authorization(user, cluster, files, trust),
-        str(entry.get("namespace") or "default"),
+        namespace,
         _server_name(cluster),
         files.data(cluster, "certificate-authority"),
     )
@@ -137,7 +138,7 @@ def _server(cluster: dict[str, Any]) -> str:
     """
     url = cluster.get("server")
     if not isinstance(url, str) or not url.startswith(("https://", "http://")):
-        raise ConfigError("the kubeconfig's cluster needs a server that starts with https://")
+        raise FieldError("cluster needs a server that starts with https://")
 
     try:
         parts = urlsplit(url)
@@ -147,14 +148,14 @@ def _server(cluster: dict[str, Any]) -> str:
         plain, host = False, ""
 
     if not plain:
-        raise ConfigError(
-            "the kubeconfig's server is not of the form https://HOST:PORT/PATH: remove what "
+        raise FieldError(
+            "server is not of the form https://HOST:PORT/PATH: remove what "
             "begins with ? or #, spaces, and characters that need escaping; user name and "
             "password belong under users"
         )
 
     if not _is_host(host):
-        raise ConfigError(f"the kubeconfig's server has a host that cannot be one: {_HOST_RULE}")
+        raise FieldError(f"server has a host that cannot be one: {_HOST_RULE}")
 
     return url.rstrip("/")
 
@@ -166,9 +167,7 @@ def _server_name(cluster: dict[str, Any]) -> str | None:
         return None
 
     if not isinstance(name, str) or not _is_host(name):
-        raise ConfigError(
-            f"the kubeconfig's tls-server-name is not the name of a host: {_HOST_RULE}"
-        )
+        raise FieldError(f"tls-server-name is not the name of a host: {_HOST_RULE}")
 
     return name
 
@@ -181,60 +180,6 @@ def _is_host(name: str) -> bool:
         return _HOST.fullmatch(name) is not None
 
     return True
-
-
-def user_of(text: bytes | str, context: str | None = None) -> dict[str, Any]:
-    """Return the user entry of a kubeconfig's context, unchanged; empty if it has none.
-
-    Raises ConfigError as `from_kubeconfig` does.
-    """
-    config = _parse(text)
-    return _user(config, _context(config, context))
-
-
-def _context(config: dict[str, Any], context: str | None) -> dict[str, Any]:
-    name = context or config.get("current-context")
-    if not name:
-        raise ConfigError("the kubeconfig has no current-context: set one, or name a context")
-
-    return _named(config, "contexts", str(name), "context")
-
-
-def _user(config: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
-    return _named(config, "users", str(entry["user"]), "user") if entry.get("user") else {}
-
-
-def _parse(text: bytes | str) -> dict[str, Any]:
-    try:
-        config = documents.parse(text if isinstance(text, str) else text.decode())
-    except (ConfigError, UnicodeDecodeError) as error:
-        raise ConfigError(f"the kubeconfig is neither YAML nor JSON: {error}") from error
-
-    if not isinstance(config, dict):
-        raise ConfigError(
-            f"the kubeconfig is not a mapping with clusters, contexts and users, as {_EXPORT} "
-            "prints it"
-        )
-
-    return config
-
-
-def _named(config: dict[str, Any], plural: str, name: str, kind: str) -> dict[str, Any]:
-    entries = config.get(plural) or []
-    if isinstance(entries, list):
-        for entry in entries:
-            if isinstance(entry, dict) and entry.get("name") == name:
-                found = entry.get(kind)
-                return found if isinstance(found, dict) else {}
-
-    raise ConfigError(f"the kubeconfig has no {kind} named {name!r}; {_names_of(entries)}")
-
-
-def _names_of(entries: Any) -> str:
-    """List the first names, of which the author may have meant one."""
-    known = entries if isinstance(entries, list) else []
-    names = [repr(str(entry.get("name"))) for entry in known if isinstance(entry, dict)]
-    return f"it has {enumeration.some(names, _SHOWN) or 'none'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +197,7 @@ class _Files:
         if not self.trust.files:
             raise ConfigError(
                 f"the kubeconfig refers to a file ({field}): a kubeconfig in a Secret must carry "
-                f"its data inline ({_EXPORT})"
+                f"its data inline ({kubeconfig.EXPORT})"
             )
 
         return self.base / str(name)
@@ -263,7 +208,7 @@ class _Files:
             try:
                 return base64.b64decode(inline, validate=True)
             except (binascii.Error, TypeError, ValueError) as error:
-                raise ConfigError(f"the kubeconfig's {field}-data is not base64") from error
+                raise FieldError(f"{field}-data is not base64") from error
 
         path = self.path(section, field)
         try:
@@ -281,7 +226,7 @@ def _ssl_context(cluster: dict[str, Any], user: dict[str, Any], files: _Files) -
         return tls.shared(authority, insecure)
 
     if not certificate or not key:
-        raise ConfigError("the kubeconfig's user needs both client-certificate and client-key")
+        raise FieldError("user needs both client-certificate and client-key")
 
     context = tls.create(authority, insecure)
     tls.load_client_certificate(context, certificate, key)
@@ -293,9 +238,7 @@ def _authorization(
 ) -> Callable[[], Awaitable[str | None]]:
     if user.get("token"):
         if not str(user["token"]).isprintable():
-            raise ConfigError(
-                "the kubeconfig's token has a line break or another control character"
-            )
+            raise FieldError("token has a line break or another control character")
 
         return credentials.Constant(f"Bearer {user['token']}")
 

@@ -19,11 +19,12 @@ from vnode.kube import endpoint as endpoints
 from vnode.kube import exec_credentials
 from vnode.kube.client import Client
 from vnode.kube.endpoint import Endpoint, Trust
+from vnode.kube.kubeconfig import Kubeconfig
 from vnode.runtime.links import UNDESCRIBED, ClusterDescription
 from vnode.runtime.supervisor import Supervisor
 from vnode.targets import expiry, fingerprints, secrets, token_renewal
 from vnode.targets.expiry import CredentialExpiry, Renewal
-from vnode.targets.fingerprints import Fingerprint, fingerprint
+from vnode.targets.fingerprints import Fingerprint
 from vnode.targets.model import SecretReference, TargetSpec
 from vnode.targets.named_objects import NamedObjects
 from vnode.targets.profiles import describing, refusals, resolving
@@ -54,7 +55,7 @@ class StoredKubeconfig(NamedTuple):
 
     reference: SecretReference
     secret: Object
-    text: bytes
+    kubeconfig: Kubeconfig
     endpoint: Endpoint
 
 
@@ -110,7 +111,7 @@ class TargetAccesses:
             return await self._read_secret(spec, spec.secret)
 
         self._keep(spec.key, None)
-        return TargetAccess(self._local.endpoint, fingerprint(spec, b""))
+        return TargetAccess(self._local.endpoint, fingerprints.of_self(spec))
 
     def forget(self, key: TargetKey) -> None:
         """Stop to watch what a Target names that has no connection any more."""
@@ -136,18 +137,17 @@ class TargetAccesses:
         stored = None
         try:
             secret = await self._running.secrets.read(reference.object_key)
-            text = secrets.kubeconfig(secret, reference)
-            context = reference.context or None
-            endpoint = endpoints.from_kubeconfig(text, context, trust=self._trust(spec.key))
-            stored = StoredKubeconfig(reference, secret or {}, text, endpoint)
+            kubeconfig = secrets.kubeconfig(secret, reference)
+            endpoint = endpoints.from_kubeconfig(kubeconfig, trust=self._trust(spec.key))
+            stored = StoredKubeconfig(reference, secret or {}, kubeconfig, endpoint)
         finally:
             self._keep(spec.key, stored)
 
         return TargetAccess(
             endpoint,
-            fingerprint(spec, text),
-            expiry.of_kubeconfig(text, reference.context),
-            token_renewal.plan(stored.secret, text, reference.context),
+            fingerprints.of_kubeconfig(spec, kubeconfig),
+            expiry.of_kubeconfig(kubeconfig),
+            token_renewal.plan(stored.secret, kubeconfig),
         )
 
     async def _read_profile(self, spec: TargetSpec, reference: ProfileReference) -> TargetAccess:

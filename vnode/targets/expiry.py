@@ -18,9 +18,8 @@ import msgspec
 from cryptography import x509
 
 from vnode.api import documents, objects, status_conditions
-from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
-from vnode.kube import endpoint
+from vnode.kube.kubeconfig import Kubeconfig
 from vnode.targets import conditions
 from vnode.telemetry import metrics
 
@@ -91,17 +90,12 @@ def of_certificate(pem: bytes) -> CredentialExpiry | None:
     return CredentialExpiry("client certificate", certificate.not_valid_after_utc, subject)
 
 
-def of_kubeconfig(text: bytes, context: str = "") -> CredentialExpiry | None:
+def of_kubeconfig(kubeconfig: Kubeconfig) -> CredentialExpiry | None:
     """Return the expiry of the credentials that a kubeconfig has inline; None if it has none."""
-    try:
-        user = endpoint.user_of(text, context)
-    except ConfigError:
-        return None
+    if kubeconfig.token:
+        return of_token(kubeconfig.token)
 
-    if token := user.get("token"):
-        return of_token(str(token))
-
-    if data := user.get("client-certificate-data"):
+    if data := kubeconfig.user.get("client-certificate-data"):
         try:
             return of_certificate(base64.b64decode(str(data)))
         except (binascii.Error, ValueError):

@@ -10,10 +10,9 @@ certificate.
 from __future__ import annotations
 
 import hashlib
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from vnode.api.errors import ConfigError
-from vnode.kube import endpoint
+from vnode.kube.kubeconfig import Kubeconfig
 from vnode.targets import expiry
 from vnode.targets.model import TargetSpec
 
@@ -28,15 +27,19 @@ class Fingerprint(NamedTuple):
     token: str
 
 
-def fingerprint(spec: TargetSpec, kubeconfig: bytes) -> Fingerprint:
+def of_self(spec: TargetSpec) -> Fingerprint:
+    """Return the fingerprint of a Target that is this cluster itself."""
+    return Fingerprint(_digest(repr(spec)), _digest(""), _digest(""))
+
+
+def of_kubeconfig(spec: TargetSpec, kubeconfig: Kubeconfig) -> Fingerprint:
     """Return the fingerprint of a Target and its kubeconfig."""
-    user = _user(kubeconfig, spec.secret.context if spec.secret else "")
-    token = str(user.get("token") or "")
+    user, text, token = kubeconfig.user, kubeconfig.text, kubeconfig.token
     if holder := _holder(token):
-        kubeconfig = kubeconfig.replace(token.encode(), holder.encode())
+        text = text.replace(token.encode(), holder.encode())
         user = {**user, "token": holder}
 
-    return Fingerprint(_digest(repr((spec, user))), _digest(kubeconfig), _digest(token))
+    return Fingerprint(_digest(repr((spec, user))), _digest(text), _digest(token))
 
 
 def of_profile(
@@ -49,13 +52,6 @@ def of_profile(
     """
     user = repr((spec, plugin, certificate))
     return Fingerprint(_digest(user), _digest(repr(server)), _digest(token))
-
-
-def _user(kubeconfig: bytes, context: str) -> dict[str, Any]:
-    try:
-        return endpoint.user_of(kubeconfig, context)
-    except ConfigError:
-        return {}
 
 
 def _holder(token: str) -> str:

@@ -7,6 +7,7 @@ import binascii
 
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
+from vnode.kube.kubeconfig import Kubeconfig
 from vnode.targets.model import SecretReference
 
 
@@ -14,8 +15,8 @@ class SecretGone(ConfigError):
     """There is no Secret of the name that a Target gives."""
 
 
-def kubeconfig(secret: Object | None, reference: SecretReference) -> bytes:
-    """Return the Secret's data under the key of the reference; ConfigError names the cure."""
+def kubeconfig(secret: Object | None, reference: SecretReference) -> Kubeconfig:
+    """Parse the Secret's data under the key of the reference; ConfigError names the cure."""
     if secret is None:
         raise SecretGone(
             f"there is no Secret {reference.name!r} in namespace {reference.namespace!r}: create "
@@ -31,6 +32,8 @@ def kubeconfig(secret: Object | None, reference: SecretReference) -> bytes:
         )
 
     try:
-        return base64.b64decode(data[reference.key], validate=True)
+        text = base64.b64decode(data[reference.key], validate=True)
     except (binascii.Error, TypeError, ValueError) as error:
         raise ConfigError(f"key {reference.key!r} of the Secret is not base64") from error
+
+    return Kubeconfig.parse(text, reference.context)

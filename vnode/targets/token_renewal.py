@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from vnode.api import account_users, documents, keys, objects
+from vnode.api import account_users, keys, objects
 from vnode.api.errors import ConfigError, VnodeError
 from vnode.api.objects import Object
-from vnode.kube import endpoint
+from vnode.kube.kubeconfig import Kubeconfig
 from vnode.targets import expiry
 from vnode.targets.expiry import Renewal
 
@@ -87,7 +88,7 @@ def parse_lifetime(text: str, setting: str) -> int:
     return int(match[1]) * _UNITS[match[2]]
 
 
-def managed(secret: Object, kubeconfig: bytes, context: str) -> ManagedToken | None:
+def managed(secret: Object, kubeconfig: Kubeconfig) -> ManagedToken | None:
     """Return the token of a Secret that is to be renewed; None if the Secret is not managed.
 
     ConfigError says why the token cannot be renewed, and what to do.
@@ -97,29 +98,30 @@ def managed(secret: Object, kubeconfig: bytes, context: str) -> ManagedToken | N
         return None
 
     wanted = parse_lifetime(lifetime, f"annotation {keys.RENEW_TOKEN}")
-    text = str(endpoint.user_of(kubeconfig, context).get("token") or "")
-    account = account_users.account_of(str(expiry.claims(text).get("sub")))
+    claims = expiry.claims(kubeconfig.token)
+    account = account_users.account_of(str(claims.get("sub")))
     if account is None:
         raise ConfigError(
             "the kubeconfig has no token of a service account: renew it yourself, and remove "
             f"annotation {keys.RENEW_TOKEN} of the Secret"
         )
 
-    issued, ends = _moment(text, "iat"), _moment(text, "exp")
+    issued, ends = _moment(claims, "iat"), _moment(claims, "exp")
     if issued is None or ends is None or issued >= ends:
         raise ConfigError(
             "the token does not say how long it lives: put one that ends into the Secret (kubectl "
             f"create token), or remove annotation {keys.RENEW_TOKEN}"
         )
 
-    _check_place(kubeconfig, context, text)
-    return ManagedToken(text, account, issued, ends, wanted)
+    _check_place(kubeconfig)
+    return ManagedToken(kubeconfig.token, account, issued, ends, wanted)
 
 
 def read(text: str, wanted: int) -> ManagedToken | None:
     """Return a token as it says of itself; None if it does not say whose it is, and its life."""
-    account = account_users.account_of(str(expiry.claims(text).get("sub")))
-    issued, ends = _moment(text, "iat"), _moment(text, "exp")
+    claims = expiry.claims(text)
+    account = account_users.account_of(str(claims.get("sub")))
+    issued, ends = _moment(claims, "iat"), _moment(claims, "exp")
     if account is None or issued is None or ends is None or issued >= ends:
         return None
 
@@ -131,10 +133,10 @@ def retry_delay(failures: int) -> float:
     return min(_RETRY_FIRST * 2.0 ** min(failures - 1, 16), _RETRY_LIMIT)
 
 
-def plan(secret: Object, kubeconfig: bytes, context: str) -> Renewal | None:
+def plan(secret: Object, kubeconfig: Kubeconfig) -> Renewal | None:
     """Return what becomes of the credentials as far as the Secret says; None if not managed."""
     try:
-        token = managed(secret, kubeconfig, context)
+        token = managed(secret, kubeconfig)
     except ConfigError as error:
         return Renewal(None, str(error))
 
@@ -144,7 +146,7 @@ def plan(secret: Object, kubeconfig: bytes, context: str) -> Renewal | None:
 def check_granted(token: ManagedToken, granted: str, now: datetime) -> None:
     """Raise ConfigError unless that can take the place of a token: whoever sent it chose it."""
     claims = expiry.claims(granted)
-    ends, issued = _moment(granted, "exp"), _moment(granted, "iat")
+    ends, issued = _moment(claims, "exp"), _moment(claims, "iat")
     if len(granted) > _LARGEST or not _TOKEN.fullmatch(granted):
         problem = "it has characters, or a length, that no token has"
     elif account_users.account_of(str(claims.get("sub"))) != token.account:
@@ -157,24 +159,21 @@ def check_granted(token: ManagedToken, granted: str, now: datetime) -> None:
     raise ConfigError(f"the target's new token is not used: {problem}")
 
 
-def replaced(kubeconfig: bytes, token: str, granted: str) -> bytes:
-    """Return the kubeconfig with the new token in the place of the old one, else unchanged."""
-    return kubeconfig.replace(token.encode(), granted.encode())
+def replaced(kubeconfig: Kubeconfig, token: str, granted: str) -> bytes:
+    """Return a kubeconfig's text with the new token in the place of the old one."""
+    return kubeconfig.text.replace(token.encode(), granted.encode())
 
 
-def _check_place(kubeconfig: bytes, context: str, token: str) -> None:
+def _check_place(kubeconfig: Kubeconfig) -> None:
     """Raise ConfigError unless the token can be replaced, and goes to no other server then."""
-    if kubeconfig.count(token.encode()) != 1:
+    if kubeconfig.text.count(kubeconfig.token.encode()) != 1:
         raise ConfigError(
             "the kubeconfig must have the token once, on a line of its own, for vnode to replace "
             "it: write one user with that token, as kubectl config does"
         )
 
-    config = documents.parse(kubeconfig.decode())
-    entries = [_entry(each) for each in config["contexts"]]
-    name = context or config["current-context"]
-    own = next(entry for each, entry in entries if each == name)
-    for other, entry in entries:
+    own = kubeconfig.context
+    for other, entry in kubeconfig.contexts:
         if entry.get("user") == own.get("user") and entry.get("cluster") != own.get("cluster"):
             raise ConfigError(
                 f"context {other!r} of the kubeconfig sends the same user's token to another "
@@ -182,14 +181,9 @@ def _check_place(kubeconfig: bytes, context: str, token: str) -> None:
             )
 
 
-def _entry(named: Any) -> tuple[Any, dict[str, Any]]:
-    found = named.get("context") if isinstance(named, dict) else None
-    return (named.get("name"), found) if isinstance(found, dict) else (None, {})
-
-
-def _moment(token: str, claim: str) -> datetime | None:
+def _moment(claims: Mapping[str, Any], claim: str) -> datetime | None:
     try:
-        return datetime.fromtimestamp(float(expiry.claims(token)[claim]), UTC)
+        return datetime.fromtimestamp(float(claims[claim]), UTC)
     except (KeyError, TypeError, ValueError, OverflowError, OSError):
         return None
 

@@ -185,7 +185,7 @@ class TokenRenewer:
                 raise ConfigError(_refusal(error, token)) from error
 
         token_renewal.check_granted(token, granted.text, self._clock.now())
-        text = token_renewal.replaced(stored.text, token.text, granted.text)
+        text = token_renewal.replaced(stored.kubeconfig, token.text, granted.text)
         body = {"data": {stored.reference.key: base64.b64encode(text).decode()}}
         try:
             after = await self._expectations.patch(
@@ -224,7 +224,7 @@ class TokenRenewer:
 def _managed(stored: StoredKubeconfig) -> ManagedToken | None:
     """Return the token to renew; None also if that is impossible, as the Target says by itself."""
     try:
-        return token_renewal.managed(stored.secret, stored.text, stored.reference.context)
+        return token_renewal.managed(stored.secret, stored.kubeconfig)
     except ConfigError:
         return None
 

@@ -38,7 +38,7 @@ def nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def cluster_of(access: Access) -> str:
     config = access.load()
     assert config is not None
-    return kubeconfigs.parse(config.text, config.base, access.context)[0].server
+    return kubeconfigs.cluster_of(config)[0].server
 
 
 def test_the_option_comes_before_the_environment_and_that_before_the_home(
@@ -65,9 +65,9 @@ def test_several_files_are_one_and_the_first_to_name_a_thing_wins(
     monkeypatch.setenv("KUBECONFIG", ":".join(map(str, files)))
     assert cluster_of(Access()) == "https://two:6443"
     assert cluster_of(Access(context="one")) == "https://one:6443"
-    config = Access().load()
+    config = Access(context="two").load()
     assert config is not None
-    endpoint, _name = kubeconfigs.parse(config.text, config.base, "two")
+    endpoint, _name = kubeconfigs.cluster_of(config)
     assert endpoint.authority == b"authority"
 
 

@@ -15,6 +15,7 @@ from vnode.cli import kubeconfigs
 from vnode.cli.connect import desired
 from vnode.cli.kubeconfigs import ClusterEndpoint
 from vnode.kube import endpoint
+from vnode.kube.kubeconfig import Kubeconfig
 
 
 def jwt(**claims):
@@ -26,7 +27,7 @@ def jwt(**claims):
 def test_what_is_built_is_one_that_the_agent_takes_out_of_a_secret():
     cluster = ClusterEndpoint("https://192.0.2.1:6443", None, "name")
     text = kubeconfigs.build(cluster, "secret", "team")
-    made = endpoint.from_kubeconfig(text, kubeconfigs.CONTEXT)
+    made = endpoint.from_kubeconfig(Kubeconfig.parse(text, kubeconfigs.CONTEXT))
     assert (made.url, made.namespace, made.server_name) == (
         "https://192.0.2.1:6443",
         "team",

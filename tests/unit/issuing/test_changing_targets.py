@@ -17,6 +17,7 @@ from vnode.api.errors import Denied
 from vnode.api.identity import Identity
 from vnode.api.target_key import TargetKey
 from vnode.kube import endpoint
+from vnode.kube.kubeconfig import Kubeconfig
 
 pytestmark = pytest.mark.looptime
 
@@ -50,7 +51,7 @@ async def test_another_address_of_the_same_cluster_keeps_the_token(clock: Clock)
         await asyncio.sleep(2)
 
     data = (env.secret() or {})["data"]
-    reached = endpoint.from_kubeconfig(base64.b64decode(data["kubeconfig"]))
+    reached = endpoint.from_kubeconfig(Kubeconfig.parse(base64.b64decode(data["kubeconfig"])))
     assert (reached.url, env.token()) == ("https://moved", token)
     assert "ca.crt" not in data
     assert env.asked() == 1

@@ -17,6 +17,7 @@ from vnode.api.errors import Denied
 from vnode.issuing.steps import IssueStep
 from vnode.kube import account_tokens, endpoint
 from vnode.kube.account_tokens import GrantedToken
+from vnode.kube.kubeconfig import Kubeconfig
 
 pytestmark = pytest.mark.looptime
 STEPS = [step.value for step in IssueStep]
@@ -34,7 +35,9 @@ async def test_a_token_is_made_step_by_step(clock: Clock) -> None:
     secret = env.secret() or {}
     assert secret["type"] == "Opaque"
     assert objects.controller_uid(secret) == objects.uid(env.find())
-    reached = endpoint.from_kubeconfig(base64.b64decode(secret["data"]["kubeconfig"]))
+    reached = endpoint.from_kubeconfig(
+        Kubeconfig.parse(base64.b64decode(secret["data"]["kubeconfig"]))
+    )
     assert reached.url == env.link.client.endpoint.url
     assert await reached.authorization() == f"Bearer {env.token()}"
     status = objects.status(env.find())

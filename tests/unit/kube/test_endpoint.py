@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from vnode.api.errors import ConfigError
 from vnode.kube import endpoint
-from vnode.kube.endpoint import Trust
+from vnode.kube.endpoint import Endpoint, Trust
+from vnode.kube.kubeconfig import Kubeconfig
 
 TOKEN = "s3cr3t-t0k3n"
 
@@ -45,34 +46,38 @@ def config(*, cluster=None, user=None, context=None, **top):
     }
 
 
+def endpoint_of(text, context=None, *, base=Path(), **trust) -> Endpoint:
+    return endpoint.from_kubeconfig(Kubeconfig.parse(text, context, base), **trust)
+
+
 async def test_a_plain_kubeconfig_gives_address_namespace_and_token():
-    made = endpoint.from_kubeconfig(yaml.safe_dump(config(context={"namespace": "team"})))
+    made = endpoint_of(yaml.safe_dump(config(context={"namespace": "team"})))
     assert made.url == "https://10.0.0.1:6443"
     assert made.namespace == "team"
     assert await made.authorization() == f"Bearer {TOKEN}"
 
 
 async def test_json_is_read_as_well_as_yaml():
-    assert endpoint.from_kubeconfig(json.dumps(config())).url == "https://10.0.0.1:6443"
+    assert endpoint_of(json.dumps(config())).url == "https://10.0.0.1:6443"
 
 
 async def test_a_named_context_wins_over_the_current_one():
     both = config()
     both["contexts"].append({"name": "other", "context": {"cluster": "d"}})
     both["clusters"].append({"name": "d", "cluster": {"server": "https://other/"}})
-    made = endpoint.from_kubeconfig(json.dumps(both), "other")
+    made = endpoint_of(json.dumps(both), "other")
     assert made.url == "https://other"
     assert await made.authorization() is None
 
 
 async def test_a_password_becomes_basic_authorization():
-    made = endpoint.from_kubeconfig(json.dumps(config(user={"username": "me", "password": "pw"})))
+    made = endpoint_of(json.dumps(config(user={"username": "me", "password": "pw"})))
     assert await made.authorization() == f"Basic {b64(b'me:pw')}"
 
 
 async def test_certificates_are_read_inline(pair):
     authority, certificate, key = pair
-    made = endpoint.from_kubeconfig(
+    made = endpoint_of(
         json.dumps(
             config(
                 cluster={"certificate-authority-data": b64(authority), "tls-server-name": "api"},
@@ -90,11 +95,11 @@ async def test_who_trusts_the_same_authority_shares_a_context_unless_it_holds_a_
     cluster = {"certificate-authority-data": b64(authority)}
     owner = {"client-certificate-data": b64(certificate), "client-key-data": b64(key)}
     plain, again, keyed = (
-        endpoint.from_kubeconfig(json.dumps(config(cluster=cluster, user=user))).ssl
+        endpoint_of(json.dumps(config(cluster=cluster, user=user))).ssl
         for user in ({"token": "a"}, {"token": "b"}, owner)
     )
     trusting = {**cluster, "insecure-skip-tls-verify": True}
-    careless = endpoint.from_kubeconfig(json.dumps(config(cluster=trusting, user={}))).ssl
+    careless = endpoint_of(json.dumps(config(cluster=trusting, user={}))).ssl
     assert plain is again
     assert len({id(plain), id(keyed), id(careless)}) == 3
 
@@ -156,7 +161,7 @@ async def test_the_operators_own_kubeconfig_may_name_files(tmp_path, pair):
 )
 def test_bad_input_is_refused_with_its_cure(text, cure):
     with pytest.raises(ConfigError, match=cure):
-        endpoint.from_kubeconfig(text)
+        endpoint_of(text)
 
 
 @pytest.mark.parametrize(
@@ -171,7 +176,7 @@ def test_bad_input_is_refused_with_its_cure(text, cure):
 def test_a_server_with_more_than_host_port_and_path_is_refused(server):
     """What is put behind `?` is no path: any address could be read in an API server's place."""
     with pytest.raises(ConfigError, match="not of the form https://HOST:PORT/PATH") as caught:
-        endpoint.from_kubeconfig(json.dumps(config(cluster={"server": server})))
+        endpoint_of(json.dumps(config(cluster={"server": server})))
 
     assert TOKEN not in str(caught.value)
 
@@ -184,7 +189,7 @@ def test_a_server_with_more_than_host_port_and_path_is_refused(server):
     ],
 )
 def test_a_server_with_a_path_is_used_as_it_stands(server):
-    assert endpoint.from_kubeconfig(json.dumps(config(cluster={"server": server}))).url == server
+    assert endpoint_of(json.dumps(config(cluster={"server": server}))).url == server
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path):
@@ -240,7 +245,7 @@ def test_nonsense_anywhere_is_a_config_error_or_works_and_tells_no_secret(path, 
     place[path[-1]] = nonsense
     message = ""
     try:
-        endpoint.from_kubeconfig(json.dumps(text))
+        endpoint_of(json.dumps(text))
     except ConfigError as error:
         message = str(error)
 
@@ -266,20 +271,20 @@ NO_NAMES = [
 @pytest.mark.parametrize("name", NO_NAMES)
 def test_a_name_for_tls_must_be_one(name):
     with pytest.raises(ConfigError, match=r"tls-server-name is not .* write an IP address, or a"):
-        endpoint.from_kubeconfig(json.dumps(config(cluster={"tls-server-name": name})))
+        endpoint_of(json.dumps(config(cluster={"tls-server-name": name})))
 
 
 @pytest.mark.parametrize(
     "name", ["api", "kubernetes.default.svc", "a_b.example.", "10.0.0.1", "::1"]
 )
 def test_names_for_tls_that_kubectl_takes(name):
-    made = endpoint.from_kubeconfig(json.dumps(config(cluster={"tls-server-name": name})))
+    made = endpoint_of(json.dumps(config(cluster={"tls-server-name": name})))
     assert made.server_name == name
 
 
 @pytest.mark.parametrize("name", ["", None])
 def test_no_name_for_tls(name):
-    made = endpoint.from_kubeconfig(json.dumps(config(cluster={"tls-server-name": name})))
+    made = endpoint_of(json.dumps(config(cluster={"tls-server-name": name})))
     assert made.server_name is None
 
 
@@ -288,7 +293,7 @@ def test_no_name_for_tls(name):
 )
 def test_a_host_must_be_one(host):
     with pytest.raises(ConfigError, match="host that cannot be one: write an IP address, or a DNS"):
-        endpoint.from_kubeconfig(json.dumps(config(cluster={"server": f"https://{host}:6443"})))
+        endpoint_of(json.dumps(config(cluster={"server": f"https://{host}:6443"})))
 
 
 def test_a_key_with_a_password_is_refused_without_asking_for_it(pair):
@@ -300,27 +305,13 @@ def test_a_key_with_a_password_is_refused_without_asking_for_it(pair):
     )
     user = {"client-certificate-data": b64(pair[1]), "client-key-data": b64(locked)}
     with pytest.raises(ConfigError, match="client-key is encrypted: use a key that needs no"):
-        endpoint.from_kubeconfig(json.dumps(config(user=user)))
-
-
-@given(st.binary(max_size=60))
-def test_any_bytes_are_a_kubeconfig_or_a_config_error(data):
-    with pytest.raises(ConfigError):
-        endpoint.from_kubeconfig(data)
-
-
-@pytest.mark.parametrize("broken", [f"token: {TOKEN}: {{", f"users: [{TOKEN}", f"a: b\n{TOKEN}"])
-def test_what_cannot_be_parsed_is_not_quoted(broken):
-    with pytest.raises(ConfigError) as caught:
-        endpoint.from_kubeconfig(broken)
-
-    assert TOKEN not in str(caught.value)
+        endpoint_of(json.dumps(config(user=user)))
 
 
 def test_files_are_looked_for_beside_the_kubeconfig_only_when_trusted():
     text = json.dumps(config(cluster={"certificate-authority": "gone.crt"}))
     with pytest.raises(ConfigError, match=r"cannot read certificate-authority .*gone\.crt"):
-        endpoint.from_kubeconfig(text, trust=Trust(files=True), base=Path("/nowhere"))
+        endpoint_of(text, trust=Trust(files=True), base=Path("/nowhere"))
 
 
 @pytest.mark.parametrize(
@@ -340,7 +331,7 @@ def test_a_kubeconfig_from_a_secret_runs_nothing_and_reads_no_file(user):
         "users": [{"name": "it", "user": user}],
     }
     with pytest.raises(ConfigError):
-        endpoint.from_kubeconfig(json.dumps(config))
+        endpoint_of(json.dumps(config))
 
 
 PLUGIN = {"command": "aws", "apiVersion": "client.authentication.k8s.io/v1"}
@@ -367,17 +358,17 @@ def with_plugin(*variables: str) -> str:
 )
 def test_a_variable_that_decides_what_code_runs_is_refused(name):
     with pytest.raises(ConfigError, match=f"sets {name} for its exec plugin"):
-        endpoint.from_kubeconfig(with_plugin("AWS_PROFILE", name), trust=ALLOWED)
+        endpoint_of(with_plugin("AWS_PROFILE", name), trust=ALLOWED)
 
-    assert endpoint.from_kubeconfig(with_plugin(name), trust=endpoint.OPERATOR)
+    assert endpoint_of(with_plugin(name), trust=endpoint.OPERATOR)
 
 
 def test_a_variable_that_chooses_an_account_is_none_of_those():
-    assert endpoint.from_kubeconfig(with_plugin("AWS_PROFILE", "AWS_REGION"), trust=ALLOWED)
+    assert endpoint_of(with_plugin("AWS_PROFILE", "AWS_REGION"), trust=ALLOWED)
 
 
 @pytest.mark.parametrize("env", ["PATH", [1], [None], [{"value": "x"}], {"name": "PATH"}])
 def test_an_environment_that_is_none_is_refused(env):
     text = json.dumps(config(user={"exec": {**PLUGIN, "env": env}}))
     with pytest.raises(ConfigError, match="no list of names and values"):
-        endpoint.from_kubeconfig(text, trust=ALLOWED)
+        endpoint_of(text, trust=ALLOWED)

@@ -20,6 +20,7 @@ from aiohttp.test_utils import TestServer
 from tests.answering import Answer
 from vnode.api.errors import ConfigError, Unreachable
 from vnode.kube import endpoint, oidc, tls
+from vnode.kube.kubeconfig import Kubeconfig
 
 CONFIG = {"refresh-token": "first", "client-id": "it", "client-secret": "s3:cret"}
 _AUTHORITY = trustme.CA()
@@ -41,7 +42,7 @@ def authorization(**config: object) -> Callable[[], Awaitable[str | None]]:
         "clusters": [{"name": "it", "cluster": {"server": "https://example.com"}}],
         "users": [{"name": "it", "user": user}],
     }
-    return endpoint.from_kubeconfig(json.dumps(text)).authorization
+    return endpoint.from_kubeconfig(Kubeconfig.parse(json.dumps(text))).authorization
 
 
 def trusting(issuer: TestServer) -> dict[str, str]:

@@ -19,6 +19,7 @@ from vnode.kube import websockets
 from vnode.kube.endpoint import Trust
 from vnode.kube.exec_credentials import ExecSpec
 from vnode.kube.exec_runs import ExecRunner, Execution
+from vnode.kube.kubeconfig import Kubeconfig
 from vnode.kube.plugin_credentials import PluginCredentials
 from vnode.telemetry import metrics
 
@@ -204,7 +205,7 @@ async def test_the_plugin_of_a_kubeconfig_is_run(tmp_path):
     section = plugin(tmp_path, PRINTS_TOKEN)
     section |= {"env": [{"name": "WORD", "value": "yes"}], "provideClusterInfo": True}
     trust = Trust(commands=frozenset({sys.executable}))
-    found = endpoints.from_kubeconfig(kubeconfig({"exec": section}), trust=trust)
+    found = endpoints.from_kubeconfig(Kubeconfig.parse(kubeconfig({"exec": section})), trust=trust)
     assert await found.authorization() == "Bearer yes:https://c2.example"
 
 
@@ -212,7 +213,9 @@ async def test_a_plugin_that_gives_a_certificate_is_no_use_for_a_kubeconfig(tmp_
     status = '{"clientCertificateData": "c", "clientKeyData": "k"}'
     printed = f'{{"apiVersion": "{V1}", "kind": "ExecCredential", "status": {status}}}'
     section = plugin(tmp_path, f"print('''{printed}''')")
-    found = endpoints.from_kubeconfig(kubeconfig({"exec": section}), trust=endpoints.OPERATOR)
+    found = endpoints.from_kubeconfig(
+        Kubeconfig.parse(kubeconfig({"exec": section})), trust=endpoints.OPERATOR
+    )
     with pytest.raises(ConfigError, match="gave no token"):
         await found.authorization()
 

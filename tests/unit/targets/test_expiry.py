@@ -5,13 +5,14 @@ from __future__ import annotations
 import base64
 import json
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from vnode.api.objects import Object
+from vnode.kube.kubeconfig import Kubeconfig
 from vnode.runtime.certs import keypairs
 from vnode.targets import expiry
 from vnode.targets.expiry import AHEAD, CredentialExpiry, Renewal
@@ -25,14 +26,15 @@ def token(**claims: object) -> str:
     return f"head.{payload}.signature"
 
 
-def kubeconfig(**user: str) -> bytes:
+def kubeconfig(**user: Any) -> Kubeconfig:
     context = {"cluster": "c", "user": "u"}
     config = {
         "contexts": [{"name": "x", "context": context}],
+        "clusters": [{"name": "c", "cluster": {}}],
         "users": [{"name": "u", "user": user}],
         "current-context": "x",
     }
-    return yaml.safe_dump(config).encode()
+    return Kubeconfig.parse(json.dumps(config))
 
 
 def test_the_end_of_a_token_is_its_own_word() -> None:
@@ -44,18 +46,15 @@ def test_the_end_of_a_token_is_its_own_word() -> None:
 def test_the_end_of_a_client_certificate_is_in_it() -> None:
     pair = keypairs.make_authority(END, timedelta(days=3))
     data = base64.b64encode(pair.certificate).decode()
-    found = expiry.of_kubeconfig(kubeconfig(**{"client-certificate-data": data}), "x")
+    found = expiry.of_kubeconfig(kubeconfig(**{"client-certificate-data": data}))
     assert found is not None
     assert (found.what, found.at) == ("client certificate", keypairs.expiry(pair.x509))
 
 
 @pytest.mark.parametrize(
-    "text",
+    "found",
     [
-        b"",
-        b"[]",
-        b"{",
-        b"\xff",
+        kubeconfig(),
         kubeconfig(token="opaque"),
         kubeconfig(token=token(sub="x")),
         kubeconfig(token=token(exp=1e300)),
@@ -63,13 +62,16 @@ def test_the_end_of_a_client_certificate_is_in_it() -> None:
         kubeconfig(username="a"),
     ],
 )
-def test_what_has_no_end_to_see_has_none(text: bytes) -> None:
-    assert expiry.of_kubeconfig(text) is None
+def test_what_has_no_end_to_see_has_none(found: Kubeconfig) -> None:
+    assert expiry.of_kubeconfig(found) is None
 
 
-@given(st.binary(max_size=200))
-def test_nonsense_is_no_error(text: bytes) -> None:
-    assert expiry.of_kubeconfig(text) is None
+@given(
+    st.sampled_from(["token", "client-certificate-data"]),
+    st.none() | st.integers() | st.text(max_size=50) | st.lists(st.text(max_size=5), max_size=2),
+)
+def test_nonsense_is_no_error(field: str, value: Any) -> None:
+    assert expiry.of_kubeconfig(kubeconfig(**{field: value})) is None
 
 
 @pytest.mark.parametrize(

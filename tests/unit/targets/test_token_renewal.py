@@ -16,6 +16,7 @@ from vnode.api.errors import ConfigError, Unreachable
 from vnode.api.objects import Object
 from vnode.cli import kubeconfigs
 from vnode.cli.kubeconfigs import ClusterEndpoint
+from vnode.kube.kubeconfig import Kubeconfig
 from vnode.targets import token_renewal
 from vnode.targets.token_renewal import ManagedToken
 
@@ -29,8 +30,9 @@ def claims(life: float = 86400, **more: object) -> str:
     return jwt(**{"sub": USER, "iat": begins, "exp": begins + life, **more})
 
 
-def stored(token: str) -> bytes:
-    return kubeconfigs.build(ClusterEndpoint("https://c2", None), token, "team")
+def stored(token: str) -> Kubeconfig:
+    server = ClusterEndpoint("https://c2", None)
+    return Kubeconfig.parse(kubeconfigs.build(server, token, "team"))
 
 
 def secret(lifetime: str = "24h") -> Object:
@@ -38,7 +40,7 @@ def secret(lifetime: str = "24h") -> Object:
 
 
 def managed(token: str, lifetime: str = "24h") -> ManagedToken:
-    found = token_renewal.managed(secret(lifetime), stored(token), "")
+    found = token_renewal.managed(secret(lifetime), stored(token))
     assert found is not None
     return found
 
@@ -63,8 +65,8 @@ def test_tokens_that_were_made_together_are_not_renewed_together() -> None:
 
 
 def test_a_secret_without_the_annotation_is_nobodys_to_renew() -> None:
-    assert token_renewal.managed({"metadata": {}}, stored(claims()), "") is None
-    assert token_renewal.plan({"metadata": {}}, b"nonsense", "") is None
+    assert token_renewal.managed({"metadata": {}}, stored(claims())) is None
+    assert token_renewal.plan({"metadata": {}}, stored("nonsense")) is None
 
 
 @pytest.mark.parametrize(
@@ -84,7 +86,7 @@ def test_what_cannot_be_renewed_says_what_to_do(token: str, lifetime: str, cure:
     with pytest.raises(ConfigError, match=cure):
         managed(token, lifetime)
 
-    plan = token_renewal.plan(secret(lifetime), stored(token), "")
+    plan = token_renewal.plan(secret(lifetime), stored(token))
     assert plan is not None
     assert plan.at is None
     assert cure[:20] in plan.failure
@@ -102,22 +104,22 @@ def test_lifetimes_that_are_none_are_refused(text: str) -> None:
 
 
 def test_a_token_that_another_cluster_gets_too_is_not_renewed() -> None:
-    config = yaml.safe_load(stored(claims()))
+    config = yaml.safe_load(stored(claims()).text)
     config["contexts"].append({"name": "b", "context": {"cluster": "evil", "user": "target"}})
     with pytest.raises(ConfigError, match="context 'b' of the kubeconfig sends the same user's"):
-        token_renewal.managed(secret(), json.dumps(config).encode(), "target")
+        token_renewal.managed(secret(), Kubeconfig.parse(json.dumps(config)))
 
 
 def test_a_token_that_is_there_twice_is_not_replaced() -> None:
     token = claims()
-    text = stored(token) + f"extra: {token}\n".encode()
+    text = stored(token).text + f"extra: {token}\n".encode()
     with pytest.raises(ConfigError, match="must have the token once"):
-        token_renewal.managed(secret(), text, "")
+        token_renewal.managed(secret(), Kubeconfig.parse(text))
 
 
 def test_nothing_but_the_token_changes() -> None:
     old, new = claims(), claims(jti=2)
-    assert token_renewal.replaced(stored(old), old, new) == stored(new)
+    assert token_renewal.replaced(stored(old), old, new) == stored(new).text
 
 
 @pytest.mark.parametrize(
@@ -157,8 +159,8 @@ def test_an_outage_is_told_in_the_last_tenth_of_the_life_and_what_lasts_at_once(
     assert token.is_worth_reporting(Unreachable("away"), late)
 
 
-@given(st.binary(max_size=300), st.sampled_from(["", "x"]))
-def test_no_text_is_too_odd_to_be_judged(text: bytes, context: str) -> None:
-    plan = token_renewal.plan(secret(), text, context)
+@given(st.text(max_size=300))
+def test_no_token_is_too_odd_to_be_judged(token: str) -> None:
+    plan = token_renewal.plan(secret(), stored(token))
     assert plan is not None
     assert plan.failure

@@ -27,7 +27,7 @@ from vnode.kube import endpoint as endpoints
 from vnode.kube.client import Client
 from vnode.kube.endpoint import Endpoint
 from vnode.kube.informer import Informer
-from vnode.targets import expiry
+from vnode.targets import expiry, secrets
 from vnode.targets.accesses import StoredKubeconfig
 from vnode.targets.model import SecretReference
 from vnode.targets.token_renewer import TokenRenewer
@@ -78,8 +78,8 @@ class RenewedTarget:
         if key != KEY or secret is None:
             return None
 
-        text = base64.b64decode(secret["data"]["config"])
-        return StoredKubeconfig(REFERENCE, secret, text, endpoints.from_kubeconfig(text))
+        found = secrets.kubeconfig(secret, REFERENCE)
+        return StoredKubeconfig(REFERENCE, secret, found, endpoints.from_kubeconfig(found))
 
     def _connect(self, endpoint: Endpoint, _name: str) -> Client:
         self.asked.append(endpoint)

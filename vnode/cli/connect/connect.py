@@ -45,7 +45,7 @@ class Side:
         if config is None:
             raise ConfigError(f"--{self.role}: a kubeconfig file is needed")
 
-        return kubeconfigs.parse(config.text, config.base, self.access.context)
+        return kubeconfigs.cluster_of(config)
 
     @property
     def flags(self) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-
 from vnode.api import account_users, kinds
 from vnode.api.errors import ConfigError, NotFound
 from vnode.api.kinds import Kind
@@ -11,7 +9,8 @@ from vnode.api.objects import Object
 from vnode.cli import identity
 from vnode.cli.connect import desired
 from vnode.kube.client import Client
-from vnode.targets import expiry
+from vnode.targets import expiry, secrets
+from vnode.targets.model import SecretReference
 
 
 async def cluster_name(source: Client, home: str, target: str) -> str:
@@ -20,14 +19,13 @@ async def cluster_name(source: Client, home: str, target: str) -> str:
     A connection that exists keeps its name; a new one gets the name that the source's agent
     announces. Raises ConfigError if that may not be read.
     """
-    present = await find(source, kinds.SECRETS, desired.secret_name(target), home)
-    data = (present or {}).get("data") or {}
+    place = SecretReference(home, desired.secret_name(target), desired.KEY, "")
+    present = await find(source, kinds.SECRETS, place.name, home)
     try:
-        kubeconfig = base64.b64decode(data.get(desired.KEY) or "", validate=True)
-    except ValueError:
-        kubeconfig = b""
+        end = expiry.of_kubeconfig(secrets.kubeconfig(present, place))
+    except ConfigError:  # there is none, or none of ours
+        end = None
 
-    end = expiry.of_kubeconfig(kubeconfig)
     account = account_users.account_of(end.subject) if end else None
     if account and account[0] == home:
         return account[1]

@@ -134,14 +134,13 @@ async def _credentials(client: Client, target: Object) -> _Credentials:
     except NotFound:
         secret = None
 
-    context = spec.secret.context
-    text = secrets.kubeconfig(secret, spec.secret)
-    renewal = token_renewal.plan(secret or {}, text, context)
+    kubeconfig = secrets.kubeconfig(secret, spec.secret)
+    renewal = token_renewal.plan(secret or {}, kubeconfig)
     token = None
     if renewal and not renewal.failure:
-        token = token_renewal.managed(secret or {}, text, context)
+        token = token_renewal.managed(secret or {}, kubeconfig)
 
-    return _Credentials(expiry.of_kubeconfig(text, context), renewal, token)
+    return _Credentials(expiry.of_kubeconfig(kubeconfig), renewal, token)
 
 
 async def _renewal(remote: Client, credentials: _Credentials) -> Renewal | None:

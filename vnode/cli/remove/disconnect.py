@@ -88,7 +88,7 @@ async def _identity_in_target(
     secret = None
     try:
         secret = await client.get(kinds.SECRETS, reference.name, reference.namespace)
-        end = expiry.of_kubeconfig(secrets.kubeconfig(secret, reference), reference.context)
+        end = expiry.of_kubeconfig(secrets.kubeconfig(secret, reference))
     except (NotFound, Denied):
         return "", None
     except VnodeError:

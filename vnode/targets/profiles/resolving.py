@@ -14,11 +14,11 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from vnode.api import enumeration, objects
-from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.kube import endpoint, exec_credentials, exec_plugins
-from vnode.kube.endpoint import Endpoint, Trust
+from vnode.kube.endpoint import Endpoint
 from vnode.kube.exec_credentials import ExecCredential, ExecSpec
+from vnode.kube.kubeconfig import FieldError
 from vnode.targets.profiles import refusals
 from vnode.targets.profiles.config import AccessProvider, InventoryConfig
 from vnode.targets.profiles.refusals import ProfileRefused, ProfileUnavailable
@@ -101,27 +101,17 @@ def endpoint_of(access: ProfileAccess, credential: ExecCredential) -> Endpoint:
 
     cluster = {name: access.cluster[name] for name in _TAKEN if name in access.cluster}
     try:
-        return endpoint.from_kubeconfig(_kubeconfig(cluster, user), trust=Trust())
-    except ConfigError as error:
-        text = str(error).replace("the kubeconfig's", "its")
-        command = access.plugin.command
+        return endpoint.of(cluster, user)
+    except FieldError as error:
         raise ProfileUnavailable(
-            refusals.PLUGIN_FAILED, f"exec plugin {command!r} gave credentials of no use: {text}"
+            refusals.PLUGIN_FAILED,
+            f"exec plugin {access.plugin.command!r} gave credentials of no use: its "
+            f"{error.problem}",
         ) from error
 
 
 def _encoded(pem: str) -> str:
     return base64.b64encode(pem.encode()).decode()
-
-
-def _kubeconfig(cluster: Mapping[str, Any], user: Object) -> bytes:
-    config = {
-        "current-context": "profile",
-        "contexts": [{"name": "profile", "context": {"cluster": "profile", "user": "profile"}}],
-        "clusters": [{"name": "profile", "cluster": cluster}],
-        "users": [{"name": "profile", "user": user}],
-    }
-    return json.dumps(config).encode()
 
 
 def offered(profile: Object) -> dict[str, Object]:
@@ -156,10 +146,9 @@ def _checked(cluster: Mapping[str, Any], provider: AccessProvider, what: str) ->
 
     taken = {field: cluster[field] for field in (*_TAKEN, "extensions") if cluster.get(field)}
     try:
-        endpoint.from_kubeconfig(_kubeconfig(taken, {}), trust=Trust())
-    except ConfigError as error:
-        text = str(error).replace("the kubeconfig's", "its")
-        raise ProfileRefused(refusals.REFUSED, f"{what}: {text}") from error
+        endpoint.of(taken, {})
+    except FieldError as error:
+        raise ProfileRefused(refusals.REFUSED, f"{what}: its {error.problem}") from error
 
     host = urlsplit(str(cluster["server"])).hostname or ""
     if not provider.may_reach(host):
