@@ -16,6 +16,7 @@ import pytest
 from tests import background, kit
 from tests.fleets import SOURCE
 from tests.kit import Fleet
+from vnode.agent import parts
 from vnode.agent.config import AgentConfig
 from vnode.agent.kubelet_api import KubeletApi
 from vnode.agent.shared import AgentOptions, Shared
@@ -59,10 +60,10 @@ async def replica(client: Client, identity: Identity, home: str) -> AsyncIterato
     options = AgentOptions(home, "127.0.0.1", AgentConfig(), None, "test")
     shared = Shared(client, identity, options, ProcessHealth())
     async with supervise() as tasks:
-        shared.start(tasks)
+        await parts.start(shared.watches(), tasks)
         await shared.targets.wait_synced()
         await shared.proxies.synced.wait()
-        await shared.connect(tasks)
+        await parts.start(shared.connecting(), tasks)
         await shared.chaperons.synced.wait()
         await shared.delegates.synced.wait()
         yield shared

@@ -1,7 +1,8 @@
 """vnode's agents as production puts them together, as far as pods go through them.
 
-A `SimulatedAgent` is one process, which can be killed; it has a `SimulatedTerm` whenever it leads.
-Left out are the servers, leader election, virtual nodes and what follows pods.
+A `SimulatedAgent` is one process, which can be killed: a `SimulatedReplica`, with a `SimulatedTerm`
+whenever it leads. Both run the parts of a real agent (`vnode.agent.parts`), but for those that need
+servers, and `LEFT_OUT`. There is no leader election.
 """
 
 from __future__ import annotations
@@ -9,27 +10,25 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import cast
+from typing import Final
 
 from tests.apiserver.client import MemoryClient
 from tests.apiserver.server import APIServer
 from tests.simulation.clusters import SimulatedCluster, target_key
 from vnode.agent.config import AgentConfig
-from vnode.agent.kubelet_api import KubeletApi
+from vnode.agent.parts import AwaitedStep, Part, Parts
+from vnode.agent.replica import Agent
 from vnode.agent.shared import AgentOptions, Shared
 from vnode.agent.term import Term
 from vnode.api.errors import Unreachable
 from vnode.api.identity import Identity
-from vnode.api.listeners import subscription_scope
 from vnode.api.target_key import TargetKey
 from vnode.following.config import FollowingConfig
-from vnode.nodes.controller import NodeController
 from vnode.pods.source.candidates import CandidateSettings
 from vnode.pods.target.extender import BindRequest, Extender
-from vnode.runtime import startup
 from vnode.runtime.health import ProcessHealth
 from vnode.runtime.links import Links
-from vnode.runtime.supervisor import supervise
+from vnode.runtime.supervisor import Supervisor, sleep_forever, supervise
 from vnode.targets.cluster_identity import Expected, Recognition
 from vnode.targets.connection import Connection
 from vnode.targets.model import SecretReference, TargetSpec
@@ -63,40 +62,21 @@ def _hear(sent: asyncio.Task[bytes]) -> None:
         sent.exception()
 
 
+LEFT_OUT: Final = {"memory-frozen": "all agents of a simulation are in one process"}
+"""Parts that are not simulated although they need no servers, and why."""
+
+
+def simulated(parts: Parts) -> Parts:
+    """Return those parts of a list that are simulated."""
+    return tuple(part for part in parts if not part.needs_servers and part.name not in LEFT_OUT)
+
+
 class SimulatedTerm(Term):
-    """A term that does what pods need of it, in a source or in a target."""
+    """A term without what needs servers."""
 
-    def __init__(self, shared: Shared, *, is_source: bool) -> None:
-        super().__init__(shared, cast("KubeletApi", None))
-        self._is_source = is_source
-
-    def _make_nodes(self) -> NodeController:
-        shared = self._shared
-        return NodeController(
-            shared.client,
-            shared.nodes,
-            shared.links,
-            shared.targets,
-            advertise_address=shared.options.address,
-            port_of=lambda _node: None,
-            clock=shared.clock,
-        )
-
-    async def run(self) -> None:
-        """Lead until cancelled."""
-        async with supervise() as tasks:
-            if not self._is_source:
-                tasks.start(self._make_summary_writer().run(), "summary")
-                tasks.start(self._make_chaperons().run(), "chaperons")
-                await asyncio.get_running_loop().create_future()
-
-            bound = self._proxies.bound
-            with self._shared.including(bound):
-                tasks.start(self._proxies.run(), "proxies")
-                tasks.start(bound.run(), "bound-pods")
-                tasks.start(self._make_delegate_events().run(), "delegate-events")
-                await self._placement.keep(tasks)
-                await self._schedule(tasks)
+    def parts(self) -> Parts:
+        """List what is simulated of a term."""
+        return simulated(super().parts())
 
 
 class MemoryConnection(Connection):
@@ -129,6 +109,70 @@ class MemoryConnection(Connection):
             self._links.remove(link)
 
 
+class SimulatedReplica(Agent):
+    """A replica that has connections to targets in memory, and an extender without a server.
+
+    It leads as long as it lives.
+    """
+
+    def __init__(
+        self, cluster: SimulatedCluster, targets: Mapping[str, APIServer], options: AgentOptions
+    ) -> None:
+        client = WireClient(cluster.server, name=cluster.name, user=f"agent-{cluster.name}")
+        super().__init__(client, cluster.identity, options, ProcessHealth(), lambda: client)
+        self._targets = targets
+        self._term: asyncio.Task[None] | None = None
+        self.extender: Extender | None = None  # None: there is no connection to it
+
+    def parts(self) -> Parts:
+        """List what is simulated of a replica."""
+        own = (Part("targets", self._reach_targets), AwaitedStep("servers", self._serve))
+        by_name = {part.name: part for part in own}
+        return simulated(tuple(by_name.get(part.name, part) for part in super().parts()))
+
+    def kubelet_parts(self) -> Parts:
+        """List what is simulated of the kubelet API."""
+        return simulated(super().kubelet_parts())
+
+    def new_term(self) -> None:
+        """Have it lose its Lease and get it again."""
+        if self._term is not None:
+            self._term.cancel()
+
+    async def _reach_targets(self) -> None:
+        shared = self._shared
+        async with supervise() as tasks:
+            for name, server in self._targets.items():
+                connection = MemoryConnection(
+                    server, target_key(name), shared.identity, shared.links, shared
+                )
+                tasks.start(connection.run(), f"connection to {name}")
+
+            await sleep_forever()
+
+    async def _serve(self, _tasks: Supervisor) -> None:
+        shared = self._shared
+        self.extender = Extender(
+            shared.client, shared.reservations, shared.delegates, lambda _cert: True, shared.clock
+        )
+
+    async def _lead_when_elected(self) -> None:
+        while True:
+            self._term = asyncio.create_task(
+                self._lead(), name=f"term of {self._shared.identity.name}"
+            )
+            try:
+                await asyncio.wait({self._term})
+            finally:
+                self._term.cancel()
+                with suppress(asyncio.CancelledError):
+                    await self._term
+
+    def make_term(self) -> Term:
+        """Make the term of the simulation."""
+        return SimulatedTerm(self._shared, self._kubelet)
+
+
 class SimulatedAgent:
     """The agent of a cluster; one with `targets` is a source, any other one a target."""
 
@@ -144,18 +188,19 @@ class SimulatedAgent:
         )
         self._options = AgentOptions("vnode", "192.0.2.1", config, None, cluster.name)
         self._process: asyncio.Task[None] | None = None
-        self._term: asyncio.Task[None] | None = None
-        self._extender: Extender | None = None  # None: there is no connection to it
+        self.replica: SimulatedReplica | None = None  # what the process is
         self._calls: set[asyncio.Task[None]] = set()
 
     def start(self) -> None:
         """Start a process that knows nothing."""
         if self._process is None:
-            self._process = asyncio.create_task(self._run(), name=f"agent of {self._cluster.name}")
+            self.replica = SimulatedReplica(self._cluster, self._targets, self._options)
+            name = f"agent of {self._cluster.name}"
+            self._process = asyncio.create_task(self.replica.run(), name=name)
 
     async def kill(self) -> None:
         """End the process at once, with its connections."""
-        process, self._process, self._extender = self._process, None, None
+        process, self._process, self.replica = self._process, None, None
         for task in (*self._calls, *([process] if process else [])):
             task.cancel()
 
@@ -165,8 +210,8 @@ class SimulatedAgent:
 
     def new_term(self) -> None:
         """Have the process lose its Lease and get it again."""
-        if self._term is not None:
-            self._term.cancel()
+        if self.replica is not None:
+            self.replica.new_term()
 
     def failure(self) -> BaseException | None:
         """Return why the process ended, if it did so by itself."""
@@ -177,10 +222,11 @@ class SimulatedAgent:
 
     async def bind(self, wanted: BindRequest) -> None:
         """Call the extender, as the candidate scheduler does."""
-        if self._extender is None:
+        extender = self.replica.extender if self.replica is not None else None
+        if extender is None:
             raise Unreachable("the extender does not answer")
 
-        call = asyncio.create_task(self._extender._bind(wanted), name=f"bind {wanted.name}")
+        call = asyncio.create_task(extender._bind(wanted), name=f"bind {wanted.name}")
         self._calls.add(call)
         try:
             await asyncio.wait({call})
@@ -192,52 +238,3 @@ class SimulatedAgent:
             raise Unreachable("the connection broke")
 
         call.result()
-
-    async def _run(self) -> None:
-        name = self._cluster.name
-        client = WireClient(self._cluster.server, name=name, user=f"agent-{name}")
-        shared = Shared(client, self._cluster.identity, self._options, ProcessHealth())
-        async with supervise() as tasks:
-            tasks.start(shared.namespaces.run(), "namespaces")
-            if self._targets:
-                await startup.wait_for_answer(shared.manifest_key.load, shared.clock)
-                tasks.start(shared.targets.run(), "watch-targets")
-                tasks.start(shared.proxies.run(), "pods")
-                for informer in shared.overrides.informers:
-                    tasks.start(informer.run(), informer.kind.plural)
-
-                tasks.start(shared.policies.run(), "placement-policies")
-                tasks.start(shared.nodes.run(), "nodes")
-                await shared.targets.wait_synced()
-                await shared.proxies.synced.wait()
-                for name, server in self._targets.items():
-                    connection = MemoryConnection(
-                        server, target_key(name), shared.identity, shared.links, shared
-                    )
-                    tasks.start(connection.run(), f"connection to {name}")
-
-                await shared.nodes.synced.wait()
-            else:
-                tasks.start(shared.chaperons.run(), "chaperons")
-                tasks.start(shared.delegates.run(), "delegates")
-                self._extender = Extender(
-                    client,
-                    shared.reservations,
-                    shared.delegates,
-                    lambda _certificate: True,
-                    shared.clock,
-                )
-
-            while True:
-                await self._lead(shared)
-
-    async def _lead(self, shared: Shared) -> None:
-        with subscription_scope():
-            term = SimulatedTerm(shared, is_source=bool(self._targets))
-            self._term = asyncio.create_task(term.run(), name=f"term in {self._cluster.name}")
-            try:
-                await asyncio.wait({self._term})
-            finally:
-                self._term.cancel()
-                with suppress(asyncio.CancelledError):
-                    await self._term

@@ -123,8 +123,7 @@ def prepare_source(cluster: SimulatedCluster, targets: Sequence[str]) -> None:
     label, value = keys.WEBHOOK_NAMESPACE_LABEL
     labels = {"metadata": {"name": NAMESPACE, "labels": {label: value}}}
     cluster.server.add(kinds.NAMESPACES, labels)
-    secret = authority.secret_of(AGENT_NAMESPACE, manifest_key.SECRET, {"key": bytes(32)})
-    cluster.server.add(kinds.SECRETS, secret)  # the key of tests.permitted
+    _install(cluster)
     for name in targets:
         secret = {"kubeconfigSecret": {"name": name}}
         cluster.server.add(
@@ -154,11 +153,19 @@ def inject(request: APIRequest, obj: Object) -> Object:
 
 def prepare_target(cluster: SimulatedCluster, cpus: Sequence[int]) -> None:
     """Make the real nodes, and an injector."""
+    _install(cluster)
     cluster.server.admit(inject)
     for number, cpu in enumerate(cpus):
         amounts = {"cpu": str(cpu), "memory": "64Gi", "pods": "110"}
         name = f"{cluster.name}-{number}"
         cluster.server.add(kinds.NODES, {"metadata": {"name": name}, "status": _ready(amounts)})
+
+
+def _install(cluster: SimulatedCluster) -> None:
+    """Make what an agent finds of an earlier one."""
+    cluster.server.add(kinds.NAMESPACES, {"metadata": {"name": AGENT_NAMESPACE}})
+    secret = authority.secret_of(AGENT_NAMESPACE, manifest_key.SECRET, {"key": bytes(32)})
+    cluster.server.add(kinds.SECRETS, secret)  # the key of tests.permitted
 
 
 def _ready(amounts: Object) -> Object:

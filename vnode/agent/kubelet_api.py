@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from vnode.agent.parts import Part, Parts
 from vnode.agent.shared import AgentOptions, Shared
 from vnode.api import kinds, objects
 from vnode.api.clock import Clock
@@ -24,7 +25,6 @@ from vnode.runtime.certs.files import CertificateFiles
 from vnode.runtime.certs.issued import ServingCertificate
 from vnode.runtime.certs.kubelet_serving import KubeletCertificate, KubeletCertificateConfig, Source
 from vnode.runtime.links import LinkHealth
-from vnode.runtime.supervisor import Supervisor
 
 
 class KubeletApi:
@@ -64,11 +64,15 @@ class KubeletApi:
         """Call `changed(node_name)` when `port_of` of that node changes. Must not await."""
         self._server.subscribe(changed)
 
-    async def start(self, tasks: Supervisor) -> None:
-        """Start to serve; the virtual nodes must be known before, so that their ports stay."""
-        await self.certificate.start()
-        tasks.start(self.certificate.run(), "kubelet-certificate")
-        tasks.start(self._server.run(), "kubelet")
+    def parts(self) -> Parts:
+        """List what serves, once the certificate is started.
+
+        The virtual nodes must be known before, so that their ports stay.
+        """
+        return (
+            Part("kubelet-certificate", self.certificate.run, needs_servers=True),
+            Part("kubelet", self._server.run, needs_servers=True),
+        )
 
 
 def last_grace(options: AgentOptions) -> float:

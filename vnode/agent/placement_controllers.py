@@ -6,6 +6,7 @@ workloads shrink by them, and moves and replaces pods that run.
 
 from __future__ import annotations
 
+from vnode.agent.parts import AwaitedStep, Part, Parts
 from vnode.agent.proxy_scheduling import ProxyScheduling
 from vnode.agent.shared import Shared
 from vnode.kube.events import EventRecorder
@@ -44,35 +45,42 @@ class PlacementControllers:
         self._events = events
         self._lost = LostTargets(shared.links, shared.connections.findings, shared.clock)
         self._index = WorkloadIndex(shared.proxies, proxies.bound, shared.policies, shared.clock)
+        self._publisher = DecisionPublisher(
+            shared.client, shared.targets.profiles_of_nodes, shared.clock
+        )
         self.placeholders = self._make_placeholders()
         self._moves = self._make_moves()
         self.placeholders.openings.subscribe(self._moves.look_at)
 
-    async def keep(self, tasks: Supervisor) -> None:
-        """Start what keeps pods to placement policies; return once all of these are known."""
-        self._lost.watch()
-        tasks.start(self._index.run(), "workload-index")
-        publisher = DecisionPublisher(
-            self._shared.client, self._shared.targets.profiles_of_nodes, self._shared.clock
+    def parts(self) -> Parts:
+        """List what keeps pods to placement policies, most of it once these are known."""
+        return (
+            AwaitedStep("lost-targets-watched", self._watch_lost_targets),
+            Part("workload-index", self._index.run),
+            Part("published-decisions", self._publisher.run),
+            Part("placement-status", lambda: self._make_policy_status().run()),
+            # Else pods would be placed as if there were none.
+            AwaitedStep("placement-policies-known", self._know_policies),
+            Part("deletion-costs", lambda: self._make_deletion_costs().run()),
+            Part("placeholders", self.placeholders.run),
+            Part("moves", self._moves.run),
+            Part("failovers", lambda: self._make_failovers().run()),
+            Part("preserved-states", lambda: self._make_preserved_states().run()),
+            Part("rebalances", lambda: self._make_rebalances().run()),
         )
-        tasks.start(publisher.run(), "published-decisions")
-        tasks.start(self._make_policy_status(publisher).run(), "placement-status")
-        # Else pods would be placed as if there were none.
+
+    async def _watch_lost_targets(self, _tasks: Supervisor) -> None:
+        self._lost.watch()
+
+    async def _know_policies(self, _tasks: Supervisor) -> None:
         await self._shared.policies.wait_known()
         self._proxies.replacements.open()
-        tasks.start(self._make_deletion_costs().run(), "deletion-costs")
-        tasks.start(self.placeholders.run(), "placeholders")
-        tasks.start(self._moves.run(), "moves")
-        tasks.start(self._make_failovers().run(), "failovers")
-        tasks.start(self._make_preserved_states().run(), "preserved-states")
 
-    async def rebalance(self) -> None:
-        """Carry out Rebalances until cancelled."""
+    def _make_rebalances(self) -> Rebalances:
         shared = self._shared
-        rebalances = Rebalances(shared.client, self._moves, events=self._events, clock=shared.clock)
-        await rebalances.run()
+        return Rebalances(shared.client, self._moves, events=self._events, clock=shared.clock)
 
-    def _make_policy_status(self, publisher: DecisionPublisher) -> PolicyStatusController:
+    def _make_policy_status(self) -> PolicyStatusController:
         shared = self._shared
         return PolicyStatusController(
             shared.client,
@@ -84,7 +92,7 @@ class PlacementControllers:
             shared.links,
             events=self._events,
             clock=shared.clock,
-            publisher=publisher,
+            publisher=self._publisher,
             lost=self._lost,
             weights=lambda policy, key: self._cache.workloads.weights(key, policy.group_by),
             moves=self._moves,

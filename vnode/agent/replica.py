@@ -11,12 +11,14 @@ served meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final
 
 from vnode import __version__
-from vnode.agent import servers
+from vnode.agent import parts, servers
 from vnode.agent.kubelet_api import KubeletApi
+from vnode.agent.parts import AwaitedStep, Part, Parts
 from vnode.agent.proxy_scheduling import make_framework
 from vnode.agent.shared import AgentOptions, Shared
 from vnode.agent.term import Term
@@ -64,35 +66,53 @@ class Agent:
     async def run(self) -> None:
         """Serve, and lead whenever this replica has the Lease, until cancelled."""
         metrics.BUILD_INFO.labels(__version__).set(1)
-        for load in (self._authority.load, self._shared.manifest_key.load):
-            await startup.wait_for_answer(load, self._shared.clock)
-
         async with supervise() as tasks:
-            self._shared.start(tasks)
-            tasks.start(self._authority.run(), "authority")
-            tasks.start(self._shared.manifest_key.run(), "manifest-key")
-            await servers.start(self._shared, self._authority, tasks)
-            await self._shared.targets.wait_synced()
-            await self._shared.proxies.synced.wait()
-            memory.freeze()
-            await self._shared.connect(tasks)
-            tasks.start(self._events.run(), "events")
+            await parts.start(self.parts(), tasks)
             # Open streams need the connections to targets, so the kubelet API ends before them.
             async with supervise() as kubelet_tasks:
-                await self._kubelet.start(kubelet_tasks)
-                self._start_dashboard(tasks)
+                await parts.start(self.kubelet_parts(), kubelet_tasks)
                 self._shared.health.remove(STARTING)
                 await self._lead_when_elected()
 
-    def _start_dashboard(self, tasks: Supervisor) -> None:
-        shared, options = self._shared, self._shared.options
-        if not options.config.ports.dashboard:
-            return
+    def parts(self) -> Parts:
+        """List what every replica runs, in the order in which it is started."""
+        shared, authority, kubelet = self._shared, self._authority, self._kubelet
+        has_dashboard = bool(shared.options.config.ports.dashboard)
+        return (
+            self._loading("authority-loaded", authority.load, needs_servers=True),
+            self._loading("manifest-key-loaded", shared.manifest_key.load),
+            *shared.watches(),
+            Part("authority", authority.run, needs_servers=True),
+            Part("manifest-key", shared.manifest_key.run),
+            AwaitedStep("servers", partial(servers.start, shared, authority), needs_servers=True),
+            AwaitedStep("targets-known", lambda _tasks: shared.targets.wait_synced()),
+            AwaitedStep("proxies-known", lambda _tasks: shared.proxies.synced.wait()),
+            AwaitedStep("memory-frozen", _freeze_memory),
+            *shared.connecting(),
+            Part("events", self._events.run),
+            AwaitedStep(
+                "kubelet-certified", lambda _tasks: kubelet.certificate.start(), needs_servers=True
+            ),
+            AwaitedStep("dashboard", self._start_dashboard, when=has_dashboard, needs_servers=True),
+        )
 
+    def kubelet_parts(self) -> Parts:
+        """List what serves the kubelet API, after all of `parts`."""
+        return self._kubelet.parts()
+
+    def _loading(
+        self, name: str, load: Callable[[], Awaitable[None]], *, needs_servers: bool = False
+    ) -> AwaitedStep:
+        def wait(_tasks: Supervisor) -> Awaitable[None]:
+            return startup.wait_for_answer(load, self._shared.clock)
+
+        return AwaitedStep(name, wait, needs_servers=needs_servers)
+
+    async def _start_dashboard(self, tasks: Supervisor) -> None:
         from vnode.agent.dashboard import ServedDashboard  # imported only where it is served
 
-        dashboard = ServedDashboard(shared, self._kubelet.certificate)
-        shared.health.add_event(dashboard.server.name, dashboard.server.ready)
+        dashboard = ServedDashboard(self._shared, self._kubelet.certificate)
+        self._shared.health.add_event(dashboard.server.name, dashboard.server.ready)
         tasks.start(dashboard.run(), dashboard.server.name)
 
     async def _lead_when_elected(self) -> None:
@@ -117,4 +137,12 @@ class Agent:
     async def _lead(self) -> None:
         """Run one term; its subscriptions end with it, since what it listens to lives on."""
         with subscription_scope():
-            await Term(self._shared, self._kubelet).run()
+            await self.make_term().run()
+
+    def make_term(self) -> Term:
+        """Make what this replica runs while it leads."""
+        return Term(self._shared, self._kubelet)
+
+
+async def _freeze_memory(_tasks: Supervisor) -> None:
+    memory.freeze()

@@ -6,13 +6,14 @@ All of it lives as long as the agent, in every replica, so that a new leader sta
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from vnode.agent.config import AgentConfig
+from vnode.agent.parts import AwaitedStep, Part, Parts
 from vnode.api import keys, kinds, node_labels, objects
 from vnode.api.authors import RecordedAuthors
 from vnode.api.clock import SystemClock
@@ -36,7 +37,6 @@ from vnode.runtime.enabled_namespaces import EnabledNamespaces
 from vnode.runtime.health import ProcessHealth
 from vnode.runtime.links import Links
 from vnode.runtime.manifest_key import ManifestKey
-from vnode.runtime.supervisor import Supervisor
 from vnode.targets.controller import TargetController
 from vnode.targets.target_lister import TargetLister
 
@@ -120,18 +120,22 @@ class Shared:
         )
         self._bound: ExternallyBoundPods | None = None  # known to the leader only
 
-    def start(self, tasks: Supervisor) -> None:
-        """Start all informers but that of virtual nodes; connections and nodes need Targets."""
-        for informer in (self.namespaces, self.proxies, self.chaperons, self.delegates):
-            tasks.start(informer.run(), informer.kind.plural)
+    def watches(self) -> Parts:
+        """List all informers but that of virtual nodes; connections and nodes need Targets."""
+        informers = (self.namespaces, self.proxies, self.chaperons, self.delegates)
+        optional = self.overrides.informers  # a cluster may lack their CRDs: none waits
+        return (
+            AwaitedStep("health-checks", lambda _tasks: self._add_health_checks(informers)),
+            *(Part(each.kind.plural, each.run) for each in (*informers, *optional)),
+            Part("watch-targets", self.targets.run),
+            Part("placement-policies", self.policies.run),
+        )
+
+    async def _add_health_checks(self, informers: Iterable[Informer]) -> None:
+        for informer in informers:
             self.health.add_event(informer.kind.plural, informer.synced)
 
-        for informer in self.overrides.informers:  # a cluster may lack their CRDs: none waits
-            tasks.start(informer.run(), informer.kind.plural)
-
-        tasks.start(self.targets.run(), "watch-targets")
-        tasks.start(self.policies.run(), "placement-policies")
-        # Else the webhook would admit pods as if there were none.
+        # Else the webhook would admit pods as if there were no policies.
         self.health.add_awaited(
             "placement-policies",
             (informer.answered for informer in self.policies.informers),
@@ -150,11 +154,13 @@ class Shared:
         node = self.nodes.store.get(name)
         return None if node is None else node_labels.of_node(node)
 
-    async def connect(self, tasks: Supervisor) -> None:
-        """Connect to targets, and watch the virtual nodes; return when these are known."""
-        tasks.start(self.connections.run(), "targets")
-        tasks.start(self.nodes.run(), "nodes")
-        await self.nodes.synced.wait()
+    def connecting(self) -> Parts:
+        """List what connects to targets and watches the virtual nodes, until these are known."""
+        return (
+            Part("targets", self.connections.run, needs_servers=True),
+            Part("nodes", self.nodes.run),
+            AwaitedStep("nodes-known", lambda _tasks: self.nodes.synced.wait()),
+        )
 
     @contextmanager
     def including(self, bound: ExternallyBoundPods) -> Iterator[None]:

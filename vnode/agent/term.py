@@ -8,7 +8,12 @@ end with it (`vnode.api.listeners.subscription_scope`).
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
+from typing import Any
+
+from vnode.agent import parts
 from vnode.agent.kubelet_api import KubeletApi
+from vnode.agent.parts import AwaitedStep, Part, Parts
 from vnode.agent.placement_controllers import PlacementControllers
 from vnode.agent.proxy_scheduling import ProxyScheduling
 from vnode.agent.shared import Shared, trim_pod
@@ -29,7 +34,7 @@ from vnode.pods.source.orphans import OrphanController
 from vnode.pods.source.proxy_controller import ProxyController
 from vnode.pods.source.stale_finalizers import StaleFinalizers
 from vnode.pods.target.chaperon_controller import ChaperonController
-from vnode.runtime.supervisor import Supervisor, sleep_forever, supervise
+from vnode.runtime.supervisor import sleep_forever, supervise
 from vnode.scheduling.cache import Cache
 from vnode.targets.sources import SourceController
 from vnode.targetsets.controller import TargetSets
@@ -49,7 +54,6 @@ class Term:
         )
         self._proxies = self._make_proxies()
         self._coexistence = Coexistence(shared.client)
-        self._nodes = self._make_nodes()
         self._cache = Cache()
         self._scheduling = ProxyScheduling(
             shared, self._following, self._factory, self._cache, self._events, self._pod
@@ -61,57 +65,63 @@ class Term:
 
     async def run(self) -> None:
         """Lead until cancelled; proxy pods and Targets must be known."""
-        shared, bound = self._shared, self._proxies.bound
-        await shared.namespaces.synced.wait()
-        with shared.including(bound):
-            async with supervise() as tasks:
-                tasks.start(self._events.run(), "events-of-leader")
-                tasks.start(shared.connections.lead(self._events), "target-reports")
-                tasks.start(self._make_summary_writer().run(), "summary")
-                if shared.options.config.source_controller:
-                    sources = SourceController(shared.client, clock=shared.clock)
-                    tasks.start(sources.run(), "sources")
+        with self._shared.including(self._proxies.bound):
+            try:
+                async with supervise() as tasks:
+                    await parts.start(self.parts(), tasks)
+                    await sleep_forever()
+            finally:
+                for gauge in (metrics.PENDING_PODS, metrics.PLACEHOLDERS):
+                    gauge.clear()  # the next leader counts its own
 
-                if shared.options.config.issuing.enabled:
-                    tasks.start(self._make_issuing().run(), "issued-tokens")
+    def parts(self) -> Parts:
+        """List what a leader runs, in the order in which it is started."""
+        shared, config = self._shared, self._shared.options.config
+        return (
+            AwaitedStep("namespaces-known", lambda _tasks: shared.namespaces.synced.wait()),
+            Part("events-of-leader", self._events.run),
+            Part("target-reports", lambda: shared.connections.lead(self._events)),
+            Part("summary", lambda: self._make_summary_writer().run()),
+            Part("sources", lambda: self._make_sources().run(), when=config.source_controller),
+            Part("issued-tokens", lambda: self._make_issuing().run(), when=config.issuing.enabled),
+            Part(
+                "target-sets",
+                lambda: self._make_target_sets().run(),
+                when=bool(config.inventory.namespaces),
+            ),
+            Part("virtual-nodes", lambda: self._make_nodes().run()),
+            Part("chaperons", lambda: self._make_chaperons().run()),
+            Part("proxies", self._proxies.run),
+            Part("bound-pods", self._proxies.bound.run),
+            Part("delegate-events", lambda: self._make_delegate_events().run()),
+            Part("orphans", lambda: self._make_orphans().run()),
+            Part("finalizers", lambda: self._make_stale_finalizers().run()),
+            Part("override-policies", lambda: self._make_policy_reporter().run()),
+            Part("following", self._follow),
+            *self._placement.parts(),
+            Part("scheduler", self._schedule),
+        )
 
-                if shared.options.config.inventory.namespaces:
-                    tasks.start(self._make_target_sets().run(), "target-sets")
-
-                tasks.start(self._nodes.run(), "virtual-nodes")
-                tasks.start(self._make_chaperons().run(), "chaperons")
-                tasks.start(self._proxies.run(), "proxies")
-                tasks.start(bound.run(), "bound-pods")
-                tasks.start(self._make_delegate_events().run(), "delegate-events")
-                tasks.start(self._make_orphans().run(), "orphans")
-                tasks.start(
-                    StaleFinalizers(shared.client, shared.proxies, shared.targets).run(),
-                    "finalizers",
-                )
-                tasks.start(self._make_policy_reporter().run(), "override-policies")
-                self._follow(tasks)
-                await self._placement.keep(tasks)
-                tasks.start(self._placement.rebalance(), "rebalances")
-                await self._schedule(tasks)
-
-    def _follow(self, tasks: Supervisor) -> None:
+    def _follow(self) -> Coroutine[Any, Any, None]:
         """Start Following; proxy pods are known by now, those that others bound are not yet."""
         for pods in (self._shared.proxies, self._proxies.bound):
             pods.subscribe(self._following.on_pod)
             pods.subscribe(self._shared.overrides.failures.on_pod)
 
-        tasks.start(self._following.run(), "following")
+        return self._following.run()
 
-    async def _schedule(self, tasks: Supervisor) -> None:
+    def _schedule(self) -> Coroutine[Any, Any, None]:
         self._scheduling.event_handlers.open()
         self._shared.health.on_scrape(self._scheduling.scheduler.count_pending)
         self._shared.health.on_scrape(self._placement.placeholders.measure)
-        tasks.start(self._scheduling.scheduler.run(), "scheduler")
-        try:
-            await sleep_forever()
-        finally:
-            for gauge in (metrics.PENDING_PODS, metrics.PLACEHOLDERS):
-                gauge.clear()  # the next leader counts its own
+        return self._scheduling.scheduler.run()
+
+    def _make_sources(self) -> SourceController:
+        return SourceController(self._shared.client, clock=self._shared.clock)
+
+    def _make_stale_finalizers(self) -> StaleFinalizers:
+        shared = self._shared
+        return StaleFinalizers(shared.client, shared.proxies, shared.targets)
 
     def _make_policy_reporter(self) -> PolicyReporter:
         shared = self._shared

@@ -8,6 +8,7 @@ import pytest
 
 from tests.apiserver.server import APIServer
 from tests.simulation.loop import simulated_time
+from vnode.agent import parts
 from vnode.agent.config import AgentConfig
 from vnode.agent.shared import POLICIES_AWAITED, AgentOptions, Shared
 from vnode.api import kinds
@@ -43,7 +44,7 @@ async def test_readiness_waits_for_the_first_list_of_policies_but_not_for_ever(
     with simulated_time():
         shared = Shared(server.client(), Identity("c1", "uid-of-c1"), options, health)
         async with supervise() as tasks:
-            shared.start(tasks)
+            await parts.start(shared.watches(), tasks)
             await asyncio.sleep(1)
             assert ("placement-policies" in health.failures()) is (error is AWAY)
             if heals:
