@@ -23,9 +23,9 @@ from tests.simulation.schedule import Schedule, WorkloadOwner
 from vnode.api import keys, kinds, objects
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
-from vnode.placement.moves.under_way import OWNER
 from vnode.placement.policies import decoding
-from vnode.planning.moving import STARTING
+from vnode.planning.failover import OWNER
+from vnode.planning.move_policy import STARTING
 
 
 @dataclass(slots=True)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from vnode.api.objects import Object
-from vnode.planning.moving import STARTING
+from vnode.planning.move_policy import STARTING
 
 OWNER: Final = 60.0
 """Seconds after the deletion of a pod in which its owner makes another one, if it is to."""

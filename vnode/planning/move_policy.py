@@ -15,6 +15,9 @@ STABILIZATION: Final = 300.0
 """Seconds for which estimates must have shown room, unless a policy says otherwise."""
 TRIED_AGAIN: Final = 10.0
 """Seconds after which a target's scheduler has tried each pod again that it had no place for."""
+STARTING: Final = 600.0
+"""Seconds for which a pod that is not ready counts as being moved, or rolled out: so long the
+workload is not disturbed further."""
 
 
 class FailbackMode(enum.Enum):

@@ -17,113 +17,18 @@ revisions is planned by itself (`revisions`), and moved within it.
 
 from __future__ import annotations
 
-import enum
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Final
+from collections.abc import Iterator
+from dataclasses import replace
 
 from vnode.planning import revisions
-from vnode.planning.revisions import UNREVISED, Revision
-from vnode.planning.seats import Seats, Share
-
-STARTING: Final = 600.0
-"""Seconds for which a pod that is not ready counts as being moved, or rolled out: so long the
-workload is not disturbed further."""
-
-
-class MoveReason(enum.Enum):
-    """Why pods are moved."""
-
-    DRAIN = "drain"
-    """Clusters are to have fewer."""
-    REBALANCE = "rebalance"
-    """Somebody has asked for it."""
-    RESCHEDULE = "reschedule"
-    """The plan has changed."""
-    FAILBACK = "failback"
-    """Pods that overflowed go back."""
-
-
-@dataclass(frozen=True, slots=True)
-class Replica:
-    """A live pod of the workload."""
-
-    uid: str
-    node: str
-    """Where it is bound, or else planned for; "" if it has no place yet."""
-    bound: bool = True
-    ready: bool = True
-    age: float = 0.0
-    """Seconds."""
-    movable: bool = True
-    """Its owner replaces it, and may be disturbed."""
-    overflowed: bool = False
-    """It is not where it was planned."""
-    waiting: bool = False
-    """It has no place, and has been unschedulable for as long as the policy has pods wait."""
-    placeholders: tuple[str, ...] = ()
-    """Where it waits for room, too."""
-    owner: str = ""
-    """UID of its controller: another ReplicaSet of a Deployment has another template."""
-    revision: Revision = UNREVISED
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkloadState:
-    """A workload at one moment."""
-
-    replicas: tuple[Replica, ...]
-    seats: Seats
-    """Of the clusters that can take its pods, given room."""
-    included: frozenset[str]
-    """All clusters of the policy."""
-    room: Mapping[str, int]
-    """Cluster -> how many more could start there now, and could for long enough."""
-    limit: int = 1
-    """So many are moved at once."""
-    under_way: int = 0
-    """Moves that are not over."""
-    missing: Mapping[str, int] = field(default_factory=dict)
-    """Cluster -> moves to it, of which the new pod does not exist yet."""
-    caps: Mapping[str, int] = field(default_factory=dict)
-    """Cluster that is drained -> pods that may stay."""
-    destination: str = ""
-    """The cluster that was chosen for all of a workload that is kept together; "" if none was."""
-    overflows: bool = True
-    """A pod may wait in another cluster beside its planned one."""
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedEviction:
-    """One pod to be evicted, with the numbers that say why."""
-
-    uid: str
-    source: str
-    target: str
-    there: int
-    """Pods in the source."""
-    planned: int
-    """Pods that the source is to have."""
-    replicas: int
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """What to do now."""
-
-    evictions: tuple[PlannedEviction, ...] = ()
-    left: int = 0
-    """Pods too many where they are, which these steps do not move."""
-    why: str = ""
-    """Why these are not moved now, for people; "" if there are none."""
-    full: tuple[str, ...] = ()
-    """Clusters that they could go to if there were room, where that is why."""
-    is_stuck: bool = False
-    """Nothing is under way that would help: room is missing, or a place in the plan."""
-    destination: str = ""
-    """The cluster that all pods of a workload which is kept together are to go to from now on."""
+from vnode.planning.move_policy import STARTING
+from vnode.planning.move_reasons import MoveReason
+from vnode.planning.move_state import Decision, PlannedEviction, Replica, WorkloadState
+from vnode.planning.plan import WorkloadPlan
+from vnode.planning.revisions import Revision
+from vnode.planning.seats import Share
 
 
 def decide(now: WorkloadState, reason: MoveReason) -> Decision:
@@ -193,19 +98,18 @@ class _StepFinder:
     def __init__(self, now: WorkloadState, reason: MoveReason, room: dict[str, int]) -> None:
         self._seats = now.seats
         self._reason = reason
-        self._climbs = reason is MoveReason.FAILBACK and now.overflows
+        self._climbs = reason.climbs and now.overflows
         self._caps = now.caps
-        self._included = now.included
         self._able = {share.node: rank for rank, share in enumerate(now.seats.ranked)}
         self._there = Counter(r.node for r in now.replicas if r.bound)
         self._counted = Counter(r.node for r in now.replicas if r.node) + Counter(now.missing)
         self._room = room
         self._placeholders = Counter(node for r in now.replicas for node in r.placeholders)
-        self._replicas = len(now.replicas) + sum(now.missing.values())
+        self._replicas = now.total
         self._elsewhere = sum(n for node, n in self._there.items() if node not in self._able)
         self._candidates: dict[str, list[Replica]] = {}
         for replica in sorted(now.replicas, key=lambda r: (not r.ready, -r.age, r.uid)):
-            if replica.bound and replica.movable and self._concerns(replica):
+            if replica.bound and replica.movable and reason.concerns(replica, now, self._able):
                 self._candidates.setdefault(replica.node, []).append(replica)
 
     def next(self) -> PlannedEviction | None:
@@ -249,15 +153,6 @@ class _StepFinder:
         gaps = sorted({share.node for share in places})
         return count, [node for node in gaps if self._room.get(node, 0) > 0], gaps
 
-    def _concerns(self, replica: Replica) -> bool:
-        match self._reason:
-            case MoveReason.FAILBACK:
-                return replica.overflowed and replica.node in self._able
-            case MoveReason.DRAIN:
-                return replica.node in self._caps
-            case _:  # a cluster of the policy that takes no pods now keeps those that it has
-                return replica.node in self._able or replica.node not in self._included
-
     def _sources(self) -> Iterator[str]:
         """Yield the clusters that have too many, the worst first."""
 
@@ -274,20 +169,18 @@ class _StepFinder:
 
     def _stays(self, node: str) -> int:
         """Return how many pods a cluster keeps."""
-        if self._reason is MoveReason.DRAIN:
-            return self._caps[node]
+        return self._reason.keeps(node, self._plan(node).planned, self._caps)
 
-        return self._plan(node).get(node, 0)
-
-    def _plan(self, source: str) -> Mapping[str, int]:
+    def _plan(self, source: str) -> WorkloadPlan:
         """Return the scheduler's plan once a pod of the source has been replaced."""
-        more = source not in self._able
-        return self._seats.plan(self._replicas - self._elsewhere + more).planned
+        replicas = self._replicas - self._elsewhere + (source not in self._able)
+        made = self._seats.plan(replicas)
+        return WorkloadPlan(made.planned, made.unplaced, replicas, self._counted)
 
     def _gaps(self, source: str) -> Iterator[tuple[Share, int]]:
-        planned = self._plan(source)
+        plan = self._plan(source)
         for share in self._seats.ranked:
-            gap = planned.get(share.node, 0) - self._counted[share.node]
+            gap = plan.gap(share.node)
             if gap > 0 and share.node != source:
                 yield share, gap
 

@@ -13,21 +13,16 @@ from collections import Counter
 from dataclasses import replace
 
 from vnode.planning.choosing import most
-from vnode.planning.moving import (
-    STARTING,
-    Decision,
-    MoveReason,
-    PlannedEviction,
-    Replica,
-    WorkloadState,
-)
+from vnode.planning.move_policy import STARTING
+from vnode.planning.move_reasons import MoveReason
+from vnode.planning.move_state import Decision, PlannedEviction, Replica, WorkloadState
 from vnode.planning.seats import Share
 
 
 def decide_together(now: WorkloadState, reason: MoveReason) -> Decision:
     """Return the next steps; none for a workload that is where it may stay, or has no place."""
     workload = _WholeWorkload(now)
-    if not now.destination and not workload.is_to_move(reason):
+    if not now.destination and reason.may_stay(now, workload.there):
         return Decision()
 
     goal = workload.goal()
@@ -51,22 +46,14 @@ class _WholeWorkload:
     def __init__(self, now: WorkloadState) -> None:
         self._now = now
         self._able = {share.node: share for share in now.seats.ranked}
-        self._there = Counter(r.node for r in now.replicas if r.bound)
+        self.there = Counter(r.node for r in now.replicas if r.bound)
         self.is_waiting = any(r.waiting for r in now.replicas)
-        home = now.destination or most(self._there)
+        home = now.destination or most(self.there)
         self._room = {
             node: n for node, n in now.room.items() if node != home or not self.is_waiting
         }
-        self.bound = self._there.total()
-        self.replicas = len(now.replicas) + sum(now.missing.values())
-
-    def is_to_move(self, reason: MoveReason) -> bool:
-        """Tell whether pods are where they may not stay: drained, or not all in one place."""
-        if reason is MoveReason.DRAIN:
-            return any(cap < self.replicas and self._there[n] for n, cap in self._now.caps.items())
-
-        is_apart = len(self._there) > 1 or not self._now.included.issuperset(self._there)
-        return bool(self.bound) and (is_apart or self.is_waiting)
+        self.bound = self.there.total()
+        self.replicas = now.total
 
     def goal(self) -> str:
         """Return the cluster for all pods: that where the fewest have to move; "" if none will do.
@@ -81,9 +68,9 @@ class _WholeWorkload:
             share.node
             for share in self._now.seats.ranked
             if self._may_hold_all(share)
-            and self._room.get(share.node, 0) >= self.replicas - self._there[share.node]
+            and self._room.get(share.node, 0) >= self.replicas - self.there[share.node]
         ]
-        return min(enough, key=lambda n: (-self._there[n], -self._room.get(n, 0), n), default="")
+        return min(enough, key=lambda n: (-self.there[n], -self._room.get(n, 0), n), default="")
 
     def elsewhere(self, goal: str) -> list[Replica]:
         """Return the pods that have to move there: those outside of the policy's clusters first."""
@@ -91,7 +78,7 @@ class _WholeWorkload:
         def order(replica: Replica) -> tuple[bool, int, str, bool, float, str]:
             node = replica.node
             is_included = node in self._now.included
-            return is_included, self._there[node], node, replica.ready, -replica.age, replica.uid
+            return is_included, self.there[node], node, replica.ready, -replica.age, replica.uid
 
         return sorted((r for r in self._now.replicas if r.bound and r.node != goal), key=order)
 
@@ -102,7 +89,7 @@ class _WholeWorkload:
         room = self._room.get(goal, 0) - (self.replicas - self.bound)
         limit = self._now.limit if self._now.destination or not started else 0
         count = max(0, min(limit - started, room, len(going)))
-        there = self._there.copy()
+        there = self.there.copy()
         evictions = []
         for replica in going[:count]:
             eviction = PlannedEviction(

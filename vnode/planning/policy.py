@@ -136,6 +136,16 @@ class Policy:
         """Whether no entry of a policy that spreads has a weight, so that free capacity counts."""
         return self.mode is Mode.SPREAD and all(target.weight is None for target in self.targets)
 
+    @property
+    def has_plan(self) -> bool:
+        """Whether it says how many pods each cluster is to have."""
+        return self.mode is not Mode.ANY
+
+    @property
+    def is_together(self) -> bool:
+        """Whether all pods of a workload are kept in one cluster, and so moved all or none."""
+        return self.mode is Mode.SINGLE
+
     def shares(
         self, nodes: Iterable[PolicyNode], capacity: Mapping[str, int] | None = None
     ) -> tuple[Share, ...]:

@@ -12,10 +12,10 @@ from typing import Final
 
 from vnode.api import keys, objects
 from vnode.api.objects import Object
-from vnode.planning.moving import MoveReason
+from vnode.planning.move_reasons import REASONS, MoveReason
 from vnode.planning.workload import Workload
 
-_REASONS: Final = {reason.value: reason for reason in MoveReason}
+_REASONS: Final = {reason.value: reason for reason in REASONS}
 
 
 def unfinished_move(workload: Workload) -> tuple[str, MoveReason] | None:

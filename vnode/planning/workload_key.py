@@ -9,10 +9,11 @@ label that its pods have in common.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from vnode.api import objects, visible
 from vnode.api.objects import Object
+from vnode.planning.policy import Policy
 
 _LONGEST_NAME: Final = 253
 
@@ -45,6 +46,21 @@ def workload_of(pod: Object, group_by: str = "") -> str:
     group, kind, name = _maker(owner, pod)
     spelt = kind if group in _PLAIN_GROUPS else f"{kind}.{group}"
     return f"{_shown(spelt).lower()}/{namespace}/{_shown(name)}"
+
+
+class PlannedWorkload(NamedTuple):
+    """A workload of a policy that plans."""
+
+    workload: str
+    group_by: str
+
+
+def planned_workload_of(pod: Object, policy: Policy | None) -> PlannedWorkload | None:
+    """Return the workload of a pod of that policy, None if it plans nothing."""
+    if policy is None or not policy.has_plan:
+        return None
+
+    return PlannedWorkload(workload_of(pod, policy.group_by), policy.group_by)
 
 
 def _maker(owner: Object, pod: Object) -> tuple[str, str, str]:

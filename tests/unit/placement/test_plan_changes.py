@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from vnode.api import selectors
-from vnode.placement.moves.plan_changes import PlanChanges
 from vnode.planning.move_policy import Drain, RescheduleTrigger
+from vnode.planning.plan_changes import PlanChanges
 from vnode.planning.policy import Clusters, Mode, PlacementTarget, Policy
 from vnode.planning.policy_node import PlannedNode
 

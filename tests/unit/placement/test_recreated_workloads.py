@@ -13,10 +13,11 @@ from tests.unit.pods.policies import entry, spread
 from vnode.api.clock import Clock
 from vnode.api.objects import Object
 from vnode.placement.moves.under_way import Move
-from vnode.placement.moves.workload_moves import MovableWorkload, WorkloadMoves
-from vnode.planning.move_policy import Drain, Failback, IntOrPercent
-from vnode.planning.moving import STARTING, MoveReason
+from vnode.placement.moves.workload_moves import WorkloadMoves
+from vnode.planning.move_policy import STARTING, Drain, Failback, IntOrPercent
+from vnode.planning.move_reasons import DRAIN
 from vnode.planning.workload import Workload
+from vnode.planning.workload_key import PlannedWorkload
 
 pytestmark = pytest.mark.looptime
 
@@ -44,21 +45,22 @@ class WorkloadsEnvironment:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self.workload, self.moves = Workload(KEY), WorkloadMoves()
+        self.workload = Workload(KEY)
+        self._policy = spread(entry("a"), entry("b"))
+        self.moves = WorkloadMoves(PlannedWorkload(KEY, ""), self._policy, self.workload)
         self.put(pod("old", "a", "web-1", "1"))
         self.settle(0.0)
-        move = Move("old", "default/old", "b", frozenset({"old"}), MoveReason.DRAIN, "1")
-        self.moves.begin(self._view(), move)
+        self.moves.begin(Move("old", "default/old", "b", frozenset({"old"}), DRAIN, "1"))
 
     def put(self, *pods: Any) -> None:
         for each in pods:
             self.workload.put(each)
 
     def settle(self, now: float) -> None:
-        self.moves.settle(self._view(), lambda move: move.uid in self.workload.members, now)
+        def is_there(move: Move) -> bool:
+            return move.uid in self.workload.members
 
-    def _view(self) -> MovableWorkload:
-        return MovableWorkload(spread(entry("a"), entry("b")), self.workload, self._clock)
+        self.moves.settle(self._policy, self.workload, is_there, now, self._clock.now())
 
 
 async def test_pods_of_the_new_owner_do_not_seem_to_have_been_moved(clock: Clock) -> None:

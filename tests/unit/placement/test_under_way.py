@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from vnode.placement.moves.under_way import BACKOFF, OWNER, Move, MoveOutcome, MovesUnderWay
-from vnode.planning.moving import STARTING, MoveReason, Replica
+from vnode.placement.moves.under_way import BACKOFF, Move, MoveOutcome, MovesUnderWay
+from vnode.planning.failover import OWNER
+from vnode.planning.move_policy import STARTING
+from vnode.planning.move_reasons import DRAIN
+from vnode.planning.move_state import Replica
 from vnode.scheduling.promises import REPORT_SECONDS
 
 
@@ -13,7 +16,7 @@ def begun(*targets: str) -> MovesUnderWay:
     moves = MovesUnderWay()
     for number, target in enumerate(targets):
         uids = frozenset({"other", *(f"old{n}" for n in range(len(targets)))})
-        move = Move(f"old{number}", f"default/old{number}", target, uids, MoveReason.DRAIN, "")
+        move = Move(f"old{number}", f"default/old{number}", target, uids, DRAIN, "")
         moves.begin(move)
 
     return moves
@@ -84,9 +87,7 @@ def test_a_cluster_where_pods_do_not_start_is_left_alone_for_longer_each_time() 
     assert moves.in_backoff(now) == {"a"}
     now += BACKOFF
     assert moves.in_backoff(now) == frozenset()
-    moves.begin(
-        Move("old9", "default/old9", "a", frozenset({"other", "new"}), MoveReason.DRAIN, "")
-    )
+    moves.begin(Move("old9", "default/old9", "a", frozenset({"other", "new"}), DRAIN, ""))
     settle(moves, Replica("new9", "a", ready=False), now=now)
     late = settle(moves, Replica("new9", "a", ready=False), now=now + STARTING)
     assert late == [MoveOutcome.LATE]
@@ -111,7 +112,7 @@ def test_a_back_off_ends_early_once_for_the_same_room() -> None:
     assert not moves.reopen("a", 1, 1.0)
     assert moves.reopen("a", 3, 2.0)
     assert moves.in_backoff(2.0) == frozenset()
-    again = Move("old9", "default/old9", "a", frozenset({"other", "new"}), MoveReason.DRAIN, "")
+    again = Move("old9", "default/old9", "a", frozenset({"other", "new"}), DRAIN, "")
     again.fits = 1
     moves.begin(again)
     settle(moves, Replica("new9", "b"), now=3.0)

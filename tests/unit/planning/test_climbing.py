@@ -13,13 +13,9 @@ from hypothesis import strategies as st
 
 from tests.unit.planning.test_choosing import ChoosingEnvironment
 from tests.unit.planning.test_workload_counts import pod
-from vnode.planning.moving import (
-    MoveReason,
-    PlannedEviction,
-    Replica,
-    WorkloadState,
-    decide,
-)
+from vnode.planning.move_reasons import FAILBACK
+from vnode.planning.move_state import PlannedEviction, Replica, WorkloadState
+from vnode.planning.moving import decide
 from vnode.planning.policy import Overflow
 from vnode.planning.seats import Share
 
@@ -68,7 +64,7 @@ class ClimbingEnvironment(ChoosingEnvironment):
 
     def move(self) -> PlannedEviction | None:
         """Move one pod; return how, None if none is to be moved."""
-        evictions = decide(self.state(), MoveReason.FAILBACK).evictions
+        evictions = decide(self.state(), FAILBACK).evictions
         if not evictions:
             return None
 

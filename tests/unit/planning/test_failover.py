@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vnode.planning.failover import OWNER, EndingPod, LivePod, awaiting
-from vnode.planning.moving import STARTING
+from vnode.planning.move_policy import STARTING
 
 
 def ending(uid: str, since: float, *known: str, created: float = 0.0) -> EndingPod:

@@ -10,15 +10,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vnode.planning.moving import (
-    STARTING,
-    Decision,
-    MoveReason,
-    PlannedEviction,
-    Replica,
-    WorkloadState,
-    decide,
-)
+from vnode.planning.move_policy import STARTING
+from vnode.planning.move_reasons import DRAIN, FAILBACK, REASONS, REBALANCE, RESCHEDULE, MoveReason
+from vnode.planning.move_state import Decision, PlannedEviction, Replica, WorkloadState
+from vnode.planning.moving import decide
 from vnode.planning.revisions import Revision
 from vnode.planning.seats import Seats, Share
 
@@ -80,8 +75,8 @@ def workload_states(draw: st.DrawFn) -> tuple[WorkloadState, MoveReason]:
             )
         )
 
-    reason = draw(st.sampled_from(list(MoveReason)))
-    caps = draw(st.dictionaries(places, st.integers(0, 5))) if reason is MoveReason.DRAIN else {}
+    reason = draw(st.sampled_from(REASONS))
+    caps = draw(st.dictionaries(places, st.integers(0, 5))) if reason is DRAIN else {}
     shares = [share.capped(caps[share.node]) if share.node in caps else share for share in shares]
     now = workload_state(
         shares,
@@ -150,7 +145,7 @@ def test_pods_go_only_where_there_is_room_and_a_gap(
         assert eviction.there > eviction.planned
         target = shares[eviction.target]
         if counted[target.node] > most.get(target.node, 0):  # no gap: it goes up a tier
-            assert reason is MoveReason.FAILBACK
+            assert reason is FAILBACK
             assert target.tier > shares[eviction.source].tier
             assert target.weight > 0
             assert target.maximum is None or counted[target.node] <= target.maximum
@@ -187,12 +182,12 @@ def test_moves_end_and_then_nothing_moves(given: tuple[WorkloadState, MoveReason
 
     # The same reason that has ended moves nothing, and a failback by itself undoes nothing.
     assert not decide(now, reason).evictions
-    if not decision.left and reason is MoveReason.REBALANCE:
-        assert not decide(now, MoveReason.FAILBACK).evictions
-        assert not decide(now, MoveReason.RESCHEDULE).evictions
+    if not decision.left and reason is REBALANCE:
+        assert not decide(now, FAILBACK).evictions
+        assert not decide(now, RESCHEDULE).evictions
 
 
-@given(shares_of(), st.integers(0, 40), st.sampled_from(list(MoveReason)))
+@given(shares_of(), st.integers(0, 40), st.sampled_from(REASONS))
 def test_what_runs_as_planned_stays(shares: list[Share], replicas: int, reason: MoveReason) -> None:
     counts = Seats(shares, "w").plan(replicas).planned
     now = workload_state(shares, placed(counts), limit=10)
@@ -208,27 +203,25 @@ def moves(decision: Decision) -> list[tuple[str, str]]:
 
 def test_the_largest_gap_with_room_is_filled_first() -> None:
     now = workload_state(THREE, placed({"a": 5, "b": 6, "c": 9}), limit=3)
-    assert moves(decide(now, MoveReason.FAILBACK)) == [("c", "a"), ("c", "a"), ("c", "b")] or moves(
-        decide(now, MoveReason.FAILBACK)
+    assert moves(decide(now, FAILBACK)) == [("c", "a"), ("c", "a"), ("c", "b")] or moves(
+        decide(now, FAILBACK)
     ) == [("c", "a"), ("c", "b"), ("c", "a")]
     full = replace(now, room={"b": 1})
-    assert moves(decide(full, MoveReason.FAILBACK)) == [("c", "b")]
-    assert decide(full, MoveReason.FAILBACK).evictions[0] == PlannedEviction(
-        "c8", "c", "b", 9, 4, 20
-    )
+    assert moves(decide(full, FAILBACK)) == [("c", "b")]
+    assert decide(full, FAILBACK).evictions[0] == PlannedEviction("c8", "c", "b", 9, 4, 20)
 
 
 def test_it_says_why_nothing_moves() -> None:
     now = workload_state(THREE, placed({"a": 6, "b": 6, "c": 8}))
-    assert decide(replace(now, room={}), MoveReason.FAILBACK) == Decision(
+    assert decide(replace(now, room={}), FAILBACK) == Decision(
         (), 4, "no room", ("a", "b"), is_stuck=True
     )
-    waits = decide(replace(now, under_way=1), MoveReason.FAILBACK)
+    waits = decide(replace(now, under_way=1), FAILBACK)
     assert waits == Decision((), 4, "1 of its pods are being moved or started")
     drained = [*THREE[:2], THREE[2].capped(0)]
     capped = [replace(share, maximum=6) for share in drained]
     stuck = workload_state(capped, placed({"a": 6, "b": 6, "c": 8}), caps={"c": 0})
-    assert decide(stuck, MoveReason.DRAIN) == Decision(
+    assert decide(stuck, DRAIN) == Decision(
         (), 8, "the plan has no place for them in other clusters", is_stuck=True
     )
 
@@ -236,7 +229,7 @@ def test_it_says_why_nothing_moves() -> None:
 def test_a_drain_leaves_what_it_allows() -> None:
     shares = [*THREE[:2], THREE[2].capped(1)]
     now = workload_state(shares, placed({"a": 8, "b": 8, "c": 4}), caps={"c": 1}, limit=10)
-    assert Counter(moves(decide(now, MoveReason.DRAIN))) in (
+    assert Counter(moves(decide(now, DRAIN))) in (
         Counter({("c", "a"): 2, ("c", "b"): 1}),
         Counter({("c", "a"): 1, ("c", "b"): 2}),
     )
@@ -244,10 +237,10 @@ def test_a_drain_leaves_what_it_allows() -> None:
 
 def test_only_who_asks_for_it_moves_pods_out_of_clusters_without_a_share() -> None:
     now = workload_state(THREE, placed({"a": 3, "b": 3, "c": 2, OUTSIDE: 2, AWAY: 2}), limit=9)
-    assert decide(now, MoveReason.FAILBACK).evictions == ()
-    assert sorted(moves(decide(now, MoveReason.REBALANCE))) == [(OUTSIDE, "a"), (OUTSIDE, "b")]
+    assert decide(now, FAILBACK).evictions == ()
+    assert sorted(moves(decide(now, REBALANCE))) == [(OUTSIDE, "a"), (OUTSIDE, "b")]
     drained = replace(now, caps={AWAY: 0})
-    assert sorted(moves(decide(drained, MoveReason.DRAIN))) == [(AWAY, "a"), (AWAY, "b")]
+    assert sorted(moves(decide(drained, DRAIN))) == [(AWAY, "a"), (AWAY, "b")]
 
 
 FILL = [Share("a", tier=3), Share("b", tier=2), Share("c", tier=1)]
@@ -255,27 +248,27 @@ FILL = [Share("a", tier=3), Share("b", tier=2), Share("c", tier=1)]
 
 def test_pods_that_overflowed_go_up_where_the_plan_has_no_gap() -> None:
     now = workload_state(FILL, placed({"a": 2, "b": 2, "c": 4}), limit=9)
-    assert moves(decide(replace(now, room={"b": 2}), MoveReason.FAILBACK)) == [("c", "b")] * 2
-    both = decide(replace(now, room={"a": 1, "b": 1}), MoveReason.FAILBACK)
+    assert moves(decide(replace(now, room={"b": 2}), FAILBACK)) == [("c", "b")] * 2
+    both = decide(replace(now, room={"a": 1, "b": 1}), FAILBACK)
     assert moves(both) == [("c", "a"), ("c", "b")]
-    assert not decide(replace(now, room={"c": 9}), MoveReason.FAILBACK).evictions
-    for reason in (MoveReason.REBALANCE, MoveReason.RESCHEDULE):
+    assert not decide(replace(now, room={"c": 9}), FAILBACK).evictions
+    for reason in (REBALANCE, RESCHEDULE):
         assert not decide(replace(now, room={"b": 2}), reason).evictions
 
     cannot = replace(now, room={"b": 2}, overflows=False)
-    assert not decide(cannot, MoveReason.FAILBACK).evictions
+    assert not decide(cannot, FAILBACK).evictions
 
 
 def test_nothing_goes_up_beyond_a_maximum_that_placeholders_of_others_take_up() -> None:
     shares = [FILL[0], replace(FILL[1], maximum=3), FILL[2]]
     pods = placed({"a": 2, "b": 2, "c": 2})
     now = workload_state(shares, pods, room={"b": 9}, limit=9)
-    assert moves(decide(now, MoveReason.FAILBACK)) == [("c", "b")]
+    assert moves(decide(now, FAILBACK)) == [("c", "b")]
     waits = replace(pods[-1], placeholders=("b",))
     now = replace(now, replicas=(*pods[:-1], waits))
-    assert [each.uid for each in decide(now, MoveReason.FAILBACK).evictions] == [waits.uid]
+    assert [each.uid for each in decide(now, FAILBACK).evictions] == [waits.uid]
     other = Replica("other", OUTSIDE, placeholders=("b",))
-    assert not decide(replace(now, replicas=(*pods, other)), MoveReason.FAILBACK).evictions
+    assert not decide(replace(now, replicas=(*pods, other)), FAILBACK).evictions
 
 
 def test_of_the_pods_of_a_cluster_those_that_are_not_ready_go_first_then_the_youngest() -> None:
@@ -286,7 +279,7 @@ def test_of_the_pods_of_a_cluster_those_that_are_not_ready_go_first_then_the_you
     ]
     now = workload_state([Share("a", 1)], tuple(pods), limit=3)
     now = replace(now, seats=Seats([Share("a", 1, tier=1), Share("c", 1)], "w"))
-    assert [s.uid for s in decide(now, MoveReason.FAILBACK).evictions] == ["broken", "young", "old"]
+    assert [s.uid for s in decide(now, FAILBACK).evictions] == ["broken", "young", "old"]
 
 
 def test_in_a_rollout_pods_are_moved_within_their_revision() -> None:
@@ -300,12 +293,12 @@ def test_in_a_rollout_pods_are_moved_within_their_revision() -> None:
     shares = [Share("a"), Share("b")]
     both = of("old", 9000.0, a=3, b=1), of("new", 5000.0, a=1, b=3)
     now = workload_state(shares, both[0] + both[1], limit=9)
-    decision = decide(now, MoveReason.REBALANCE)
+    decision = decide(now, REBALANCE)
     assert sorted((e.uid.partition("-")[0], e.source, e.target) for e in decision.evictions) == [
         ("new", "b", "a"),
         ("old", "a", "b"),
     ]
-    assert not decide(replace(now, missing={"a": 1}), MoveReason.REBALANCE).evictions
+    assert not decide(replace(now, missing={"a": 1}), REBALANCE).evictions
     steady = of("old", 9000.0, a=2, b=2) + of("new", 5000.0, a=2, b=2)
-    assert decide(replace(now, replicas=steady), MoveReason.REBALANCE) == Decision()
-    assert len(decide(replace(now, replicas=both[0]), MoveReason.REBALANCE).evictions) == 1
+    assert decide(replace(now, replicas=steady), REBALANCE) == Decision()
+    assert len(decide(replace(now, replicas=both[0]), REBALANCE).evictions) == 1

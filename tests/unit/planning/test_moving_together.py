@@ -8,13 +8,9 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vnode.planning.moving import (
-    STARTING,
-    MoveReason,
-    PlannedEviction,
-    Replica,
-    WorkloadState,
-)
+from vnode.planning.move_policy import STARTING
+from vnode.planning.move_reasons import DRAIN, REBALANCE, MoveReason
+from vnode.planning.move_state import PlannedEviction, Replica, WorkloadState
 from vnode.planning.moving_together import decide_together
 from vnode.planning.seats import Seats, Share
 
@@ -24,9 +20,9 @@ PLACES = (*NODES, "out")
 
 @st.composite
 def workload_states(draw: st.DrawFn) -> tuple[WorkloadState, MoveReason]:
-    reason = draw(st.sampled_from((MoveReason.DRAIN, MoveReason.REBALANCE)))
+    reason = draw(st.sampled_from((DRAIN, REBALANCE)))
     caps = draw(st.dictionaries(st.sampled_from(NODES), st.integers(0, 5)))
-    caps = caps if reason is MoveReason.DRAIN else {}
+    caps = caps if reason is DRAIN else {}
     able = draw(st.lists(st.sampled_from(NODES), unique=True))
     shares = [Share(node, maximum=caps.get(node)) for node in able]
     replicas = tuple(
@@ -107,7 +103,7 @@ def test_what_has_begun_ends_with_all_in_one_place(given: tuple[WorkloadState, M
 
     assert not evictions
     assert {replica.node for replica in now.replicas if replica.bound} == {goal}
-    assert not decide_together(replace(now, destination=""), MoveReason.DRAIN).evictions
+    assert not decide_together(replace(now, destination=""), DRAIN).evictions
 
 
 @given(workload_states())

@@ -14,7 +14,8 @@ from vnode.placement.status import accounts, counting
 from vnode.placement.status.counting import WorkloadCounts
 from vnode.planning import choosing, deletion_cost, moving, plan
 from vnode.planning.deletion_cost import PlacedPod
-from vnode.planning.moving import MoveReason, Replica, WorkloadState
+from vnode.planning.move_reasons import REBALANCE, RESCHEDULE
+from vnode.planning.move_state import Replica, WorkloadState
 from vnode.planning.policy import Clusters, Mode, Overflow, PlacementTarget, Policy
 from vnode.planning.policy_node import PlannedNode
 from vnode.planning.workload import Workload
@@ -123,7 +124,7 @@ def test_what_came_as_planned_is_neither_moved_nor_too_many_anywhere(
         room=dict.fromkeys(NAMES, 100),
         limit=100,
     )
-    for reason in (MoveReason.REBALANCE, MoveReason.RESCHEDULE):
+    for reason in (REBALANCE, RESCHEDULE):
         decision = moving.decide(state, reason)
         assert (decision.evictions, decision.left) == ((), 0)
 

@@ -3,8 +3,9 @@
 Whatever may change the decision about a workload wakes it: its pods, its policy, and what the
 clusters have and say. Then `vnode.planning.moving` decides, from the scheduler's counts
 and filters, and one pod is evicted through the Eviction API of the source, so that its disruption
-budgets are kept. The workload is looked at again until there is nothing left to do. Workloads of
-which no pod overflowed, that are not drained and that nobody asks about are not looked at.
+budgets are kept. The workload is looked at again until there is nothing left to do. A workload is
+known here if its policy drains clusters, a pod of it overflowed, it was being moved as a whole, or
+somebody asks for it; all others cost nothing.
 
 What is under way is known to one term only. A new leader takes pods that are not ready yet for
 moves of the former, and waits for them (docs/decisions/0045). That a workload is moved as a whole
@@ -14,7 +15,7 @@ its pods say.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Final
 
@@ -23,22 +24,29 @@ from vnode.api.clock import Clock
 from vnode.api.listeners import Listeners
 from vnode.api.objects import Object
 from vnode.kube.informer import Informer
-from vnode.placement.moves.demands import PlannedWorkload
-from vnode.placement.moves.mover import SETTLED, Mover, MovingPolicies
-from vnode.placement.moves.plan_changes import PlanChanges
+from vnode.placement.moves.demands import (
+    MoveDemand,
+    MovingPolicies,
+    PlanChange,
+    PlannedWorkloads,
+)
+from vnode.placement.moves.mover import Mover, MoveStep
 from vnode.placement.moves.under_way import Move
-from vnode.placement.moves.watched_workloads import WatchedWorkloads, concerns, key_of_workload
-from vnode.placement.moves.workload_moves import MovableWorkload, WorkloadMoves
+from vnode.placement.moves.workload_moves import WorkloadMoves
 from vnode.placement.workload_index import WorkloadIndex
-from vnode.planning.moving import Decision, MoveReason
+from vnode.planning.move_policy import FailbackMode
+from vnode.planning.move_reasons import SETTLED
+from vnode.planning.move_state import has_overflowed, is_ready
+from vnode.planning.plan_changes import PlanChanges
 from vnode.planning.policy import Policy
 from vnode.planning.policy_node import PlannedNode, planned_node
+from vnode.planning.unfinished_move import moved_for
+from vnode.planning.workload_key import PlannedWorkload, planned_workload_of
 from vnode.runtime.controller import Controller
 from vnode.runtime.links import Link, Links
 from vnode.scheduling.cache import Cache
 
 _CHANGES: Final = PlannedWorkload("", "")  # the key that stands for all policies
-_LOOKS: Final = 20  # at what clusters have free, at most, in the time of a stabilization
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +71,7 @@ class Moves:
         clock: Clock,
         on_plan_freed: Callable[[], None],
     ) -> None:
-        self.demands = mover.demands
+        self.planned = PlannedWorkloads(index, policies)
         self._mover = mover
         self._proxies = proxies
         self._nodes = nodes
@@ -74,7 +82,7 @@ class Moves:
         self._clock = clock
         self._on_plan_freed = on_plan_freed
         self._changes = PlanChanges()
-        self._workloads = WatchedWorkloads(index, policies, self.demands)
+        self._workloads: dict[PlannedWorkload, WorkloadMoves] = {}
         self._closings: Listeners[str] = Listeners()
         self._controller: Controller[PlannedWorkload] = Controller(
             "moves", self._reconcile, workers=4
@@ -85,6 +93,7 @@ class Moves:
         await self._proxies.synced.wait()
         self._controller.add(_CHANGES)
         self._proxies.subscribe(self._on_pod)
+        self._proxies.subscribe(self._mover.on_pod)
         # At once: what follows is a change of what is seen now.
         self._policies.subscribe(lambda _namespace: self._controller.add(_CHANGES))
         self._index.subscribe(self._check)
@@ -94,41 +103,54 @@ class Moves:
 
     def look_at(self, workload: str) -> None:
         """Decide again about the workload of that key, if it has pods to move."""
-        for key in self._workloads.of(workload):
-            self._controller.add_after(key, SETTLED)
+        for key in self._workloads:  # several if policies divide its pods in several ways
+            if key.workload == workload:
+                self._controller.add_after(key, SETTLED)
 
-    def look_at_pods_of(self, namespace: str) -> None:
-        """Decide about all workloads of a namespace: somebody asks for it."""
+    def ask(self, namespace: str, demands: Mapping[PlannedWorkload, MoveDemand]) -> None:
+        """Decide about all workloads of a namespace, on which somebody makes these demands."""
         for pod in self._index.pods_in(namespace):
-            self._check(pod)
+            key = planned_workload_of(pod, self._policies.of(pod))
+            self._check(pod, demands.get(key) if key else None)
+
+    def drop(self, demands: Mapping[PlannedWorkload, MoveDemand]) -> None:
+        """Forget demands."""
+        for key, demand in demands.items():
+            if moves := self._workloads.get(key):
+                moves.demands.remove(demand)
 
     def closed(self, workload: str, group_by: str) -> dict[str, datetime]:
         """Return until when no pod of a workload is moved to the nodes where that was in vain."""
-        found = self._workloads.get(PlannedWorkload(workload, group_by))
-        return {n: each.until for n, each in found[0].closed.items()} if found else {}
+        moves = self._workloads.get(PlannedWorkload(workload, group_by))
+        return {n: each.until for n, each in moves.closed.items()} if moves else {}
 
     def subscribe(self, changed: Callable[[str], None]) -> None:
         """Call `changed` with the key of a policy when `closed` changes for a workload of it."""
         self._closings.add(changed)
 
-    def planned(self, namespace: str) -> dict[PlannedWorkload, str]:
-        """Return the workloads of a namespace that have a plan, and the policies that plan them."""
-        return self._workloads.planned(namespace)
+    def _check(self, pod: Object, demand: MoveDemand | None = None) -> None:
+        """Look at the workload of a pod, if there may be something to do."""
+        policy = self._policies.of(pod)
+        key = planned_workload_of(pod, policy)
+        if policy is None or key is None:
+            return
 
-    def unplanned(self, namespace: str, policy: str, workloads: Collection[str]) -> list[str]:
-        """Return why nothing can be moved of a PlacementPolicy (if one is named) or workloads."""
-        problem = self._workloads.problem_of_policy(namespace, policy) if policy else ""
-        if problem:
-            return [problem]
+        moves = self._workloads.get(key)
+        if moves is None:
+            if not (demand or _is_due(policy, pod)):
+                return
 
-        return [self._workloads.problem_of(namespace, each, policy) for each in workloads]
+            workload = self._cache.workloads.of(pod, policy.group_by)
+            moves = self._workloads[key] = WorkloadMoves(key, policy, workload)
 
-    def _check(self, pod: Object) -> None:
-        if (key := self._workloads.find(pod)) is not None:
-            self._controller.add_after(key, SETTLED)
+        if demand is not None:
+            moves.demands.add(demand)
+
+        moves.meet(pod)
+        self._controller.add_after(key, SETTLED)
 
     def _on_pod(self, old: Object | None, new: Object | None) -> None:
-        if self._policies and (old is None or new is None or concerns(old) != concerns(new)):
+        if self._policies and (old is None or new is None or _concerns(old) != _concerns(new)):
             self._check(objects.latest(old, new))
 
     def _on_node(self, old: Object | None, new: Object | None) -> None:
@@ -164,79 +186,58 @@ class Moves:
             await self._find_changes()
             return None
 
-        found = self._workloads.get(key)
-        if found is None:
+        moves = self._workloads.get(key)
+        policy = self._policies.of(moves.sample) if moves is not None and moves.sample else None
+        if moves is None or policy is None or planned_workload_of(moves.sample, policy) != key:
             self._forget(key)
             return None
 
-        moves, policy = found
-        if not policy.reschedule:
-            self.demands.stay(key)
-
-        workload = self._cache.workloads.of(moves.sample, policy.group_by)
-        view = MovableWorkload(policy, workload, self._clock)
         now = self._clock.monotonic()
-        moves.settle(view, self._is_there, now)
-        if moves.resume(view):
+        workload = self._cache.workloads.of(moves.sample, policy.group_by)
+        moves.settle(policy, workload, self._is_there, now, self._clock.now())
+        if moves.resume():
             self._on_plan_freed()
 
-        if moves.has_arrived(view):
-            moves.reason = None
+        if moves.arrive():
             self._cache.workloads.end_move(key.workload, key.group_by)
 
-        delays, nodes = [moves.under_way.wait(now)], list(self._nodes.store.values())
-        others = self._workloads.others(moves, now)
-        for reason in self._reasons(key, moves, policy):
-            decision = Decision()
-            if view.has_candidates(reason, nodes):
-                moves.settling = _settling(reason, policy)
-                acts, delay, decision = await self._mover.pursue(key, moves, view, reason, others)
-                delays.append(delay)
-                if acts:
+        nodes, delays = self._planned_nodes(), [moves.under_way.wait(now)]
+        others = [each.under_way for each in self._workloads.values() if each is not moves]
+        for reason in moves.reasons():
+            step = MoveStep()
+            if moves.may_move(reason, nodes):
+                step = await self._mover.step(moves, reason, others)
+                delays.append(step.delay)
+                if step.acted:
                     break
 
-            self.demands.report(key, reason, moves, decision)
+            moves.report(reason, step.decision)
 
-        self._note_closed(moves, view)
-        reasons = self._reasons(key, moves, policy)
-        is_idle = not any(view.has_candidates(reason, nodes) for reason in reasons)
-        if is_idle and not moves.under_way and not moves.under_way.in_backoff(now):
+        if self._mover.note_closed(moves):
+            self._closings.call(policy.key)
+
+        if moves.is_idle(nodes, now):
             self._forget(key)
 
         return min((delay for delay in delays if delay is not None), default=None)
 
-    def _note_closed(self, moves: WorkloadMoves, view: MovableWorkload) -> None:
-        """Tell where moves were in vain, and where that counts no longer."""
-        news = moves.close(self._clock.monotonic(), self._clock.now())
-        for node in news or ():
-            self._mover.tell_failed(view, node, moves.closed[node].until)
-
-        if news is not None:
-            self._closings.call(view.policy_key)
-
-    def _reasons(
-        self, key: PlannedWorkload, moves: WorkloadMoves, policy: Policy
-    ) -> list[MoveReason]:
-        """Return why pods may be moved; one that is being moved as one is not left in between."""
-        reasons = self.demands.reasons(key, policy)
-        begun = moves.reason
-        return reasons if begun is None or begun in reasons else [*reasons, begun]
-
     def _forget(self, key: PlannedWorkload) -> None:
-        if self._workloads.pop(key):
+        if moves := self._workloads.pop(key, None):
+            moves.demands.end()
             self._cache.workloads.end_move(key.workload, key.group_by)
 
         self._mover.forget(key)
-        self.demands.forget(key)
 
     def _is_there(self, move: Move) -> bool:
         pod = self._proxies.store.get(move.key)
         return pod is not None and objects.uid(pod) == move.uid
 
+    def _planned_nodes(self) -> list[PlannedNode]:
+        return [planned_node(node) for node in self._nodes.store.values()]
+
     async def _find_changes(self) -> None:
         """Have pods moved to where they are planned since a policy or its clusters changed."""
-        nodes: list[PlannedNode] = [planned_node(node) for node in self._nodes.store.values()]
-        changed = self._changes.observe(self._policies.in_force(), nodes)
+        changed = self._changes.observe(self._policies.in_force(), self._planned_nodes())
         for policy_key, change in changed.items():
             log.info("placement policy %s: %s: pods are moved", policy_key, change.value)
 
@@ -245,17 +246,23 @@ class Moves:
 
         for policy_key in changed:
             for pod in self._index.pods_of(policy_key):
-                if (key := key_of_workload(pod, self._policies.of(pod))) is not None:
-                    self.demands.reschedule(key)
-                    self._check(pod)
+                self._check(pod, PlanChange())
 
 
-def _settling(reason: MoveReason, policy: Policy) -> float:
-    """Return for how long changes of clusters are awaited before they are looked at together.
+def _is_due(policy: Policy, pod: Object) -> bool:
+    """Tell whether a pod's workload is to be looked at though nobody asks for it."""
+    if policy.drains or (policy.is_together and moved_for(pod) is not None):
+        return True
 
-    What targets have free changes all the time, and pods may wait to go back for days.
-    """
-    if reason is not MoveReason.FAILBACK:
-        return SETTLED
+    return policy.failback.mode is not FailbackMode.NEVER and has_overflowed(pod)
 
-    return max(SETTLED, policy.failback.stable_after(is_asked=False) / _LOOKS)
+
+def _concerns(pod: Object) -> tuple[object, ...]:
+    """Return what moves depend on."""
+    return (
+        objects.node_name(pod),
+        objects.is_terminating(pod),
+        objects.is_finished(pod),
+        objects.labels(pod),
+        is_ready(pod),
+    )

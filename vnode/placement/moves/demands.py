@@ -1,145 +1,187 @@
-"""Knows for what reasons a workload is looked at, beyond what its policy says by itself.
+"""What is asked of workloads beyond what their policies say by themselves. No I/O.
 
-A change after which its policy reschedules, and each Rebalance, is a demand: it holds for the
-workloads that there are at that moment, for each until it is at its plan. The former ends with the
-policy that reschedules, too.
+A change after which a policy reschedules is a demand, and so is each Rebalance: for each workload
+that there is at that moment, until it is at its plan. The former ends with the policy that
+reschedules, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
 
-from vnode.placement.moves.workload_moves import WorkloadMoves
-from vnode.planning.move_policy import FailbackMode, IntOrPercent
-from vnode.planning.moving import Decision, MoveReason
-from vnode.planning.policy import Mode, Policy
-
-
-class PlannedWorkload(NamedTuple):
-    """A workload of a policy that plans."""
-
-    workload: str
-    group_by: str
+from vnode.api import objects
+from vnode.api.objects import Object
+from vnode.placement.policies.judging import ACCEPTED
+from vnode.placement.workload_index import WorkloadIndex
+from vnode.planning.move_policy import IntOrPercent
+from vnode.planning.move_reasons import REASONS, REBALANCE, RESCHEDULE, MoveReason
+from vnode.planning.move_state import Decision
+from vnode.planning.policy import Policy, WatchedPolicies
+from vnode.planning.workload_key import PlannedWorkload, planned_workload_of, workload_of
 
 
-@dataclass(slots=True)
-class WorkloadProgress:
-    """How far a Rebalance has come with one workload."""
+class MovingPolicies(WatchedPolicies, Protocol):
+    """The policies that are in force, and their objects."""
 
+    def in_force(self) -> Mapping[str, Policy]:
+        """Return them by the keys of their objects."""
+
+    def get(self, key: str) -> Object | None:
+        """Return the object of that key."""
+
+
+class MoveDemand:
+    """What somebody asks of one workload."""
+
+    reason: ClassVar[MoveReason]
+    is_met: bool = False
+    """Whether the workload has been at its plan, or has none any more."""
+    limit: IntOrPercent | None = None
+    """How much of the workload is moved at once; None: as its policy says."""
+
+    def holds(self, policy: Policy) -> bool:
+        """Tell whether it is still for the workload to meet, by its policy."""
+        return True
+
+    def report(self, decision: Decision, under_way: int, refused: str = "") -> None:
+        """Take note of what was decided, and of why the last eviction was refused."""
+        self.is_met = not (decision.left or decision.evictions or under_way)
+
+    def count_eviction(self, under_way: int) -> None:
+        """Take note that a pod was evicted for it."""
+
+
+@dataclass
+class PlanChange(MoveDemand):
+    """The plan has changed: pods are to be moved to where they are planned now."""
+
+    reason: ClassVar[MoveReason] = RESCHEDULE
+    is_met: bool = False
+
+    def holds(self, policy: Policy) -> bool:
+        """Tell whether the policy still moves pods after changes."""
+        return bool(policy.reschedule)
+
+
+@dataclass(eq=False)
+class WorkloadRebalance(MoveDemand):
+    """What a Rebalance asks of one workload, and how far it has come with it."""
+
+    reason: ClassVar[MoveReason] = REBALANCE
     moved: int = 0
     left: int = 0
     under_way: int = 0
     why: str = ""
     """Why the pods that are left do not move now; "" if none are, or they do."""
-    is_known: bool = False
-    """The workload has been looked at."""
+    is_met: bool = False
+    limit: IntOrPercent | None = None
+    changed: Callable[[], None] = lambda: None
+    """Called after each change."""
 
-    @property
-    def is_done(self) -> bool:
-        """Whether the workload is at its plan."""
-        return self.is_known and not self.left and not self.under_way
+    def report(self, decision: Decision, under_way: int, refused: str = "") -> None:
+        """Take note of how many pods are left, and why."""
+        super().report(decision, under_way)
+        self.left, self.under_way = decision.left, under_way
+        self.why = (refused or decision.why) if decision.left else ""
+        self.changed()
+
+    def count_eviction(self, under_way: int) -> None:
+        """Count a pod that was evicted."""
+        self.moved += 1
+        self.under_way = under_way
+        self.changed()
 
 
-@dataclass(slots=True, eq=False)
-class RebalanceDemand:
-    """What a Rebalance asks for."""
-
-    limit: IntOrPercent
-    changed: Callable[[], None]
-    """Called after each change of the progress."""
-    progress: dict[PlannedWorkload, WorkloadProgress] = field(default_factory=dict)
-    """Of its workloads, all of them."""
-
-
-class MoveDemands:
-    """The demands that are not met yet."""
+class WorkloadDemands:
+    """All that is asked of one workload and is not met yet, oldest first."""
 
     def __init__(self) -> None:
-        self._rescheduled: set[PlannedWorkload] = set()
-        self._rebalances: list[RebalanceDemand] = []  # oldest first
+        self._demands: list[MoveDemand] = []
 
-    def add(self, rebalance: RebalanceDemand) -> None:
-        """Begin with a Rebalance."""
-        self._rebalances.append(rebalance)
+    def add(self, demand: MoveDemand) -> None:
+        """Ask for something more."""
+        if demand not in self._demands:
+            self._demands.append(demand)
 
-    def remove(self, rebalance: RebalanceDemand) -> None:
-        """Forget a Rebalance."""
-        if rebalance in self._rebalances:
-            self._rebalances.remove(rebalance)
+    def remove(self, demand: MoveDemand) -> None:
+        """Ask for it no longer."""
+        if demand in self._demands:
+            self._demands.remove(demand)
 
-    def reschedule(self, key: PlannedWorkload) -> None:
-        """Have the pods of a workload moved to where they are planned now."""
-        self._rescheduled.add(key)
+    def tidy(self, policy: Policy) -> None:
+        """Forget what is met, and what is no longer for the workload to meet, by its policy."""
+        self._demands = [d for d in self._demands if d.holds(policy) and not d.is_met]
 
-    def stay(self, key: PlannedWorkload) -> None:
-        """Move no more pods of a workload because of a change: its policy wants it no longer."""
-        self._rescheduled.discard(key)
+    def end(self) -> None:
+        """Tell whoever asks that there is nothing to move, or nothing any more."""
+        for demand in self._demands:
+            if not demand.is_met:
+                demand.report(Decision(), 0)
 
-    def forget(self, key: PlannedWorkload) -> None:
-        """Drop what is asked for about a workload that has no pods, or no plan, any more."""
-        self._rescheduled.discard(key)
-        for rebalance in self._rebalances:
-            progress = rebalance.progress.get(key)
-            if progress is not None and not progress.is_done:
-                progress.is_known, progress.left, progress.under_way = True, 0, 0
-                rebalance.changed()
+    def reasons(self, policy: Policy) -> list[MoveReason]:
+        """Return why to move pods, as the policy wants it or somebody asks; the first one first."""
+        return [each for each in REASONS if self.first(each) or each.is_wanted(policy)]
 
-    def concerns(self, key: PlannedWorkload) -> bool:
-        """Tell whether there is a demand for the workload."""
-        return key in self._rescheduled or self._rebalance(key) is not None
+    def first(self, reason: MoveReason) -> MoveDemand | None:
+        """Return the oldest demand for that reason, which is the one to meet; None without any."""
+        return next((d for d in self._demands if d.reason is reason and not d.is_met), None)
 
-    def reasons(self, key: PlannedWorkload, policy: Policy) -> list[MoveReason]:
-        """Return for what reasons to move pods of a workload, the first one first."""
-        found = [MoveReason.DRAIN] if policy.drains else []
-        if self._rebalance(key) is not None:
-            found.append(MoveReason.REBALANCE)
+    def limit(self, reason: MoveReason, policy: Policy) -> IntOrPercent:
+        """Return how much of the workload is moved at once."""
+        demand = self.first(reason)
+        limit = demand.limit if demand is not None else None
+        return policy.failback.max_concurrent if limit is None else limit
 
-        if key in self._rescheduled:
-            found.append(MoveReason.RESCHEDULE)
 
-        if policy.failback.mode is not FailbackMode.NEVER and policy.mode is not Mode.SINGLE:
-            found.append(MoveReason.FAILBACK)
+class PlannedWorkloads:
+    """The workloads that have a plan, of which somebody may ask something."""
+
+    def __init__(self, index: WorkloadIndex, policies: MovingPolicies) -> None:
+        self._index = index
+        self._policies = policies
+
+    def of(self, namespace: str) -> dict[PlannedWorkload, str]:
+        """Return the workloads of a namespace that have a plan, and the policies that plan them."""
+        found = {}
+        for pod in self._index.pods_in(namespace):
+            policy = self._policies.of(pod)
+            key = planned_workload_of(pod, policy)
+            if policy is not None and key is not None:
+                found[key] = policy.name
 
         return found
 
-    def limit(self, key: PlannedWorkload, reason: MoveReason, policy: Policy) -> IntOrPercent:
-        """Return how much of a workload is moved at once."""
-        rebalance = self._rebalance(key) if reason is MoveReason.REBALANCE else None
-        return policy.failback.max_concurrent if rebalance is None else rebalance.limit
+    def problems(self, namespace: str, policy: str, workloads: Collection[str]) -> list[str]:
+        """Return why nothing can be moved of a PlacementPolicy (if one is named) or workloads."""
+        problem = self._problem_of_policy(namespace, policy) if policy else ""
+        if problem:
+            return [problem]
 
-    def moved(self, key: PlannedWorkload, reason: MoveReason, moves: WorkloadMoves) -> None:
-        """Count a pod that was evicted."""
-        rebalance = self._rebalance(key) if reason is MoveReason.REBALANCE else None
-        if rebalance is not None:
-            progress = rebalance.progress[key]
-            progress.moved += 1
-            progress.under_way = len(moves.under_way)
-            rebalance.changed()
+        return [self._problem_of(namespace, each, policy) for each in workloads]
 
-    def report(
-        self, key: PlannedWorkload, reason: MoveReason, moves: WorkloadMoves, decision: Decision
-    ) -> None:
-        """Take note of what was decided about a workload for one of its reasons."""
-        under_way = len(moves.under_way)
-        if reason is MoveReason.RESCHEDULE and not (
-            decision.left or decision.evictions or under_way
-        ):
-            self._rescheduled.discard(key)
+    def _problem_of_policy(self, namespace: str, name: str) -> str:
+        """Return why a PlacementPolicy plans nothing; "" if it does."""
+        shown, key = f"placementpolicy/{name}", objects.join_key(namespace, name)
+        obj, policy = self._policies.get(key), self._policies.in_force().get(key)
+        if obj is None:
+            return f"{shown} not found"
 
-        rebalance = self._rebalance(key) if reason is MoveReason.REBALANCE else None
-        if rebalance is not None:
-            progress = rebalance.progress[key]
-            progress.is_known = True
-            progress.left, progress.under_way = decision.left, under_way
-            progress.why = (moves.refused or decision.why) if decision.left else ""
-            rebalance.changed()
+        if policy is None:
+            why = (objects.condition(obj, ACCEPTED) or {}).get("message") or "see its conditions"
+            return f"{shown} is not in force: {why}"
 
-    def _rebalance(self, key: PlannedWorkload) -> RebalanceDemand | None:
-        for rebalance in self._rebalances:
-            progress = rebalance.progress.get(key)
-            if progress is not None and not progress.is_done:
-                return rebalance
+        if not policy.has_plan:
+            return f"{shown} has no plan, as its mode is {policy.mode.value}"
 
-        return None
+        return "" if shown in self.of(namespace).values() else f"{shown} applies to no pods"
+
+    def _problem_of(self, namespace: str, workload: str, policy: str) -> str:
+        """Return why a workload has no plan by a PlacementPolicy, or by any if none is named."""
+        pods = self._index.pods_in(namespace)
+        if not any(workload_of(pod, "") == workload for pod in pods):
+            return f"pods of {workload} not found"
+
+        by = f"placementpolicy/{policy}" if policy else "a policy of mode Spread, Fill or Single"
+        return f"{workload} has no plan: {by} does not apply to its pods"

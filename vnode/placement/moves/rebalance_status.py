@@ -11,9 +11,10 @@ from typing import Final
 
 from vnode.api import objects, status_conditions
 from vnode.api.objects import Object
-from vnode.placement.moves.demands import PlannedWorkload, WorkloadProgress
+from vnode.placement.moves.demands import WorkloadRebalance
 from vnode.placement.policies import move_fields
 from vnode.planning.move_policy import IntOrPercent
+from vnode.planning.workload_key import PlannedWorkload
 
 PROGRESSING: Final = "Progressing"
 COMPLETE: Final = "Complete"
@@ -79,7 +80,7 @@ def _key(namespace: str, workload: Mapping[str, str]) -> str:
 
 
 def judge(
-    progress: Mapping[PlannedWorkload, WorkloadProgress], *, is_stuck: bool
+    progress: Mapping[PlannedWorkload, WorkloadRebalance], *, is_stuck: bool
 ) -> RebalanceOutcome:
     """Return how far a Rebalance of these workloads is; `is_stuck` if nothing moves any more."""
     moved = sum(each.moved for each in progress.values())
@@ -87,7 +88,7 @@ def judge(
         message = "no pods of the namespace have a placement policy of mode Spread, Fill or Single"
         return RebalanceOutcome(RebalancePhase.COMPLETE, "NothingPlanned", message)
 
-    if all(each.is_done for each in progress.values()):
+    if all(each.is_met for each in progress.values()):
         message = f"{moved} pods of {len(progress)} workloads were moved; all run as planned"
         return RebalanceOutcome(RebalancePhase.COMPLETE, "Planned", message)
 
@@ -116,7 +117,7 @@ def unplanned(problems: Sequence[str], *, may_come: bool) -> RebalanceOutcome:
 
 def status(
     obj: Object,
-    progress: Mapping[PlannedWorkload, WorkloadProgress],
+    progress: Mapping[PlannedWorkload, WorkloadRebalance],
     outcome: RebalanceOutcome,
     before: int,
     now: datetime,

@@ -12,7 +12,7 @@ import asyncio
 import logging
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 from vnode.api import kinds, objects
 from vnode.api.clock import Clock
@@ -23,13 +23,10 @@ from vnode.kube.client import Client
 from vnode.kube.events import NORMAL, WARNING, EventRecorder
 from vnode.kube.informer import Informer
 from vnode.placement.moves import rebalance_status
-from vnode.placement.moves.demands import (
-    MoveDemands,
-    PlannedWorkload,
-    RebalanceDemand,
-    WorkloadProgress,
-)
+from vnode.placement.moves.controller import Moves
+from vnode.placement.moves.demands import WorkloadRebalance
 from vnode.placement.moves.rebalance_status import RebalanceOutcome, RebalancePhase, RebalanceSpec
+from vnode.planning.workload_key import PlannedWorkload
 from vnode.runtime.controller import Controller
 from vnode.runtime.expectations import Expectations
 
@@ -42,41 +39,25 @@ _SETTLED: Final = 1.0  # seconds in which progress is awaited, to be written tog
 log = logging.getLogger(__name__)
 
 
-class RequestedMoves(Protocol):
-    """The mover, as far as Rebalances use it."""
-
-    @property
-    def demands(self) -> MoveDemands:
-        """What is asked for."""
-
-    def planned(self, namespace: str) -> dict[PlannedWorkload, str]:
-        """Return the workloads of a namespace that have a plan, and the policies that plan them."""
-
-    def unplanned(self, namespace: str, policy: str, workloads: Collection[str]) -> list[str]:
-        """Return why nothing can be moved of a policy, or of workloads; what is "" is not asked."""
-
-    def look_at_pods_of(self, namespace: str) -> None:
-        """Decide about all workloads of a namespace."""
-
-
 @dataclass(slots=True, eq=False)
 class _RunningRebalance:
     """A Rebalance that has begun."""
 
     uid: str
-    demand: RebalanceDemand
+    demands: dict[PlannedWorkload, WorkloadRebalance]
+    """What it asks, and how far it has come, by workload."""
     before: int
     """Pods that a former leader has moved."""
+    changed_at: float
     state: object = None
     """What was seen last, to tell whether something moves."""
-    changed_at: float = 0.0
 
 
 class Rebalances:
     """Runs in the leader."""
 
     def __init__(
-        self, client: Client, moves: RequestedMoves, *, events: EventRecorder, clock: Clock
+        self, client: Client, moves: Moves, *, events: EventRecorder, clock: Clock
     ) -> None:
         self._client = client
         self._moves = moves
@@ -122,8 +103,8 @@ class Rebalances:
             return await self._expire(obj, spec, str(ended))
 
         running = self._running.get(key) or self._start(key, obj, spec)
-        progress = running.demand.progress
-        if problems := self._problems(objects.namespace(obj), spec, running.demand):
+        progress = running.demands
+        if problems := self._problems(objects.namespace(obj), spec, progress):
             left = self._awaited(obj)
             self._stop(key)
             outcome = rebalance_status.unplanned(problems, may_come=left > 0)
@@ -138,43 +119,47 @@ class Rebalances:
     def _start(self, key: str, obj: Object, spec: RebalanceSpec) -> _RunningRebalance:
         """Ask the mover for the workloads that there are."""
         namespace = objects.namespace(obj)
-        demand = RebalanceDemand(spec.limit, lambda: self._controller.add_after(key, _SETTLED))
-        for workload, policy in self._moves.planned(namespace).items():
-            if spec.concerns(workload.workload, policy):
-                demand.progress[workload] = WorkloadProgress()
 
-        before = int(objects.status(obj).get("moved") or 0)
-        running = _RunningRebalance(objects.uid(obj), demand, before)
-        running.changed_at = self._clock.monotonic()
+        def changed() -> None:
+            self._controller.add_after(key, _SETTLED)
+
+        demands = {
+            workload: WorkloadRebalance(limit=spec.limit, changed=changed)
+            for workload, policy in self._moves.planned.of(namespace).items()
+            if spec.concerns(workload.workload, policy)
+        }
+        before, now = int(objects.status(obj).get("moved") or 0), self._clock.monotonic()
+        running = _RunningRebalance(objects.uid(obj), demands, before, now)
         self._running[key] = running
-        if not self._problems(namespace, spec, demand):
-            self._moves.demands.add(demand)
-            self._moves.look_at_pods_of(namespace)
+        if not self._problems(namespace, spec, demands):
+            self._moves.ask(namespace, demands)
 
         return running
 
-    def _problems(self, namespace: str, spec: RebalanceSpec, demand: RebalanceDemand) -> list[str]:
+    def _problems(
+        self, namespace: str, spec: RebalanceSpec, planned: Collection[PlannedWorkload]
+    ) -> list[str]:
         """Return what is wrong with what a Rebalance names."""
-        missing = sorted(spec.workloads - {each.workload for each in demand.progress})
-        if not missing and (demand.progress or not spec.policy):
+        missing = sorted(spec.workloads - {each.workload for each in planned})
+        if not missing and (planned or not spec.policy):
             return []
 
-        return self._moves.unplanned(namespace, spec.policy, missing)
+        return self._moves.planned.problems(namespace, spec.policy, missing)
 
     def _awaited(self, obj: Object) -> float:
         """Return for how many seconds what a Rebalance names may still come; 0 if no more."""
-        created = objects.parse_timestamp(str(objects.metadata(obj).get("creationTimestamp") or ""))
+        created = objects.created_at(obj)
         age = (self._clock.now() - created).total_seconds() if created else _AWAITED
         return max(0.0, _AWAITED - age) if age < _AWAITED - TICK else 0.0
 
     def _stop(self, key: str) -> None:
         if (running := self._running.pop(key, None)) is not None:
-            self._moves.demands.remove(running.demand)
+            self._moves.drop(running.demands)
 
     def _is_stuck(self, running: _RunningRebalance) -> bool:
         """Tell whether nothing has moved for too long."""
-        progress = running.demand.progress
-        state = {key: (p.moved, p.left, p.under_way, p.is_known) for key, p in progress.items()}
+        progress = running.demands.items()
+        state = {key: (p.moved, p.left, p.under_way, p.is_met) for key, p in progress}
         now = self._clock.monotonic()
         if state != running.state:
             running.state, running.changed_at = state, now
@@ -185,7 +170,7 @@ class Rebalances:
         self,
         key: str,
         obj: Object,
-        progress: dict[PlannedWorkload, WorkloadProgress],
+        progress: dict[PlannedWorkload, WorkloadRebalance],
         outcome: RebalanceOutcome,
         before: int,
     ) -> None:

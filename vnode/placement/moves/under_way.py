@@ -16,11 +16,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from vnode.api.durations import TICK
-from vnode.planning.moving import STARTING, MoveReason, Replica
+from vnode.planning.failover import OWNER
+from vnode.planning.move_policy import STARTING
+from vnode.planning.move_reasons import MoveReason
+from vnode.planning.move_state import Replica
 from vnode.scheduling.promises import PROMISE_SECONDS, REPORT_SECONDS
 
-OWNER: Final = 60.0
-"""Seconds after the end of a pod in which its owner makes another one, if it is to."""
 BACKOFF: Final = 600.0
 """Seconds for which nothing is moved to where a move was in vain; doubling."""
 BACKOFF_LIMIT: Final = 86400.0

@@ -1,83 +1,28 @@
-"""What the mover knows of one workload: its pods as they are now, and the moves under way."""
+"""What is known of one workload whose pods may have to be moved, from one look to the next.
+
+One class changes it, so that moves, the pods that are directed to clusters for them, and what is
+told to whoever asks agree. What clusters have at one moment is in a `PolicyClusters`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import math
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
 
 from vnode.api import objects
-from vnode.api.clock import Clock
 from vnode.api.objects import Object
-from vnode.placement.moves import workload_state
+from vnode.placement.moves.demands import WorkloadDemands
 from vnode.placement.moves.under_way import Move, MovesUnderWay
-from vnode.planning.moving import MoveReason, Replica
-from vnode.planning.policy import Mode, Policy
-from vnode.planning.policy_node import planned_node
+from vnode.planning.move_reasons import SETTLED, MoveReason
+from vnode.planning.move_state import Decision, Replica, replica_of
+from vnode.planning.policy import Policy
+from vnode.planning.policy_node import PlannedNode
 from vnode.planning.unfinished_move import unfinished_move
 from vnode.planning.workload import Workload
+from vnode.planning.workload_key import PlannedWorkload
 from vnode.telemetry import metrics
-
-PATIENT: Final = 60.0
-"""Seconds after which a workload with pods to move is looked at again at the latest."""
-
-
-class MovableWorkload:
-    """A workload at one moment, with its policy."""
-
-    def __init__(self, policy: Policy, workload: Workload, clock: Clock) -> None:
-        self.policy = policy
-        self.workload = workload
-        self._now = clock.now()
-
-    @property
-    def policy_key(self) -> str:
-        """The key of the policy's object."""
-        return self.policy.key
-
-    def replicas(self, reason: MoveReason | None, moves: WorkloadMoves) -> tuple[Replica, ...]:
-        """Return its pods but for those that were evicted."""
-        evicted = moves.under_way.evicted()
-        patience = self.policy.overflow.after
-        return tuple(
-            workload_state.replica_of(member, reason, self._now, patience)
-            for uid, member in self.workload.members.items()
-            if uid not in evicted
-        )
-
-    def has_candidates(self, reason: MoveReason, nodes: Iterable[Object]) -> bool:
-        """Tell whether there may be pods to move, before it is looked at closely."""
-        match reason:
-            case _ if self.workload.destination:
-                return True
-            case MoveReason.FAILBACK:
-                members = self.workload.members.values()
-                return any(workload_state.has_overflowed(m.pod) for m in members if m.node)
-            case MoveReason.DRAIN:
-                virtual = map(planned_node, nodes)
-                caps = ((node.name, self.policy.drained_to(node)) for node in virtual)
-                return any(cap is not None and self._exceeds(name, cap) for name, cap in caps)
-            case _:
-                return bool(self.workload.bound)
-
-    def _exceeds(self, node: str, cap: int) -> bool:
-        """Tell whether pods have to leave a node; where all are together, also for those to come.
-
-        A workload that may not keep all of its pods there leaves it whole.
-        """
-        bound = self.workload.bound[node]
-        return bool(bound) and (len(self.workload.members) if self.is_together else bound) > cap
-
-    @property
-    def is_together(self) -> bool:
-        """Whether its pods are kept together, and so are moved all or not at all."""
-        return self.policy.mode is Mode.SINGLE
-
-    def newest(self) -> Object | None:
-        """Return the pod that was made last."""
-        pods = (member.pod for member in self.workload.members.values())
-        return max(pods, key=_created, default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,65 +34,151 @@ class ClosedCluster:
     """The same moment of the monotonic clock."""
 
 
-class WorkloadMoves:
-    """What is kept of a workload from one look to the next."""
+class ProbedRoom:
+    """Remembers since when there has been room for a workload.
+
+    That is what `failback` of mode Probe goes by: since when the scheduler's filters would have let
+    a pod go to a better cluster. It costs no candidate, and is as good as what targets say of their
+    free resources: a pod that overflowed from a cluster has shown that this was not enough, so the
+    time begins anew then.
+    """
 
     def __init__(self) -> None:
-        self.sample: Object = {}
-        """One of its pods, as informers keep it; empty before the first look."""
-        self.template: Object | None = None
-        """One of its pods, whole."""
-        self.clusters: frozenset[str] = frozenset()
-        """Those that it may go to, as far as they are known."""
-        self.settling = 1.0
-        """Seconds after which a change of its clusters is looked at."""
-        self.under_way = MovesUnderWay()
-        self.refused = ""
-        """Why the last eviction was refused."""
-        self.stuck = ""
-        """Why pods stay that are to be moved, as it was told last."""
-        self.reason: MoveReason | None = None
-        """Why the workload is being moved as one; None if it is not."""
-        self.closed: dict[str, ClosedCluster] = {}
-        """By node: those to which moves were in vain lately, as it was told."""
-        self._owner: Object = {}  # the controller of its newest pod; empty before the first look
+        self._since: dict[str, float] = {}  # by node
 
-    def head_for(self, view: MovableWorkload, node: str, reason: MoveReason) -> bool:
-        """Have all pods of a workload that is moved as one go there; tell whether that is news."""
-        is_news = view.workload.head_for(node, reason.value)
-        self.reason = reason if is_news else self.reason
-        return is_news
+    def since(self, node: str) -> float | None:
+        """Return since when a pod would have passed, None if it would not."""
+        return self._since.get(node)
 
-    def resume(self, view: MovableWorkload) -> bool:
-        """Go on with a move that another leader has begun; tell whether there was one."""
-        if not view.is_together or view.workload.destination:
+    def observe(self, nodes: Collection[str], now: float, moving: Collection[str] = ()) -> None:
+        """Take note that a pod would pass on these nodes now, and on no others.
+
+        Where pods are being moved to, their places count twice for a moment: that closes no node.
+        """
+        still = {node: since for node, since in self._since.items() if node in moving}
+        self._since = {**still, **{node: self._since.get(node, now) for node in nodes}}
+
+    def begin_at(self, node: str, moment: float) -> bool:
+        """Take note that a pod had waited for the node in vain until then.
+
+        Return whether the node was open all the time: then what it says cannot be relied on.
+        """
+        if self._since.get(node, math.inf) > moment:
             return False
 
-        found = unfinished_move(view.workload)
-        return found is not None and self.head_for(view, *found)
+        self._since[node] = moment
+        return True
 
-    def begin(self, view: MovableWorkload, move: Move) -> None:
-        """Add a move, and have the pod that replaces the evicted one go to its cluster."""
-        self.under_way.begin(move)
-        if not view.is_together:
-            view.workload.direct(move.target)
 
-    def withdraw(self, view: MovableWorkload, move: Move) -> None:
-        """Take a move back: its pod was not evicted, and no pod goes to its cluster for it."""
-        self.under_way.withdraw(move)
-        workload, node = view.workload, move.target
-        is_pending = any(workload.pending())
-        if view.is_together and not (self.under_way or workload.bound[node] or is_pending):
-            self.reason = None
-            workload.end_move()
+class WorkloadMoves:
+    """The moves of one workload, and what is known and asked for about it.
 
-        workload.take_back(node)
+    Moments are of the monotonic clock, and `wall` is the same moment as `now`.
+    """
 
-    def settle(self, view: MovableWorkload, is_there: Callable[[Move], bool], now: float) -> None:
-        """End the moves that are over; what they had directed to their clusters goes with them."""
-        if self._is_another(view):
+    def __init__(self, key: PlannedWorkload, policy: Policy, workload: Workload) -> None:
+        self.key = key
+        self.policy = policy
+        self.workload = workload
+        """The scheduler's own counts."""
+        self.sample: Object = {}
+        """One of its pods, as informers keep it; empty if none lives."""
+        self.clusters: frozenset[str] = frozenset()
+        """Those that it may go to, as far as they are known."""
+        self.settling = SETTLED
+        """Seconds after which a change of its clusters is looked at."""
+        self.under_way = MovesUnderWay()
+        self.probed = ProbedRoom()
+        self.demands = WorkloadDemands()
+        self.closed: dict[str, ClosedCluster] = {}
+        """By node: those to which moves were in vain lately, as it was told."""
+        self._template: Object | None = None
+        self._together_for: MoveReason | None = None  # why it is being moved as one, if it is
+        self._refused = ""  # why the last eviction was refused
+        self._stuck = ""  # why pods stay that are to be moved, as it was told last
+        self._owner: Object = {}  # the controller of its newest pod; empty before the first look
+
+    def reasons(self) -> list[MoveReason]:
+        """Return why pods may be moved, the first reason first.
+
+        A workload that is being moved as one is not left in between.
+        """
+        found = self.demands.reasons(self.policy)
+        begun = self._together_for
+        return found if begun is None or begun in found else [*found, begun]
+
+    def may_move(self, reason: MoveReason, nodes: Iterable[PlannedNode]) -> bool:
+        """Tell whether there may be pods to move, before it is looked at closely."""
+        return bool(self.workload.destination) or reason.may_move(self.workload, self.policy, nodes)
+
+    def is_idle(self, nodes: Iterable[PlannedNode], now: float) -> bool:
+        """Tell whether nothing is left to do or to remember."""
+        if self.under_way or self.under_way.in_backoff(now):
+            return False
+
+        return not any(self.may_move(reason, nodes) for reason in self.reasons())
+
+    def newest(self) -> Object | None:
+        """Return the pod that was made last."""
+        pods = (member.pod for member in self.workload.members.values())
+        return max(pods, key=_created, default=None)
+
+    @property
+    def template(self) -> Object | None:
+        """A pod as its present owner makes the next one; None if none was kept."""
+        newest, kept = self.newest(), self._template
+        if kept is None or newest is None:
+            return None
+
+        return kept if objects.controller_uid(kept) == objects.controller_uid(newest) else None
+
+    def keep_template(self, pod: Object) -> None:
+        """Keep one of its pods, as it is stored, as one that is not known yet.
+
+        Filters take what a known pod has already, such as its part of a quota, for room for it.
+        """
+        self._template = {**pod, "metadata": {**objects.metadata(pod), "uid": ""}}
+
+    def meet(self, pod: Object) -> None:
+        """Keep the newest version of one of its pods as a sample, while it lives."""
+        if not objects.is_terminating(pod):
+            self.sample = pod
+
+    def look_at(self, clusters: frozenset[str]) -> None:
+        """Take note of the clusters to which it may go."""
+        self.clusters = clusters
+
+    def look_for(self, reason: MoveReason) -> None:
+        """Await changes of clusters together for as long as that reason does."""
+        self.settling = reason.settling(self.policy)
+
+    def replicas(self, wall: datetime, reason: MoveReason | None = None) -> tuple[Replica, ...]:
+        """Return its pods but for those that were evicted."""
+        evicted, patience = self.under_way.evicted(), self.policy.overflow.after
+        moves_jobs = reason is not None and reason.moves_jobs
+        return tuple(
+            replica_of(member, wall, patience, moves_jobs=moves_jobs)
+            for uid, member in self.workload.members.items()
+            if uid not in evicted
+        )
+
+    def settle(
+        self,
+        policy: Policy,
+        workload: Workload,
+        is_there: Callable[[Move], bool],
+        now: float,
+        wall: datetime,
+    ) -> None:
+        """Look at the pods as they are now, and end the moves and demands that are over.
+
+        What moves had directed to their clusters goes with them.
+        """
+        self.policy, self.workload = policy, workload
+        self.demands.tidy(policy)
+        if self._is_another():
             for move in list(self.under_way.moves):
-                self.withdraw(view, move)
+                self.withdraw(move)
 
             self.under_way = MovesUnderWay()
 
@@ -155,18 +186,77 @@ class WorkloadMoves:
             return
 
         before = self.under_way.missing()
-        ended = self.under_way.settle(view.replicas(None, self), is_there, now)
-        for move, outcome in ended:
+        for move, outcome in self.under_way.settle(self.replicas(wall), is_there, now):
             metrics.MOVES.labels(move.reason.value, outcome.value).inc()
 
         if not self.under_way:
-            view.workload.end_directions(before)
+            workload.end_directions(before)
+
+    def resume(self) -> bool:
+        """Go on with a move that another leader has begun; tell whether there was one."""
+        if not self.policy.is_together or self.workload.destination:
+            return False
+
+        found = unfinished_move(self.workload)
+        return found is not None and self.head_for(*found)
+
+    def arrive(self) -> bool:
+        """End the move of a workload that was moved as one, if its pods are all there.
+
+        One that is no longer kept together goes nowhere.
+        """
+        goal, bound = self.workload.destination, self.workload.bound
+        is_there = not self.under_way and bound.keys() <= {goal}
+        has_arrived = bool(goal) and (is_there or not self.policy.is_together)
+        self._together_for = None if has_arrived else self._together_for
+        return has_arrived
+
+    def head_for(self, node: str, reason: MoveReason) -> bool:
+        """Have all pods of a workload that is moved as one go there; tell whether that is news."""
+        is_news = self.workload.head_for(node, reason.value)
+        self._together_for = reason if is_news else self._together_for
+        return is_news
+
+    def begin(self, move: Move) -> None:
+        """Add a move, and have the pod that replaces the evicted one go to its cluster."""
+        self.under_way.begin(move)
+        if not self.policy.is_together:
+            self.workload.direct(move.target)
+
+    def withdraw(self, move: Move) -> None:
+        """Take a move back: its pod was not evicted, and no pod goes to its cluster for it."""
+        self.under_way.withdraw(move)
+        workload, node = self.workload, move.target
+        is_pending = any(workload.pending())
+        if self.policy.is_together and not (self.under_way or workload.bound[node] or is_pending):
+            self._together_for = None
+            workload.end_move()
+
+        workload.take_back(node)
+
+    def confirm(self, reason: MoveReason) -> None:
+        """Take note that the pod of the last move was evicted."""
+        self._refused = self._stuck = ""
+        if (demand := self.demands.first(reason)) is not None:
+            demand.count_eviction(len(self.under_way))
+
+    def refuse(self, reason: MoveReason, why: str) -> None:
+        """Take note that an eviction was refused."""
+        self._refused = why
+        self.report(reason, Decision(left=1))
+
+    def report(self, reason: MoveReason, decision: Decision) -> None:
+        """Tell whoever asks for moves of that reason what was decided."""
+        if (demand := self.demands.first(reason)) is not None:
+            demand.report(decision, len(self.under_way), self._refused)
+
+    def is_stuck_anew(self, why: str) -> bool:
+        """Take note of why pods stay that are to be moved; tell whether that is news."""
+        is_news, self._stuck = self._stuck != why, why
+        return is_news
 
     def close(self, now: float, wall: datetime) -> tuple[str, ...] | None:
-        """Take note of where moves were in vain; return the nodes that are news, None if no change.
-
-        `now` is of the monotonic clock, and the same moment as `wall`.
-        """
+        """Take note of where moves were in vain; return which are news, None if nothing changed."""
         ends, before = self.under_way.backoffs(now), self.closed
         self.closed = {
             node: before[node]
@@ -179,12 +269,12 @@ class WorkloadMoves:
 
         return tuple(n for n, each in self.closed.items() if each != before.get(n))
 
-    def _is_another(self, view: MovableWorkload) -> bool:
+    def _is_another(self) -> bool:
         """Tell whether the owner was deleted and made anew since the last look.
 
         Its pods replace none of the former's: they would seem to have arrived elsewhere.
         """
-        newest = view.newest()
+        newest = self.newest()
         owner = newest and objects.controller_reference(newest)
         if not owner:
             return False
@@ -193,15 +283,6 @@ class WorkloadMoves:
         of_one_name = all(before.get(field) == owner.get(field) for field in ("kind", "name"))
         return of_one_name and before.get("uid") != owner.get("uid")
 
-    def has_arrived(self, view: MovableWorkload) -> bool:
-        """Tell whether all pods of a workload that was moved as one are where they were to go.
-
-        One that is no longer kept together goes nowhere.
-        """
-        goal, bound = view.workload.destination, view.workload.bound
-        is_there = not self.under_way and bound.keys() <= {goal}
-        return bool(goal) and (is_there or not view.is_together)
-
 
 def _created(pod: Object) -> tuple[str, str]:
-    return str(objects.metadata(pod).get("creationTimestamp") or ""), objects.uid(pod)
+    return objects.created(pod), objects.uid(pod)

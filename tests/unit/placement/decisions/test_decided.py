@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from vnode.api import keys
-from vnode.placement.moves.plan_changes import PlanChanges
 from vnode.planning import seats
 from vnode.planning.cluster_decision import (
     ClusterDecision,
@@ -14,6 +13,7 @@ from vnode.planning.cluster_decision import (
     DecisionReference,
 )
 from vnode.planning.move_policy import RescheduleTrigger
+from vnode.planning.plan_changes import PlanChanges
 from vnode.planning.policy import Clusters, Mode, PlacementTarget, Policy
 from vnode.planning.policy_node import PlannedNode
 

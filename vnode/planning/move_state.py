@@ -1,0 +1,143 @@
+"""What moves of a workload depend on, at one moment, and what is decided by it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from vnode.api import keys, objects
+from vnode.api.durations import TICK
+from vnode.api.objects import Object
+from vnode.planning.revisions import UNREVISED, Revision
+from vnode.planning.seats import Seats
+from vnode.planning.workload_pod import WorkloadPod
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """A live pod of the workload."""
+
+    uid: str
+    node: str
+    """Where it is bound, or else planned for; "" if it has no place yet."""
+    bound: bool = True
+    ready: bool = True
+    age: float = 0.0
+    """Seconds."""
+    movable: bool = True
+    """Its owner replaces it, and may be disturbed."""
+    overflowed: bool = False
+    """It is not where it was planned."""
+    waiting: bool = False
+    """It has no place, and has been unschedulable for as long as the policy has pods wait."""
+    placeholders: tuple[str, ...] = ()
+    """Where it waits for room, too."""
+    owner: str = ""
+    """UID of its controller: another ReplicaSet of a Deployment has another template."""
+    revision: Revision = UNREVISED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkloadState:
+    """A workload at one moment."""
+
+    replicas: tuple[Replica, ...]
+    seats: Seats
+    """Of the clusters that can take its pods, given room."""
+    included: frozenset[str]
+    """All clusters of the policy."""
+    room: Mapping[str, int]
+    """Cluster -> how many more could start there now, and could for long enough."""
+    limit: int = 1
+    """So many are moved at once."""
+    under_way: int = 0
+    """Moves that are not over."""
+    missing: Mapping[str, int] = field(default_factory=dict)
+    """Cluster -> moves to it, of which the new pod does not exist yet."""
+    caps: Mapping[str, int] = field(default_factory=dict)
+    """Cluster that is drained -> pods that may stay."""
+    destination: str = ""
+    """The cluster that was chosen for all of a workload that is kept together; "" if none was."""
+    overflows: bool = True
+    """A pod may wait in another cluster beside its planned one."""
+
+    @property
+    def total(self) -> int:
+        """Its pods, and those that are to replace moved ones."""
+        return len(self.replicas) + sum(self.missing.values())
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedEviction:
+    """One pod to be evicted, with the numbers that say why."""
+
+    uid: str
+    source: str
+    target: str
+    there: int
+    """Pods in the source."""
+    planned: int
+    """Pods that the source is to have."""
+    replicas: int
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What to do now."""
+
+    evictions: tuple[PlannedEviction, ...] = ()
+    left: int = 0
+    """Pods too many where they are, which these steps do not move."""
+    why: str = ""
+    """Why these are not moved now, for people; "" if there are none."""
+    full: tuple[str, ...] = ()
+    """Clusters that they could go to if there were room, where that is why."""
+    is_stuck: bool = False
+    """Nothing is under way that would help: room is missing, or a place in the plan."""
+    destination: str = ""
+    """The cluster that all pods of a workload which is kept together are to go to from now on."""
+
+
+def replica_of(
+    member: WorkloadPod, now: datetime, patience: float, *, moves_jobs: bool = False
+) -> Replica:
+    """Return what moves look at of a pod, which waits if it is unschedulable for so long."""
+    pod = member.pod
+    created = objects.created_at(pod)
+    return Replica(
+        member.uid,
+        member.node or member.aim,
+        bound=bool(member.node),
+        ready=is_ready(pod),
+        age=(now - created).total_seconds() if created else 0.0,
+        movable=_is_movable(pod, moves_jobs),
+        overflowed=has_overflowed(pod),
+        waiting=member.since is not None and now.timestamp() - member.since >= patience - TICK,
+        placeholders=member.placeholders,
+        owner=objects.controller_uid(pod),
+        revision=member.revision,
+    )
+
+
+def has_overflowed(pod: Object) -> bool:
+    """Tell whether the pod is bound elsewhere than it was planned."""
+    return keys.OVERFLOWED_FROM in objects.annotations(pod)
+
+
+def is_ready(pod: Object) -> bool:
+    """Tell whether the pod's condition Ready is true."""
+    return (objects.condition(pod, "Ready") or {}).get("status") == "True"
+
+
+def _is_movable(pod: Object, moves_jobs: bool) -> bool:
+    """Tell whether the pod's owner replaces it.
+
+    The owner of a pod that came from another cluster is there. The pod of a Job would begin its
+    work anew.
+    """
+    kind = (objects.controller_reference(pod) or {}).get("kind")
+    if kind in (None, "DaemonSet", "PodChaperon"):
+        return False
+
+    return kind != "Job" or moves_jobs
