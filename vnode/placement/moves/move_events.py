@@ -65,7 +65,7 @@ def explanation(
     policy: Policy, reason: MoveReason, eviction: PlannedEviction, snapshot: Snapshot
 ) -> str:
     """Return why a pod is moved."""
-    source, target = shown(eviction.source, snapshot), shown(eviction.target, snapshot)
+    source, target = snapshot.target_name(eviction.source), snapshot.target_name(eviction.target)
     whole = " for all" if policy.is_together else ""
     return (
         f"moved by {policy.name} ({reason.value}): {eviction.there} of {eviction.replicas} run in "
@@ -75,11 +75,5 @@ def explanation(
 
 def blocked(decision: Decision, snapshot: Snapshot) -> str:
     """Return why pods are left where they are."""
-    names = ", ".join(shown(node, snapshot) for node in decision.full)
+    names = ", ".join(snapshot.target_name(node) for node in decision.full)
     return f"{decision.why} in {names}" if names else decision.why
-
-
-def shown(node: str, snapshot: Snapshot) -> str:
-    """Return the name of the node's target, if it is there."""
-    info = snapshot.get(node)
-    return info.virtual.target[1] if info else node

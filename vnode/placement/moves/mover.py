@@ -137,7 +137,7 @@ class Mover:
         """Tell where moves were in vain; return whether that, or where they may go, is new."""
         news = moves.close(self._clock.monotonic(), self._clock.now())
         for node in news or ():
-            target = move_events.shown(node, self._cache.snapshot())
+            target = self._cache.snapshot().target_name(node)
             until = moves.closed[node].until
             self._events.failed(moves.policy, moves.workload.key, target, until)
 
