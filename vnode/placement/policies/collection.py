@@ -1,5 +1,7 @@
 """Keeps the placement policies that are in force: valid ones whose clusters exist, or did.
 
+Of each namespace, and of those for all, these are the oldest (`quota`).
+
 All replicas watch both kinds. A cluster without their CRDs, or an agent without the right to list
 them, has no policies, and nothing else waits for them: who has none pays nothing. Who schedules
 learns by `subscribe` that a policy has begun, changed or ended.
@@ -21,9 +23,10 @@ from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.placement.decisions.followed import FollowedDecisions
-from vnode.placement.policies import decoding, judging
+from vnode.placement.policies import decoding, judging, quota
 from vnode.placement.policies.judging import INVALID, UNKNOWN_CLUSTER, PolicyVerdict, in_time
 from vnode.placement.policies.matching import PolicyIndex
+from vnode.placement.policies.quota import PolicyQuota
 from vnode.planning.cluster_decision import DecisionReference
 from vnode.planning.policy import Policy
 from vnode.runtime.supervisor import supervise
@@ -59,6 +62,7 @@ class PlacementPolicies:
         self.informers = tuple(Informer(client, kind) for kind in decoding.KINDS)
         self._clusters = clusters
         self._decisions = FollowedDecisions(client, self._on_decisions)
+        self._quota = PolicyQuota()
         self._verdicts: dict[str, PolicyVerdict] = {}  # by the key of the object
         self._in_force: dict[str, Policy] = {}
         self._index = PolicyIndex()  # of those in force
@@ -126,7 +130,7 @@ class PlacementPolicies:
         self._verdict_listeners.add(changed)
 
     def _on_policy(self, old: Object | None, new: Object | None) -> None:
-        key = objects.key(objects.latest(old, new))
+        key, other = objects.key(objects.latest(old, new)), self._quota.observe(old, new)
         if new is None:
             self._verdicts.pop(key, None)
             self._drain_ends.pop(key, None)
@@ -139,6 +143,9 @@ class PlacementPolicies:
 
         if self._enforce(key):
             self._listeners.call(objects.split_key(key)[0])
+
+        if other is not None:
+            self._judge_again((other,))
 
     def _on_target(self, old: Object | None, new: Object | None) -> None:
         if old is None or new is None or objects.spec(old) != objects.spec(new):
@@ -202,6 +209,11 @@ class PlacementPolicies:
         self, obj: Object, names: dict[str, frozenset[str] | None] | None = None
     ) -> PolicyVerdict:
         key = objects.key(obj)
+        if problem := self._quota.problem(key):
+            self._decisions.use(key, None)
+            self._drain_ends.pop(key, None)
+            return PolicyVerdict(None, quota.TOO_MANY, problem)
+
         try:
             policy = decoding.decode(obj)
         except ConfigError as error:
