@@ -42,28 +42,23 @@ class PlanChanges:
         there = [node for node in known if node.name in self._met]
         before, same = self._seen, there == self._there
         self._there = there
-        now = {}
+        names = {node.name for node in there}
+        now, found = dict[str, _Seen](), dict[str, RescheduleTrigger]()
         for key, policy in policies.items():
-            seen = before.get(key) if before is not None and same else None
-            if seen is None or seen.source is not policy:
-                seen = _Seen(replace(policy, drains=()), _shares(policy, there), policy)
+            was = before.get(key) if before is not None else None
+            if was is not None and same and was.source is policy:
+                now[key] = was  # as nearly all are, whenever one policy changes
+                continue
 
-            now[key] = seen
+            seen = _Seen(replace(policy, drains=()), _shares(policy, there), policy)
+            if before is None or _is_known(policy):
+                now[key] = seen
+                if before is not None and (change := _change(was, seen, names)) is not None:
+                    found[key] = change
+            elif was is not None:
+                now[key] = was  # while a decision cannot be read, what was known before counts
 
-        if before is None:
-            self._seen = now
-            return {}
-
-        # While a decision cannot be read, what was known before counts.
-        awaited = {k: before.get(k) for k, seen in now.items() if not _is_known(seen.policy)}
-        self._seen = {k: seen for k, seen in (now | awaited).items() if seen is not None}
-
-        names, found = {node.name for node in there}, {}
-        for key, seen in self._seen.items():
-            was = before.get(key)
-            if seen is not was and (change := _change(was, seen, names)) is not None:
-                found[key] = change
-
+        self._seen = now
         return found
 
 

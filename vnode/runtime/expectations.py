@@ -13,6 +13,7 @@ store is current, and the key is reconciled again.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import weakref
 from collections.abc import Callable, Hashable
 from typing import Any, Final, NamedTuple
@@ -121,7 +122,8 @@ class Expectations:
     def drop_lost(self, until: float) -> None:
         """Drop the writes up to that moment, and wake their keys."""
         self._timer = None
-        for key in [key for key, write in self._writes.items() if write.at <= until]:
+        lost = itertools.takewhile(lambda each: each[1].at <= until, self._writes.items())
+        for key, _ in list(lost):
             del self._writes[key]
             self._wake(key)
 
