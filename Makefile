@@ -34,6 +34,7 @@ help:
 	@echo 'make bench        speed, beside a plain kube-scheduler; as root also requests on a real kubelet'
 	@echo 'make bench-streams  exec, copies and logs, beside the target itself; root only'
 	@echo 'make bench-scale  an agent with 2,000 pods, and with 50 targets'
+	@echo 'make bench-policies  costly placement policies that change all the time, and thousands of them'
 	@echo 'make format       let ruff format and fix'
 	@echo 'make clean-cache  remove the virtual environments and programs'
 	@echo 'PYTHON=python3.13 chooses the interpreter.'
@@ -259,6 +260,11 @@ bench-streams: binaries realnode-programs
 .PHONY: bench-scale
 bench-scale: binaries
 	$(RUN) hack/bench-scale $(BENCH)
+
+# Whole agents, but API servers in memory: needs no programs.
+.PHONY: bench-policies
+bench-policies: environment
+	$(RUN) hack/bench-policies $(BENCH)
 
 .PHONY: environment
 environment:

@@ -135,7 +135,7 @@ class Work:
 def work(fleet: LocalFleet) -> Work:
     """Read /proc for everything that the fleet runs now."""
     found = {
-        f"{cluster.name} {name}": _usage(process.identity.pid)
+        f"{cluster.name} {name}": usage(process.identity.pid)
         for cluster in fleet.state().clusters.values()
         for name, process in cluster.processes.items()
         if process.identity is not None and process.alive
@@ -144,7 +144,8 @@ def work(fleet: LocalFleet) -> Work:
     return Work(found, times.user + times.system, _machine())
 
 
-def _usage(pid: int) -> ProcessUsage:
+def usage(pid: int) -> ProcessUsage:
+    """Read what a process has used up to now."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     status = Path(f"/proc/{pid}/status").read_text()
     rss = re.search(r"^VmRSS:\s+(\d+) kB", status, re.MULTILINE)

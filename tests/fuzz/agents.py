@@ -71,7 +71,8 @@ class AgentProcess:
         arguments = ["--log-format", "json", "agent", "--kubeconfig", str(self._kubeconfig)]
         arguments += ["--cluster-name", self.name, "--advertise-address", self.address]
         arguments += ["--credentials-dir", str(self._credentials)]
-        command = [sys.executable, "-m", measuring.__name__, str(self._report), *arguments]
+        meter = [measuring.__name__, str(self._report), str(self.callback_limit)]
+        command = [sys.executable, "-m", *meter, *arguments]
         with self._log.open("w") as log:
             self._process = await asyncio.create_subprocess_exec(*command, stdout=log, stderr=log)
 
@@ -111,10 +112,15 @@ class AgentProcess:
 
         return aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context))
 
+    @property
+    def pid(self) -> int:
+        """The process, once it is started."""
+        assert self._process is not None, "start it first"
+        return self._process.pid
+
     def memory(self) -> int:
         """Return the bytes of memory that the process has."""
-        assert self._process is not None, "start it first"
-        statm = Path(f"/proc/{self._process.pid}/statm").read_text()
+        statm = Path(f"/proc/{self.pid}/statm").read_text()
         return int(statm.split()[1]) * _PAGE
 
     async def series(self) -> int:
@@ -131,13 +137,17 @@ class AgentProcess:
     def findings(self) -> list[FuzzFinding]:
         """Tell what was wrong since the last time."""
         found = [self._judge(line) for line in self._new(self._log)]
-        found += [self._block(json.loads(line)) for line in self._new(self._report)]
+        found += [self._block(callback) for callback in self.callbacks()]
         if self._process is not None and self._process.returncode is not None:
             found.append(
                 FuzzFinding("no agent ends", f"{self.name}: {self._log.read_text()[-2000:]}")
             )
 
         return [each for each in found if each is not None]
+
+    def callbacks(self) -> list[dict[str, Any]]:
+        """Return what the meter has written about callbacks since the last time."""
+        return [json.loads(line) for line in self._new(self._report)]
 
     def _new(self, path: Path) -> list[str]:
         if not path.exists():

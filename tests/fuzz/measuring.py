@@ -1,9 +1,9 @@
 """Runs `vnode` with an event loop that is measured, in a process of its own.
 
-    python -m tests.fuzz.measuring REPORT agent --kubeconfig ...
+    python -m tests.fuzz.measuring REPORT SECONDS agent --kubeconfig ...
 
 A line of JSON goes into the file REPORT for each callback that takes more CPU time than all before
-it, and for each that takes more than the bound. It is the CPU time of the thread that counts: the
+it, and for each that takes more than SECONDS. It is the CPU time of the thread that counts: the
 machine may have more to do.
 """
 
@@ -31,8 +31,9 @@ _LOOK: Final = 0.02  # seconds between looks at what runs
 class LoopMeter:
     """Measures every callback of every event loop of this process."""
 
-    def __init__(self, report: io.TextIOBase) -> None:
+    def __init__(self, report: io.TextIOBase, limit: float) -> None:
         self._report = report
+        self._limit = limit
         self._longest = FIRST
         self._thread = threading.get_ident()
         self._began = 0.0  # monotonic, of the callback that runs; 0: none does
@@ -52,7 +53,7 @@ class LoopMeter:
             finally:
                 took = time.thread_time() - before
                 self._began = 0.0
-                if took > min(self._longest, LIMIT):
+                if took > min(self._longest, self._limit):
                     self._write(took, handle)
 
         setattr(asyncio.Handle, "_run", measured)  # noqa: B010 - mypy forbids a plain assignment
@@ -83,7 +84,7 @@ class LoopMeter:
         while True:
             time.sleep(_LOOK)
             began = self._began
-            if began and not self._stack and time.monotonic() - began > LIMIT / 2:
+            if began and not self._stack and time.monotonic() - began > self._limit / 2:
                 frame = sys._current_frames().get(self._thread)
                 self._stack = "".join(traceback.format_stack(frame)[-8:]) if frame else ""
 
@@ -101,7 +102,7 @@ def _described(handle: asyncio.Handle) -> str:
 def main() -> None:
     """Measure the command of the command line."""
     report = Path(sys.argv.pop(1)).open("w")  # noqa: SIM115 - open as long as the process
-    LoopMeter(report).install()
+    LoopMeter(report, float(sys.argv.pop(1))).install()
     from vnode.cli.main import main as run
 
     run()

@@ -29,7 +29,7 @@ _KINDS: Final = {
     WorkloadOwner.STATEFUL_SET: ("apps/v1", "StatefulSet"),
     WorkloadOwner.JOB: ("batch/v1", "Job"),
 }
-_TOLERATIONS: Final = tuple(  # an API server gives them to pods that have none
+TOLERATIONS: Final = tuple(  # an API server gives them to pods that have none
     {"key": key, "operator": "Exists", "effect": NO_EXECUTE, "tolerationSeconds": 300}
     for key in keys.NODE_FAILURES
 )
@@ -290,7 +290,7 @@ def pod(workload: SimulatedWorkload, name: str, template: str = "t0") -> Object:
 
 def admitted(manifest: Object, targets: Sequence[str], failover: Failover | None) -> Object:
     """Do to a manifest what an API server and the webhook do with a pod that is created."""
-    manifest["spec"].setdefault("tolerations", [dict(each) for each in _TOLERATIONS])
+    manifest["spec"].setdefault("tolerations", [dict(each) for each in TOLERATIONS])
     if election.is_exempt(manifest):
         return manifest
 

@@ -102,7 +102,7 @@ def test_a_callback_that_takes_too_much_of_the_processor_is_found(monkeypatch, a
     monkeypatch.setattr(asyncio.Handle, "_run", asyncio.Handle._run)
     collecting = len(gc.callbacks)
     report = io.StringIO()
-    LoopMeter(report).install()
+    LoopMeter(report, LIMIT).install()
 
     async def work():
         end = time.thread_time() + 1.5 * LIMIT
