@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable, Iterable, Iterator
-from typing import Final, Protocol
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from typing import Final, Protocol, TypeVar
 
 from vnode.api import objects
 from vnode.api.clock import Clock
@@ -21,7 +21,8 @@ from vnode.kube.informer import Handler, Informer
 from vnode.planning.policy import Policy, WatchedPolicies
 
 _SLICE: Final = 0.005  # seconds for which pods are looked at before others have their turn
-_LEAST: Final = 20  # pods between two looks at the clock
+T = TypeVar("T")
+
 EVERYWHERE: Final = ""
 """In place of a namespace: all of them."""
 
@@ -147,8 +148,7 @@ class WorkloadIndex:
         else:
             keys = list(self._keys.get(namespace, ()))
 
-        begun = self._clock.monotonic()
-        for number, key in enumerate(keys, 1):
+        async for key in in_slices(keys, self._clock):
             pod = self._find(key)
             if pod is None or key not in self._keys.get(objects.namespace(pod), ()):
                 continue
@@ -156,6 +156,12 @@ class WorkloadIndex:
             if self._set(key, self._policies.of(pod) if self._policies else None):
                 self._listeners.call(pod)
 
-            if number % _LEAST == 0 and self._clock.monotonic() - begun >= _SLICE:
-                await asyncio.sleep(0)
-                begun = self._clock.monotonic()
+
+async def in_slices(items: Iterable[T], clock: Clock) -> AsyncIterator[T]:
+    """Yield all items; what takes longer than a few milliseconds gives way to others in between."""
+    begun = clock.monotonic()
+    for item in items:
+        yield item
+        if clock.monotonic() - begun >= _SLICE:
+            await asyncio.sleep(0)
+            begun = clock.monotonic()

@@ -15,10 +15,10 @@ from tests.apiserver.server import APIServer
 from tests.unit.placement.indexed import Nobody
 from tests.unit.pods.policies import entry, spread
 from vnode.api import kinds, objects
-from vnode.api.clock import Clock
+from vnode.api.clock import Clock, SystemClock
 from vnode.api.objects import Object
 from vnode.kube.informer import Informer
-from vnode.placement.workload_index import WorkloadIndex
+from vnode.placement.workload_index import WorkloadIndex, in_slices
 from vnode.planning.policy import Policy
 
 pytestmark = pytest.mark.looptime
@@ -109,3 +109,28 @@ async def test_a_pod_is_known_by_its_policy_until_it_ends(clock: Clock) -> None:
         await index.current()
         assert not [*index.planned(), *index.pods_of(A.key)]
         assert told == ["one/p1"]
+
+
+class BusyClock(SystemClock):
+    """A clock by which each pod takes two milliseconds."""
+
+    moment = 0.0
+
+    def monotonic(self) -> float:
+        self.moment += 0.002
+        return self.moment
+
+
+async def test_others_have_their_turn_while_costly_pods_are_looked_at() -> None:
+    turns = list[int]()
+
+    async def take_turns() -> None:
+        while True:
+            turns.append(0)
+            await asyncio.sleep(0)
+
+    async with background.running(take_turns()):
+        async for _ in in_slices(range(300), BusyClock()):
+            pass
+
+    assert len(turns) > 50

@@ -33,7 +33,7 @@ from vnode.placement.moves.demands import (
 from vnode.placement.moves.mover import Mover, MoveStep
 from vnode.placement.moves.under_way import Move
 from vnode.placement.moves.workload_moves import WorkloadMoves
-from vnode.placement.workload_index import WorkloadIndex
+from vnode.placement.workload_index import WorkloadIndex, in_slices
 from vnode.planning.move_policy import FailbackMode
 from vnode.planning.move_reasons import SETTLED
 from vnode.planning.move_state import has_overflowed, is_ready
@@ -245,7 +245,8 @@ class Moves:
             await self._index.current()
 
         for policy_key in changed:
-            for pod in self._index.pods_of(policy_key):
+            pods = self._index.pods_of(policy_key)
+            async for pod in in_slices(pods, self._clock):  # a policy may be for thousands
                 self._check(pod, PlanChange())
 
 
