@@ -222,7 +222,7 @@ conformance-short:
 # With kube-proxy and CoreDNS in the target, whose build takes minutes where they cannot be downloaded.
 .PHONY: conformance-all
 conformance-all:
-	@$(PYTHON) hack/binaries kube-proxy coredns > /dev/null
+	@$(PYTHON) hack/binaries kube-proxy coredns sample-apiserver > /dev/null
 	@$(MAKE) --no-print-directory conformance CONFORMANCE="--all $(CONFORMANCE)"
 
 # A few of its specs, through a virtual node only.

@@ -138,7 +138,10 @@ def report_of_groups(groups: Mapping[str, Comparison], not_run: Mapping[str, str
 
 def singled_out(comparison: Comparison) -> str:
     """Return the specs that did not pass both ways, by how they ended."""
-    reasons = [f"{name}\n    {reason}" for name, reason in comparison.expected.items()]
+    by_reason: dict[str, list[str]] = {}
+    for name, reason in comparison.expected.items():
+        by_reason.setdefault(reason, []).append(name)
+    reasons = ["\n    ".join([reason, *names]) for reason, names in by_reason.items()]
     return _joined(
         [
             _listed("Fail through the virtual node only:", comparison.unexpected),

@@ -211,7 +211,7 @@ def test_an_expected_difference_is_told_with_its_reason():
     )
     assert found.ok
     assert found.expected == {"a b": "by design"}
-    assert "a b\n    by design" in comparing.report(found)
+    assert "by design\n    a b" in comparing.report(found)
 
 
 def test_an_expected_difference_whose_specs_all_pass_is_told_as_outdated():
@@ -256,7 +256,9 @@ def test_the_report_of_groups_names_what_did_not_pass_group_by_group():
         "two": comparing.compare({"a 2": "failed"}, {"a 2": "passed"}, expected),
     }
     text = comparing.report_of_groups(groups, {"three": "not yet run"})
-    assert "## one\n\nFail both:\n  b\n\n## two\n\nExpected to differ:\n  a 2" in text
+    assert (
+        "## one\n\nFail both:\n  b\n\n## two\n\nExpected to differ:\n  by design\n    a 2" in text
+    )
     assert "Groups that were not run:\n  three: not yet run" in text
     assert "take them off" not in text  # the second group needs it
     assert "take them off" in comparing.report_of_groups({"one": groups["one"]}, {})
