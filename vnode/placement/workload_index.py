@@ -58,9 +58,7 @@ class WorkloadIndex:
         self._of: dict[str, set[str]] = {}  # keys of pods by the key of their policy; none empty
         self._dirty: dict[str, None] = {}  # namespaces to be looked at again, oldest first
         self._woken = asyncio.Event()
-        self._current = (
-            asyncio.Event()
-        )  # set while no namespace is to be looked at, or is looked at
+        self._current = asyncio.Event()  # set while no namespace is to be looked at again
         self._current.set()
         self._listeners: Listeners[Object] = Listeners()
 
