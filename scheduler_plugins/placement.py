@@ -20,7 +20,6 @@ from scheduler_plugins.placement_verdict import PlacementVerdict, waiting
 from vnode.api import keys, objects
 from vnode.api.objects import Object
 from vnode.planning import choosing, placeholders, unfinished_move
-from vnode.planning.policy import Mode
 from vnode.planning.seats import Share
 from vnode.planning.weighing import Weighting
 from vnode.planning.workload_pod import WorkloadPod, unschedulable_since
@@ -38,7 +37,6 @@ from vnode.scheduling.plugin import (
 from vnode.scheduling.snapshot import Snapshot, VirtualNodeInfo
 from vnode.scheduling.status import SKIP, SUCCESS, Status
 
-_PLANNED: Final = frozenset({Mode.SPREAD, Mode.FILL})
 _KINDS: Final = (
     EventKind.NODE_ADD,
     EventKind.NODE_LABELS,
@@ -67,17 +65,15 @@ class PlacementPolicy(PlanPlugin, PreScorePlugin, ScorePlugin):
 
     def restore(self, pod: Object, snapshot: Snapshot) -> None:
         """Give the pods of the workload the clusters back that they had before this process."""
-        policies = self.handle.policies
-        policy = policies.of(pod) if policies else None
-        if policy is not None and policy.mode in _PLANNED:
+        policy = self.handle.policies.of(pod)
+        if policy is not None and policy.is_divided:
             snapshot.workloads.of(pod, policy.group_by).restore(self.handle.candidates)
 
     def plan(
         self, state: CycleState, pod: Object, snapshot: Snapshot, rejection: Rejection
     ) -> tuple[Status, PlanOutcome]:
         """Choose the pod's clusters by its policy; skip it if it has none."""
-        policies = self.handle.policies
-        policy = policies.of(pod) if policies else None
+        policy = self.handle.policies.of(pod)
         if policy is None:
             return SKIP, UNPLANNED
 
@@ -94,10 +90,10 @@ class PlacementPolicy(PlanPlugin, PreScorePlugin, ScorePlugin):
         by_node = {share.node: share for share in shares}
         home: str | None = ""
         choice, waits, now = None, "", self.handle.clock.now().timestamp()
-        if policy.mode is Mode.SINGLE:
+        if policy.is_together:
             home = choosing.home(workload, member, by_node)
             waits = f" in {snapshot.target_name(home)}" if home else ": waiting for its first one"
-        elif policy.mode is not Mode.ANY:
+        elif policy.has_plan:
             able = _able(snapshot, by_node, rejection)
             choice = choosing.choose(workload, member, able, policy.overflow, now)
             waits = waiting(choice, snapshot)
@@ -159,8 +155,7 @@ def _outcome(verdict: PlacementVerdict, weighting: Weighting | None, now: float)
             is_planned = choice.aim in ("", node)
             return {} if is_planned else {keys.OVERFLOWED_FROM: choice.aim}
 
-        together = verdict.policy.mode is Mode.SINGLE
-        why = unfinished_move.mark(workload, node) if together else ""
+        why = unfinished_move.mark(workload, node) if verdict.policy.is_together else ""
         return {keys.MOVED_TOGETHER: why} if why else {}
 
     if choice is None:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from vnode.api import objects
 from vnode.planning import reasons
 from vnode.planning.cluster_choice import ClusterChoice
-from vnode.planning.policy import Mode, Policy
+from vnode.planning.policy import Policy
 from vnode.planning.seats import Share
 from vnode.planning.workload import Workload
 from vnode.planning.workload_pod import WorkloadPod
@@ -59,7 +59,7 @@ class PlacementVerdict:
 
     def _others(self, node: str) -> int:
         """Return how many other pods count there; of those that are kept together all do."""
-        if self.policy.mode is Mode.SINGLE:
+        if self.policy.is_together:
             return len(self.workload.members.keys() - {self.member.uid})
 
         return self.workload.others(self.member, node)
@@ -73,7 +73,7 @@ class PlacementVerdict:
         if self.choice is not None:
             return reasons.planned(policy, share, self.choice, self.aim)
 
-        if policy.mode is Mode.SINGLE:
+        if policy.is_together:
             return reasons.together(policy, self.workload.key, is_first=not self.home)
 
         return reasons.scored(policy)

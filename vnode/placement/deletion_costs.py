@@ -23,7 +23,7 @@ from vnode.kube.informer import Informer
 from vnode.placement.workload_index import WorkloadIndex
 from vnode.planning import deletion_cost
 from vnode.planning.deletion_cost import PlacedPod
-from vnode.planning.policy import Mode, Policies, Policy
+from vnode.planning.policy import Policies, Policy
 from vnode.planning.seats import MAX_WEIGHT
 from vnode.planning.workload_key import workload_of
 from vnode.runtime.controller import Controller
@@ -34,8 +34,6 @@ RATE: Final = 20.0  # writes a second, over time
 BURST: Final = 100  # writes at once
 _SETTLED: Final = 1.0  # seconds in which changes of a workload are awaited, to be written together
 _BATCH: Final = 100  # writes of one workload before it is looked at anew, and others have a turn
-
-_PLANNED: Final = frozenset({Mode.SPREAD, Mode.FILL})
 
 
 class _Planned(NamedTuple):
@@ -128,7 +126,7 @@ class DeletionCosts:
     def _check(self, pod: Object) -> None:
         owner = objects.controller_reference(pod) or {}
         policy = self._policies.of(pod) if owner.get("kind") == "ReplicaSet" else None
-        if policy is not None and policy.mode in _PLANNED:
+        if policy is not None and policy.is_divided:
             workload = _Planned(workload_of(pod, policy.group_by), policy.group_by)
             if workload not in self._samples:
                 self._samples[workload] = pod
@@ -143,7 +141,7 @@ class DeletionCosts:
 
         sample = self._samples.pop(key, None)
         policy = self._policies.of(sample) if sample is not None else None
-        if sample is None or policy is None or policy.mode not in _PLANNED:
+        if sample is None or policy is None or not policy.is_divided:
             return None
 
         finished = False
@@ -197,7 +195,7 @@ class DeletionCosts:
             return
 
         policy = self._policies.of(pod)
-        if policy is None or policy.mode not in _PLANNED:
+        if policy is None or not policy.is_divided:
             await self._write(pod, None)
 
     async def _write(self, pod: Object, cost: str | None) -> None:

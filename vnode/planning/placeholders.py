@@ -10,22 +10,19 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Final
 
 from vnode.api import objects
 from vnode.planning import plan
 from vnode.planning.cluster_choice import ClusterChoice
-from vnode.planning.policy import Mode, Policy
+from vnode.planning.policy import Policy
 from vnode.planning.seats import Share
 from vnode.planning.workload import Workload
 from vnode.planning.workload_pod import WorkloadPod
 
-_PLANNED: Final = frozenset({Mode.SPREAD, Mode.FILL})
-
 
 def keeps(policy: Policy | None) -> bool:
     """Tell whether pods of that policy leave placeholders."""
-    return policy is not None and policy.mode in _PLANNED and policy.overflow.keep_unschedulable
+    return policy is not None and policy.is_divided and policy.overflow.keep_unschedulable
 
 
 def better(choice: ClusterChoice, shares: Mapping[str, Share]) -> dict[str, tuple[str, ...]]:

@@ -142,6 +142,11 @@ class Policy:
         return self.mode is not Mode.ANY
 
     @property
+    def is_divided(self) -> bool:
+        """Whether pods of a workload are divided among clusters by a plan."""
+        return self.has_plan and not self.is_together
+
+    @property
     def is_together(self) -> bool:
         """Whether all pods of a workload are kept in one cluster, and so moved all or none."""
         return self.mode is Mode.SINGLE

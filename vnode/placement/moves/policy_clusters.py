@@ -204,8 +204,7 @@ def look(
     if policy.by_capacity and workload.weighting is None:
         workload.weigh(weighing.weigh(policy.shares(nodes), nodes, requests, workload.bound))
 
-    weighting = workload.weighting if policy.by_capacity else None
-    shares = policy.shares(nodes, weighting.weights if weighting else None)
+    shares = policy.shares(nodes, workload.weights)
     moves.look_at(frozenset(share.node for share in shares))
     fits = {node.name: _fits(node, requests) for node in nodes}
     for node in under_way.in_backoff(now) & free:

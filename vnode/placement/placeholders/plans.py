@@ -10,7 +10,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from vnode.api import keys, objects
+from vnode.api import objects
 from vnode.api.clock import Clock
 from vnode.api.durations import TICK
 from vnode.api.objects import Object
@@ -113,13 +113,9 @@ class PlaceholderPlans:
 
         Those that do not answer count: that they are full is as true as before.
         """
-        there = [
-            node
-            for node in self._nodes.store.values()
-            if objects.labels(node).get(keys.TARGET_NAMESPACE) in (None, "", namespace)
-        ]
+        there = list(self._nodes.store.values())
         closed = {objects.name(node) for node in there if objects.spec(node).get("unschedulable")}
-        nodes = [policy_node.planned_node(node) for node in there]
+        nodes = policy_node.covering(map(policy_node.planned_node, there), namespace)
         shares = policy.shares(nodes, workload.weights)
         return _PlaceholderClusters(
             shares, frozenset(closed), not policy.by_capacity or workload.weights is not None

@@ -18,7 +18,7 @@ from vnode.api import objects
 from vnode.api.objects import Object
 from vnode.placement.status.counting import WorkloadTally
 from vnode.planning import choosing, plan, policy_node
-from vnode.planning.policy import Mode, Policy
+from vnode.planning.policy import Policy
 from vnode.planning.policy_node import PlannedNode
 from vnode.planning.seats import Plan, Seats
 
@@ -106,12 +106,12 @@ def _plan(
     weights: Mapping[str, int] | None,
 ) -> Plan | None:
     """Plan as scheduling does: pods on clusters that take no more keep their places."""
-    if policy.mode is Mode.ANY or (policy.by_capacity and weights is None):
+    if not policy.has_plan or (policy.by_capacity and weights is None):
         return None
 
     bound = tally.running + tally.starting
     shares = policy.shares(nodes, weights)
-    if policy.mode is Mode.SINGLE:
+    if policy.is_together:
         fits = {s.node for s in shares if s.maximum is None or s.maximum >= tally.replicas}
         home = choosing.most({node: count for node, count in bound.items() if node in fits})
         return Plan({home: tally.replicas}) if home else None
