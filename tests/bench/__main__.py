@@ -13,15 +13,14 @@ import asyncio
 import os
 import signal
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
-from hack.fleetlib import cachefolder, clusters, progress
+from hack.fleetlib import clusters, progress
 from hack.fleetlib.errors import FleetError
 from hack.fleetlib.fleet import FleetOptions
-from tests.bench import real_node, report, sequence
+from tests.bench import real_node, report, results, sequence
 from tests.bench.figures import BenchmarkRun
 from tests.bench.fleet import measured_fleet
 from tests.bench.phases import SOURCE, TARGETS
@@ -31,11 +30,7 @@ from vnode.api.errors import VnodeError
 
 def parser() -> argparse.ArgumentParser:
     """Return the options; there is no need for any."""
-    found = argparse.ArgumentParser(
-        prog="hack/bench", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    default = cachefolder.path() / "bench" / f"{datetime.now(UTC):%Y%m%d-%H%M%S}.json"
-    found.add_argument("--json", type=Path, default=default, help="the results (%(default)s)")
+    found = results.parser("hack/bench", __doc__)
     found.add_argument("--bursts", type=_sizes, default=(100, 300, 1000), help="100,300,1000")
     found.add_argument("--nodes", type=int, default=20, help="kwok nodes in each cluster (20)")
     found.add_argument("--vnode-only", action="store_true", help="without the plain scheduler")
@@ -101,10 +96,7 @@ def _with_real_node(run: BenchmarkRun, pods: int) -> BenchmarkRun:
 
 def conclude(run: BenchmarkRun, path: Path) -> int:
     """Write and print the results; 1 if a phase failed, or a pod was lost or bound twice."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(msgspec.json.format(msgspec.json.encode(run)))
-    print(report.text(run))
-    print(f"all figures: {path}")
+    results.save(run, report.text(run), path)
     return 0 if run.is_good else 1
 
 

@@ -16,23 +16,15 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
-import msgspec
-
-from hack.fleetlib import cachefolder, progress
-from tests.bench import policy_changes, policy_tenant
+from hack.fleetlib import progress
+from tests.bench import policy_changes, policy_tenant, results
 from tests.bench.policy_figures import PoliciesRun, text
 from vnode import __version__
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the options; there is no need for any."""
-    found = argparse.ArgumentParser(
-        prog="hack/bench-policies",
-        description=__doc__,
-        formatter_class=argparse.RawTextHelpFormatter,
-    )
-    default = cachefolder.path() / "bench" / f"policies-{datetime.now(UTC):%Y%m%d-%H%M%S}.json"
-    found.add_argument("--json", type=Path, default=default, help="the results (%(default)s)")
+    found = results.parser("hack/bench-policies", __doc__, "policies-")
     found.add_argument("--pods", type=int, default=300, help="of the tenant (300)")
     found.add_argument("--policies", type=int, default=150, help="of the tenant (150)")
     found.add_argument("--seconds", type=float, default=30, help="of patches (30)")
@@ -78,10 +70,7 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
 
-    options.json.parent.mkdir(parents=True, exist_ok=True)
-    options.json.write_bytes(msgspec.json.format(msgspec.json.encode(run)))
-    print(text(run))
-    print(f"all figures: {options.json}")
+    results.save(run, text(run), options.json)
     return 0 if all(aim.reached for aim in run.aims) else 1
 
 

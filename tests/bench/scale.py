@@ -17,13 +17,11 @@ from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
-import msgspec
-
-from hack.fleetlib import cachefolder, clusters, progress
+from hack.fleetlib import clusters, progress
 from hack.fleetlib.errors import FleetError
 from hack.fleetlib.fleet import FleetOptions, LocalFleet
 from hack.fleetlib.kwok import NodeSize
-from tests.bench import scale_crowd, scale_probes, sequence
+from tests.bench import results, scale_crowd, scale_probes, sequence
 from tests.bench.fleet import measured_fleet
 from tests.bench.phases import SOURCE, TARGETS, MeasuredFleet
 from tests.bench.scale_figures import Lag, Rest, Restart, ScaleRun, text
@@ -37,11 +35,7 @@ _NODES, _PODS_A_NODE = 10, 250
 
 def parser() -> argparse.ArgumentParser:
     """Return the options; there is no need for any."""
-    found = argparse.ArgumentParser(
-        prog="hack/bench-scale", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    default = cachefolder.path() / "bench" / f"scale-{datetime.now(UTC):%Y%m%d-%H%M%S}.json"
-    found.add_argument("--json", type=Path, default=default, help="the results (%(default)s)")
+    found = results.parser("hack/bench-scale", __doc__, "scale-")
     found.add_argument("--pods", type=int, default=2000, help="on two targets (2000)")
     found.add_argument("--targets", type=int, default=50, help="more of them (50)")
     found.add_argument("--each", type=int, default=4, help="pods on each of these (4)")
@@ -131,10 +125,7 @@ def main(argv: list[str] | None = None) -> int:
         progress.say(f"hack/bench-scale: {'; '.join(failures)}")
         return 1
 
-    options.json.parent.mkdir(parents=True, exist_ok=True)
-    options.json.write_bytes(msgspec.json.format(msgspec.json.encode(run)))
-    print(text(run))
-    print(f"all figures: {options.json}")
+    results.save(run, text(run), options.json)
     return 0 if all(aim.reached for aim in run.aims) else 1
 
 

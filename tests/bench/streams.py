@@ -19,14 +19,12 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-import msgspec
-
-from hack.fleetlib import agents, cachefolder, progress
+from hack.fleetlib import agents, progress
 from hack.fleetlib.errors import FleetError
 from hack.fleetlib.fleet import LocalFleet
 from hack.fleetlib.tools import catalogue
 from tests import kit
-from tests.bench import accounts, copying, load
+from tests.bench import accounts, copying, load, results
 from tests.bench.copying import IN, OUT, MeasuredProcess, Ways
 from tests.bench.figures import quantiles
 from tests.bench.fleet import REAL_NODE, measured_fleet
@@ -41,13 +39,7 @@ _COUNTING = "n=0; while :; do n=$((n+1)); echo $n; usleep 200000; done"
 
 def parser() -> argparse.ArgumentParser:
     """Return the options; there is no need for any."""
-    found = argparse.ArgumentParser(
-        prog="hack/bench-streams",
-        description=__doc__,
-        formatter_class=argparse.RawTextHelpFormatter,
-    )
-    default = cachefolder.path() / "bench" / f"streams-{datetime.now(UTC):%Y%m%d-%H%M%S}.json"
-    found.add_argument("--json", type=Path, default=default, help="the results (%(default)s)")
+    found = results.parser("hack/bench-streams", __doc__, "streams-")
     found.add_argument("--mib", type=int, default=1024, help="of one copy (1024)")
     found.add_argument("--rounds", type=int, default=2, help="copies each way (2)")
     found.add_argument("--commands", type=int, default=40, help="of exec true, each way (40)")
@@ -141,10 +133,7 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
 
-    options.json.parent.mkdir(parents=True, exist_ok=True)
-    options.json.write_bytes(msgspec.json.format(msgspec.json.encode(run)))
-    print(text(run))
-    print(f"all figures: {options.json}")
+    results.save(run, text(run), options.json)
     return 0 if all(one.served == one.wanted for one in run.crowds) else 1
 
 

@@ -31,29 +31,7 @@ and is not expected to. Needs root and hack/realnode-packages."""
 def parser() -> argparse.ArgumentParser:
     """Make the parser, apart from `main` for the tests."""
     made = argparse.ArgumentParser(prog="hack/conformance", description=_DESCRIPTION)
-    parts = made.add_mutually_exclusive_group()
-    parts.add_argument(
-        "--short",
-        dest="part",
-        action="store_const",
-        const="short",
-        help="a part that takes ten minutes",
-    )
-    parts.add_argument(
-        "--brief",
-        dest="part",
-        action="store_const",
-        const="brief",
-        help="a few specs, and through the virtual node only: what `make test` runs",
-    )
-    parts.add_argument(
-        "--all",
-        dest="part",
-        action="store_const",
-        const="all",
-        help="all groups of specs.toml, one after the other, which takes hours; "
-        "with kube-proxy and CoreDNS in the target",
-    )
+    _add_parts(made)
     made.set_defaults(part="focus")
     made.add_argument(
         "--resume",
@@ -91,6 +69,33 @@ def parser() -> argparse.ArgumentParser:
         help="where logs and reports of the suite go (`conformance` in the cache folder)",
     )
     return made
+
+
+def _add_parts(made: argparse.ArgumentParser) -> None:
+    """Add the options of which one chooses a part of the suite."""
+    parts = made.add_mutually_exclusive_group()
+    parts.add_argument(
+        "--short",
+        dest="part",
+        action="store_const",
+        const="short",
+        help="a part that takes ten minutes",
+    )
+    parts.add_argument(
+        "--brief",
+        dest="part",
+        action="store_const",
+        const="brief",
+        help="a few specs, and through the virtual node only: what `make test` runs",
+    )
+    parts.add_argument(
+        "--all",
+        dest="part",
+        action="store_const",
+        const="all",
+        help="all groups of specs.toml, one after the other, which takes hours; "
+        "with kube-proxy and CoreDNS in the target",
+    )
 
 
 def main(argv: list[str] | None = None) -> int:
