@@ -7,7 +7,7 @@ deletion costs have to be.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from tests.faults.snapshot import node_of
@@ -19,6 +19,19 @@ from vnode.planning.revisions import Revision, have_superseded, revision_of
 from vnode.planning.seats import Share
 
 PLANNED = (Mode.SPREAD, Mode.FILL)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedPart:
+    """Pods of a workload that are planned together."""
+
+    bound: Mapping[str, int]
+    """Virtual node -> pods."""
+    planned: Mapping[str, int]
+
+    def has_too_many(self, node: str) -> bool:
+        """Tell whether more pods are bound to a node than planned for it."""
+        return self.bound.get(node, 0) > self.planned.get(node, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,19 +56,41 @@ class Group:
         revisions = [(node_of(each), revision_of(each)) for each in self.pods]
         return Counter(n for n, each in revisions if n and (each == own or each.maker != own.maker))
 
-    def planned_together(self) -> list[list[Object]]:
-        """Return its pods, by revision if maximums leave a rollout unfinished.
+    def parts(self) -> list[PlannedPart]:
+        """Return its pods, by revision if a rollout is unfinished.
 
-        None where several Deployments are one workload then.
+        Each is documented to be planned by itself then: a pod is in its place by the plan of its
+        own revision, whatever others of its cluster are. None where several Deployments are one
+        workload.
         """
         found: dict[Revision, list[Object]] = defaultdict(list)
         for pod in self.pods:
             found[revision_of(pod)].append(pod)
 
         if not have_superseded(found):
-            return [list(self.pods)]
+            return [self._part(self.pods)]
 
-        return list(found.values()) if len({each.maker for each in found}) == 1 else []
+        is_one = len({each.maker for each in found}) == 1
+        return [self._part(pods) for pods in found.values()] if is_one else []
+
+    @property
+    def surge(self) -> int:
+        """How many times its maximum a cluster may be planned for: for the newest revisions once,
+        and once for each older one.
+
+        `maxReplicas` is documented to be for the pods of each ReplicaSet: surge pods come on top,
+        as users know it of Deployments.
+        """
+        revisions = {revision_of(pod) for pod in self.pods}
+        return len(revisions) - len({each.maker for each in revisions}) + 1
+
+    def _part(self, pods: Iterable[Object]) -> PlannedPart:
+        """Plan some of its pods; those on other nodes than it may use keep their places."""
+        able = {n: share for n, share in self.shares.items() if n not in self.closed}
+        places = [node_of(pod) for pod in pods]
+        number = sum(not node or node in able for node in places)
+        plan = seats.plan(number, able.values(), self.workload).planned
+        return PlannedPart(Counter(filter(None, places)), plan)
 
     def excuses(self, node: str) -> bool:
         """Tell whether one of its pods may wait though that cluster has room."""
@@ -82,11 +117,7 @@ class Group:
 def misplaced(group: Group) -> Iterator[str]:
     """Find placeholders that nothing is to come of: none is where a replica is not better off."""
     shares, policy = group.shares, group.policy
-    plan: Mapping[str, int] = {}
-    if not policy.by_capacity:
-        able = [share for share in shares.values() if share.node not in group.closed]
-        plan = seats.plan(len(group.pods), able, group.workload).planned
-
+    parts = [] if policy.by_capacity else group.parts()
     for pod in group.pods:
         here = node_of(pod)
         for node in placeholders.of(pod):
@@ -97,8 +128,8 @@ def misplaced(group: Group) -> Iterator[str]:
                 yield f"{where}, which is not of {policy.name}"
             elif here in shares and _is_worse(group, node, here):
                 yield f"{where}, which is worse"
-            elif plan and here in plan and group.bound[here] <= plan[here]:
-                yield f"{where}, and runs where it is planned: {dict(group.bound)}, {dict(plan)}"
+            elif parts and here in shares and not any(p.has_too_many(here) for p in parts):
+                yield f"{where}, and runs where it is planned: {parts}"
 
 
 def _is_worse(group: Group, node: str, here: str) -> bool:
@@ -144,5 +175,6 @@ def miscounted(policy: Object, groups: list[Group]) -> Iterator[str]:
 
         for share in group.shares.values():
             count = parts[share.node].get("planned", 0)
-            if share.maximum is not None and count > max(share.maximum, group.bound[share.node]):
+            most = None if share.maximum is None else share.maximum * group.surge
+            if most is not None and count > max(most, group.bound[share.node]):
                 yield f"{name}: {entry} is over a maximum: {share}"

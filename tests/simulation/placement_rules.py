@@ -8,7 +8,6 @@ just changed, a watch that was cut), nothing is expected of bindings.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -24,7 +23,7 @@ from vnode.api.objects import Object
 from vnode.placement.policies import decoding
 from vnode.placement.policies.matching import PolicyIndex
 from vnode.placement.status import accounts, counting
-from vnode.planning import policy_node, seats
+from vnode.planning import policy_node
 from vnode.planning.move_policy import FailbackMode
 from vnode.planning.policy import Mode, Policy
 from vnode.planning.unfinished_move import moved_for
@@ -245,11 +244,9 @@ class PlacementRules:
         if by - {WorkloadOwner.REPLICA_SET, WorkloadOwner.STATEFUL_SET} or names & self._overflowed:
             return
 
-        for pods in group.planned_together():
-            there = Counter(node for pod in pods if (node := node_of(pod)))
-            plan = seats.plan(len(pods), group.shares.values(), group.workload).planned
-            if any(count > plan.get(node, 0) for node, count in there.items()):
-                yield f"{group.workload} is in {dict(there)}, planned is {dict(plan)}"
+        for part in group.parts():
+            if any(part.has_too_many(node) for node in part.bound):
+                yield f"{group.workload} is in {dict(part.bound)}, planned is {dict(part.planned)}"
 
 
 def _is_together(policy: Policy, pod: Object) -> bool:
