@@ -253,14 +253,17 @@ def report(
     and then found a place, is called unscheduled until it is bound. A pod of which nothing is known
     but that it exists is not worth a write. The deletion of a pod is noted: its containers may yet
     end well, which is not the same as having finished; `ended_first` is the `seen` of `had_ended`.
+    That note stays until the status is of the next delegate, or its end would seem to be a result.
     `events` is the list of its Events, which the status then has (`event_record`). It is `tight`
     if the API server has refused the chaperon for its size: then the status is shortened.
     """
     known = objects.annotations(chaperon)
+    status = _status_changes(chaperon, pod, events, tight=tight)
     wanted = {k: v for k, v in known.items() if not keys.is_foreign(k)}
     wanted.pop(keys.POD_MISSING_SINCE, None)
     if not objects.is_terminating(pod):
-        wanted.pop(keys.DELEGATE_DELETED, None)
+        if not (status and objects.is_finished(chaperon)):
+            wanted.pop(keys.DELEGATE_DELETED, None)
     elif not objects.is_finished(chaperon) and not had_ended(pod, ended_first):
         wanted[keys.DELEGATE_DELETED] = "true"
 
@@ -282,8 +285,22 @@ def report(
         wanted[keys.REPORTED] = given
 
     annotations = objects.merge_diff(known, wanted)
-    fresh = _is_fresh(objects.status(pod)) and not objects.status(chaperon)
+    return DelegateReport(
+        {"metadata": {"uid": objects.uid(chaperon), "annotations": annotations}}
+        if annotations
+        else {},
+        objects.status_patch(chaperon, status) if status else {},
+    )
+
+
+def _status_changes(
+    chaperon: Object, pod: Object, events: Objects | None, *, tight: bool
+) -> Object:
+    """Return what of a chaperon's status differs from that of its delegate, as a merge patch."""
     before, after = objects.status(chaperon), observed_generation.by_chaperon(chaperon, pod)
+    if _is_fresh(objects.status(pod)) and not before:
+        return {}
+
     after = {k: v for k, v in after.items() if k != event_record.FIELD}
     if tight:
         after = status_size.fitting(after, status_size.TIGHT)
@@ -291,13 +308,7 @@ def report(
     if events:
         after[event_record.FIELD] = events
 
-    status = {} if fresh else objects.merge_diff(*map(objects.without_nulls, (before, after)))
-    return DelegateReport(
-        {"metadata": {"uid": objects.uid(chaperon), "annotations": annotations}}
-        if annotations
-        else {},
-        objects.status_patch(chaperon, status) if status else {},
-    )
+    return objects.merge_diff(*map(objects.without_nulls, (before, after)))
 
 
 def _is_fresh(status: Object) -> bool:

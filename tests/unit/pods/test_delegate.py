@@ -185,6 +185,20 @@ def test_a_delegate_in_the_place_of_a_deleted_one_is_not_deleted():
     assert annotations["annotations"] == {keys.DELEGATE_DELETED: None}
 
 
+def test_the_end_of_a_deleted_delegate_never_seems_to_be_the_result_of_the_next_one():
+    known = chaperon(phase="Failed", annotations={keys.DELEGATE_DELETED: "true"})
+    pod = {"metadata": {}, "status": {"phase": "Pending", "conditions": []}}
+
+    first = delegate.report(known, pod)
+    assert not first.metadata
+    assert first.status["status"]["phase"] == "Pending"
+
+    known["status"] = pod["status"]
+    then = delegate.report(known, pod)
+    assert then.metadata["metadata"]["annotations"] == {keys.DELEGATE_DELETED: None}
+    assert not then.status
+
+
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 REAL = {"key": "virtual-kubelet.io/provider", "operator": "NotIn", "values": ["admiralty"]}
 

@@ -84,6 +84,27 @@ async def test_a_lost_delegate_is_made_anew_if_the_source_says_nothing(cluster):
         assert objects.status(cluster.chaperon())["phase"] == "Running"
 
 
+async def test_the_source_never_sees_the_end_of_a_lost_delegate_without_its_deletion(cluster):
+    seen = set()
+
+    def note(kind, change):
+        if kind is kinds.POD_CHAPERONS and change.new is not None:
+            deleted = keys.DELEGATE_DELETED in objects.annotations(change.new)
+            seen.add((objects.status(change.new).get("phase"), deleted))
+
+    async with cluster.running():
+        cluster.server.store.changed.add(note)
+        await cluster.send_running(annotations={keys.IS_ALLOWED: "true"})
+        await cluster.evict()
+        cluster.report(phase="Failed")
+        cluster.stop()
+        await asyncio.sleep(RECREATED + 5)
+        await cluster.run()
+        assert ("Failed", True) in seen
+        assert ("Failed", False) not in seen
+        assert cluster.noted(keys.DELEGATE_DELETED) is None
+
+
 @pytest.mark.parametrize(
     ("policy", "annotations", "again"),
     [
