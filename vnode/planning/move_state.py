@@ -53,6 +53,8 @@ class WorkloadState:
     """So many are moved at once."""
     under_way: int = 0
     """Moves that are not over."""
+    unreplaced: int = 0
+    """Pods that somebody has deleted, and that their owner replaces only once they are gone."""
     missing: Mapping[str, int] = field(default_factory=dict)
     """Cluster -> moves to it, of which the new pod does not exist yet."""
     caps: Mapping[str, int] = field(default_factory=dict)

@@ -35,7 +35,7 @@ def decide(now: WorkloadState, reason: MoveReason) -> Decision:
     """Return the next steps; none for a workload that is at its plan, or that cannot get closer."""
     room = dict(now.room)
     finders = [_StepFinder(part, reason, room) for part in _by_revision(now)]
-    busy = sum(1 for r in now.replicas if not r.ready and r.age < STARTING)
+    busy = now.unreplaced + sum(1 for r in now.replicas if not r.ready and r.age < STARTING)
     budget = now.limit - max(now.under_way, busy)
     if len(finders) > 1 and now.missing:
         budget = 0  # of which revision the next pod is, is not known yet

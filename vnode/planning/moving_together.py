@@ -85,7 +85,8 @@ class _WholeWorkload:
     def evictions(self, goal: str, going: list[Replica]) -> Decision:
         """Return the next steps to a cluster, as far as it has room at this moment."""
         unready = [r for r in self._now.replicas if not r.ready and not r.waiting]
-        started = max(self._now.under_way, sum(r.age < STARTING for r in unready))
+        busy = self._now.unreplaced + sum(r.age < STARTING for r in unready)
+        started = max(self._now.under_way, busy)
         room = self._room.get(goal, 0) - (self.replicas - self.bound)
         limit = self._now.limit if self._now.destination or not started else 0
         count = max(0, min(limit - started, room, len(going)))

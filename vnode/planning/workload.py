@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from vnode.api import objects, placeholders
@@ -19,7 +20,12 @@ from vnode.planning.cluster_choice import ClusterChoice
 from vnode.planning.revisions import Revision, RevisionCounts, revision_of
 from vnode.planning.seats import Seats, Share
 from vnode.planning.weighing import Weighting
-from vnode.planning.workload_pod import WorkloadPod, unschedulable_since
+from vnode.planning.workload_pod import (
+    DeletedReplica,
+    WorkloadPod,
+    deleted_replica,
+    unschedulable_since,
+)
 
 _SEATS_KEPT: Final = 8  # of one workload: by which clusters are closed or full for some of its pods
 
@@ -38,6 +44,8 @@ class Workload:
         """Of all pods."""
         self.revisions: dict[Revision, RevisionCounts] = {}
         """Of those of each revision, none empty."""
+        self.deleted: dict[str, DeletedReplica] = {}
+        """By UID, pods that their owner replaces only once they are gone, and has not yet."""
         self.bound = self.counts.bound
         self.aimed = self.counts.aimed
         self.opened = self.counts.opened
@@ -154,7 +162,8 @@ class Workload:
         member = self.members.get(uid)
         if member is None:
             member = self.members[uid] = WorkloadPod(pod, uid, assumed=frozenset(assumed))
-            freed = False
+            name, freed = objects.name(pod), False
+            self.deleted = {k: each for k, each in self.deleted.items() if each.name != name}
         else:
             is_news = bool(node and not member.node)
             freed = is_news and (member.aim not in ("", node) or not self.bound)
@@ -173,16 +182,28 @@ class Workload:
         self._add(member)
         return freed
 
+    def end(self, pod: Object) -> bool:
+        """Stop counting a pod that ends, but await the one of its name; return like `remove`."""
+        freed = self.remove(objects.uid(pod))
+        self.deleted[objects.uid(pod)] = deleted_replica(pod)
+        return freed
+
     def remove(self, uid: str) -> bool:
         """Stop counting a pod; return True if a place that it was planned for is free again."""
-        member = self.members.pop(uid)
+        if (deleted := self.deleted.get(uid)) is not None:
+            self.deleted[uid] = replace(deleted, is_gone=True)
+
+        member = self.members.pop(uid, None)
+        if member is None:
+            return False
+
         self._discount(member)
         return bool(member.aim or member.placeholders)
 
     def assume(self, uid: str, nodes: Collection[str]) -> None:
         """Record the nodes that a pending pod is on its way to."""
-        member = self.members[uid]
-        if not member.node:
+        member = self.members.get(uid)
+        if member is not None and not member.node:
             self._count(member, -1)
             member.assumed = frozenset(nodes)
             self._count(member, 1)

@@ -4,8 +4,9 @@ What a workload is depends on its policy (`groupBy`). So nothing is counted befo
 then the pods of the namespace are, once, and from then on each that comes, changes or goes. Where
 there are no policies, this costs one entry for each pod.
 
-Only pods that live count. A terminating one is being replaced; one that has finished takes no
-place, so the plan of a Job is about the pods that it runs at once.
+Only pods that live count. A terminating one is being replaced, or will be once it is gone, of which
+moves take note; one that has finished takes no place, so the plan of a Job is about the pods that
+it runs at once.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from vnode.api import objects
 from vnode.api.objects import Object
 from vnode.planning.workload import Workload
 from vnode.planning.workload_key import workload_of
+from vnode.planning.workload_pod import is_replaced_when_gone
 
 
 @dataclass(slots=True)
@@ -34,6 +36,9 @@ class _Group:
             freed = self.remove(uid)
 
         workload = self.of[uid] = self.workloads.setdefault(key, Workload(key))
+        if objects.is_terminating(pod):
+            return workload.end(pod) or freed
+
         return workload.put(pod, assumed) or freed
 
     def remove(self, uid: str) -> bool:
@@ -47,7 +52,8 @@ class _Group:
 
     def tidy(self, workload: Workload) -> None:
         """Forget a workload without pods, unless the next one is to go to a certain node."""
-        if not workload.members and not workload.destination:
+        is_ending = any(not each.is_gone for each in workload.deleted.values())
+        if not (workload.members or is_ending or workload.destination):
             self.workloads.pop(workload.key, None)
 
 
@@ -56,7 +62,8 @@ class Workloads:
 
     def __init__(self, assumed: Callable[[str], Collection[str]]) -> None:
         self._assumed = assumed  # the nodes on which the pod of a UID is counted
-        # Live pods: by namespace, then by UID. No empty dicts.
+        # Live pods, and those that are replaced when they are gone: by namespace, then by UID. No
+        # empty dicts.
         self._pods: dict[str, dict[str, Object]] = {}
         self._namespaces: dict[str, str] = {}  # of each of those
         self._groups: dict[str, dict[str, _Group]] = {}  # by namespace, then by `groupBy`
@@ -90,7 +97,11 @@ class Workloads:
     def set(self, pod: Object) -> bool:
         """Take a pod as the API server has it; return True if others may go elsewhere now."""
         uid, namespace = objects.uid(pod), objects.namespace(pod)
-        if objects.is_finished(pod) or objects.is_terminating(pod):
+        is_over = objects.is_finished(pod)
+        if objects.is_terminating(pod):
+            is_over = not is_replaced_when_gone(pod)
+
+        if is_over:
             return self.remove(uid)
 
         self._pods.setdefault(namespace, {})[uid] = pod

@@ -153,14 +153,13 @@ class Cache:
         others go elsewhere.
         """
         uid = objects.uid(pod)
-        bound = objects.node_name(pod)
-        if objects.is_finished(pod):
-            return self.remove_pod(uid)
+        bound, is_finished = objects.node_name(pod), objects.is_finished(pod)
+        if bound or is_finished:
+            for node in list(self._placed.get(uid, ())):
+                if is_finished or node != bound:
+                    self._displace(uid, node)
 
-        if bound:
-            for node in [node for node in self._placed.get(uid, ()) if node != bound]:
-                self._displace(uid, node)
-
+        if bound and not is_finished:
             self._place(uid, bound, pod)
 
         return self.workloads.set(pod)

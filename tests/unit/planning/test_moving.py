@@ -84,6 +84,7 @@ def workload_states(draw: st.DrawFn) -> tuple[WorkloadState, MoveReason]:
         room=draw(st.dictionaries(st.sampled_from(NODES), st.integers(0, 30))),
         limit=draw(st.integers(1, 5)),
         under_way=draw(st.integers(0, 3)),
+        unreplaced=draw(st.integers(0, 2)),
         missing=draw(st.dictionaries(st.sampled_from(NODES), st.integers(1, 2), max_size=2)),
         caps=caps,
     )
@@ -121,7 +122,7 @@ def test_no_more_are_moved_at_once_than_the_limit_and_none_twice(
 ) -> None:
     now, reason = given
     evictions = decide(now, reason).evictions
-    busy = sum(not r.ready and r.age < STARTING for r in now.replicas)
+    busy = now.unreplaced + sum(not r.ready and r.age < STARTING for r in now.replicas)
     assert len(evictions) <= max(0, now.limit - max(now.under_way, busy))
     assert len({eviction.uid for eviction in evictions}) == len(evictions)
     movable = {r.uid: r.node for r in now.replicas if r.bound and r.movable}
@@ -168,7 +169,7 @@ def test_no_cluster_falls_below_its_minimum(given: tuple[WorkloadState, MoveReas
 @given(workload_states())
 def test_moves_end_and_then_nothing_moves(given: tuple[WorkloadState, MoveReason]) -> None:
     now, reason = given
-    now = replace(now, under_way=0, missing={})
+    now = replace(now, under_way=0, unreplaced=0, missing={})
     settled = tuple(replace(r, ready=True) if r.bound else r for r in now.replicas)
     now = replace(now, replicas=tuple(r for r in settled if r.bound))
     for _ in range(len(now.replicas) + 1):

@@ -56,6 +56,53 @@ def test_terminating_and_finished_pods_do_not_count() -> None:
     assert not web(cache).bound
 
 
+def stateful(uid: str, **fields: Any) -> dict[str, Any]:
+    made = pod(uid, node="a", **fields)
+    made["metadata"]["ownerReferences"][0].update(apiVersion="apps/v1", kind="StatefulSet")
+    return made
+
+
+def test_a_pod_that_is_replaced_when_it_is_gone_is_awaited() -> None:
+    cache = Cache()
+    ends: Any = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+    going = stateful("web-0", metadata=ends)
+    cache.set_pod(stateful("web-0"))
+    cache.set_pod(stateful("web-1"))
+    workload = cache.workloads.of(going, "")
+    for phase in ("Running", "Failed"):
+        going["status"]["phase"] = phase
+        cache.set_pod(going)
+        assert workload.bound == {"a": 1}
+        assert workload.deleted.keys() == {"web-0"}
+
+    cache.set_pod(pod("p", node="a", metadata=ends))  # a Job has made another one
+    assert not web(cache).deleted
+    [deleted] = workload.deleted.values()
+    assert [deleted.is_awaited(deleted.ends_at + age) for age in (0, 599, 600)] == [1, 1, 0]
+
+    cache.remove_pod("web-0")
+    [deleted] = workload.deleted.values()
+    assert [deleted.is_awaited(deleted.ends_at + age) for age in (0, 59, 60)] == [1, 1, 0]
+
+    cache.set_pod({**stateful("other"), "metadata": {**stateful("other")["metadata"], "uid": "o"}})
+    assert workload.deleted
+    again = stateful("web-0")
+    again["metadata"]["uid"] = "again"
+    cache.set_pod(again)
+    assert not workload.deleted
+
+
+def test_a_workload_of_which_no_pod_is_left_is_forgotten() -> None:
+    cache = Cache()
+    going = stateful("web-0", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})
+    workload = cache.workloads.of(going, "")
+    cache.set_pod(going)
+    assert cache.workloads.of(going, "").deleted
+    cache.remove_pod("web-0")
+    assert not cache.workloads.of(going, "").deleted
+    assert not workload.deleted
+
+
 def test_weights_by_capacity_are_told_once_a_pod_was_planned_by_them() -> None:
     cache = Cache()
     cache.set_pod(pod("p"))

@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from tests.simulation.policies import PolicyChange, PolicySchedule
-from tests.simulation.schedule import TARGETS, Schedule, SimulatedWorkload, WorkloadOwner
+from tests.simulation.schedule import (
+    SOURCE,
+    TARGETS,
+    ClusterFault,
+    ClusterTrouble,
+    Schedule,
+    SimulatedWorkload,
+    WorkloadOwner,
+)
 from tests.simulation.simulation import ScheduleResult, simulate
 from vnode.api.objects import Object
 from vnode.placement.moves.under_way import MovesUnderWay
@@ -15,17 +23,19 @@ from vnode.pods.source import awaited_replacements
 PODS = 4
 
 
-def drained() -> ScheduleResult:
-    """Have a Deployment's worth of pods in two targets, of which one is drained after a while."""
-    pods = SimulatedWorkload("a", WorkloadOwner.REPLICA_SET, 0.0, count=PODS)
-    ample: dict[str, tuple[int, ...]] = dict.fromkeys(TARGETS, (PODS,))
+def drained(
+    owner: WorkloadOwner = WorkloadOwner.REPLICA_SET, *faults: ClusterFault
+) -> ScheduleResult:
+    """Have a workload's worth of pods in two targets, of which one is drained after a while."""
+    pods = SimulatedWorkload("a", owner, 0.0, count=PODS)
+    ample: dict[str, tuple[int, ...]] = dict.fromkeys(TARGETS, (2 * PODS,))
     spec: Object = {"selector": {"matchLabels": {}}, "mode": "Spread"}
     changes = (
         PolicyChange(0.0, "web", spec),
         PolicyChange(20.0, "web", {**spec, "drain": [{"cluster": TARGETS[0]}]}),
     )
     policies = PolicySchedule(changes, calm=True)
-    return simulate(Schedule(1, 0.01, ample, (pods,), (), (), policies=policies))
+    return simulate(Schedule(1, 0.01, ample, (pods,), (), faults, policies=policies))
 
 
 def broken() -> set[str]:
@@ -36,6 +46,14 @@ def test_pods_leave_a_drained_target_one_by_one() -> None:
     outcome = drained()
     assert outcome.violations == ()
     assert (outcome.moves, outcome.pods) == (PODS / 2, PODS + PODS / 2)
+
+
+@pytest.mark.parametrize("moment", [21.1, 21.2, 21.3])
+def test_a_new_leader_moves_no_pod_of_a_stateful_set_while_another_one_ends(moment: float) -> None:
+    term = ClusterFault(ClusterTrouble.NEW_TERM, SOURCE, moment)
+    outcome = drained(WorkloadOwner.STATEFUL_SET, term)
+    assert outcome.violations == ()
+    assert outcome.moves == PODS / 2
 
 
 def test_a_mover_that_forgets_what_is_under_way_is_found_out(

@@ -7,9 +7,9 @@ budgets are kept. The workload is looked at again until there is nothing left to
 known here if its policy drains clusters, a pod of it overflowed, it was being moved as a whole, or
 somebody asks for it; all others cost nothing.
 
-What is under way is known to one term only. A new leader takes pods that are not ready yet for
-moves of the former, and waits for them (docs/decisions/0045). That a workload is moved as a whole
-its pods say.
+What is under way is known to one term only. A new leader takes pods that are not ready yet, and
+those of a StatefulSet that end, for moves of the former, and waits for them (docs/decisions/0045).
+That a workload is moved as a whole its pods say.
 """
 
 from __future__ import annotations

@@ -108,6 +108,7 @@ class PolicyClusters:
             limit=moves.demands.limit(reason, policy).of(len(replicas) + missing.total()),
             overflows=policy.overflow.max_candidates > 1,
             under_way=len(moves.under_way),
+            unreplaced=moves.unreplaced(self.wall),
             missing=missing,
             caps={node: cap for node, cap in caps.items() if cap is not None},
             destination=workload.destination,

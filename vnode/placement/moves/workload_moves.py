@@ -162,6 +162,11 @@ class WorkloadMoves:
             if uid not in evicted
         )
 
+    def unreplaced(self, wall: datetime) -> int:
+        """Return how many pods are awaited that their owner makes once others are gone."""
+        now = wall.timestamp()
+        return sum(each.is_awaited(now) for each in self.workload.deleted.values())
+
     def settle(
         self,
         policy: Policy,
