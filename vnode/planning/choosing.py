@@ -195,13 +195,15 @@ class _Search:
     def overflow(self, own: Collection[str], after: float, now: float) -> str:
         """Return the next cluster for a pod that waits in its `own` ones; "" if there is none.
 
-        At best no pod of the workload waits there; at least none for as long as this one has.
+        At best no pod of the workload waits there; at least none for as long as this one has. Pods
+        that are larger do not count.
         """
-        workload = self._workload
-        saturated = {node for node, at in workload.saturated.items() if now - at < after}
+        workload, size = self._workload, self._member.size
+        saturated = {node for node, at in workload.saturated(size).items() if now - at < after}
         saturated |= self.full if after > 0 else set()
         for patience in (min(after / 2, _SETTLED), after):
-            full = {n for n in self.open if now - workload.waiting_since(n) >= patience - TICK}
+            least = patience - TICK
+            full = {n for n in self.open if now - workload.waiting_since(n, size) >= least}
             if node := self._instead_of(full.union(saturated, own)):
                 return node
 

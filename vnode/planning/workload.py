@@ -8,7 +8,7 @@ pod is bound or gone.
 from __future__ import annotations
 
 import math
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
@@ -17,6 +17,7 @@ from vnode.api import objects, placeholders
 from vnode.api.objects import Object
 from vnode.planning import revisions, workload_pod
 from vnode.planning.cluster_choice import ClusterChoice
+from vnode.planning.pod_size import PodSize
 from vnode.planning.revisions import Revision, RevisionCounts, revision_of
 from vnode.planning.seats import Seats, Share
 from vnode.planning.weighing import Weighting
@@ -51,23 +52,20 @@ class Workload:
         self.opened = self.counts.opened
         self.held = self.counts.held
         self.placeholders = self.counts.placeholders
-        # Node -> when a pod last turned to another node, after waiting for this one in vain. Until
-        # one is bound there it counts as full for a while, also when no pod waits there any more.
-        self._saturated: dict[str, float] = {}
+        # Node -> size -> when such a pod last turned to another node, after waiting for this one in
+        # vain. Until one is bound there it counts as full for a while, also when no pod waits there
+        # any more.
+        self._saturated: dict[str, dict[PodSize, float]] = {}
         # Node -> pods that were moved to it, and have no replacement yet that is to go there.
         self._directed: Counter[str] = Counter()
         self._destination = ""
         self._moved_for = ""
         self._restored = False
         self._weighting: Weighting | None = None
-        # Node -> since when a pod waits there; nodes that are not known are absent.
-        self._oldest: dict[str, float] = {}
+        # Node -> size -> since when a pod waits there that is not larger; what is not known is
+        # absent.
+        self._oldest: defaultdict[str, dict[PodSize, float]] = defaultdict(dict)
         self._seats: OrderedDict[tuple[Share, ...], Seats] = OrderedDict()
-
-    @property
-    def saturated(self) -> Mapping[str, float]:
-        """Node -> when a pod last turned to another node, after waiting for this one in vain."""
-        return self._saturated
 
     @property
     def directed(self) -> Mapping[str, int]:
@@ -131,14 +129,29 @@ class Workload:
 
         return found
 
-    def waiting_since(self, node: str) -> float:
-        """Return since when a pod has been waiting for a place on the node; infinity if none is."""
-        oldest = self._oldest.get(node)
+    def waiting_since(self, node: str, size: PodSize) -> float:
+        """Return since when a pod has been waiting for a place on the node; infinity if none is.
+
+        One that is larger than that size does not count: there may be room for a smaller one.
+        """
+        oldest = self._oldest[node].get(size)
         if oldest is None:
-            waits = (since for m in self.pending() for n, since in m.waits() if n == node)
-            oldest = self._oldest[node] = min(waits, default=math.inf)
+            there = ((m, since) for m in self.pending() for n, since in m.waits() if n == node)
+            waits = (since for member, since in there if member.size.is_within(size))
+            oldest = self._oldest[node][size] = min(waits, default=math.inf)
 
         return oldest
+
+    def saturated(self, size: PodSize) -> dict[str, float]:
+        """Return the nodes for which pods, none larger than that, have waited in vain.
+
+        With the moment at which one last turned to another node.
+        """
+        found = {
+            node: max((at for each, at in by.items() if each.is_within(size)), default=-math.inf)
+            for node, by in self._saturated.items()
+        }
+        return {node: at for node, at in found.items() if at > -math.inf}
 
     def seats(self, shares: tuple[Share, ...]) -> Seats:
         """Return the order of the workload's seats for these shares; the last few are kept."""
@@ -224,7 +237,9 @@ class Workload:
 
     def record(self, member: WorkloadPod, choice: ClusterChoice, now: float) -> None:
         """Record where a pending pod is to go; it counts there if it is a member."""
-        self._saturated.update(dict.fromkeys(choice.full, now))
+        for full in choice.full:
+            self._saturated.setdefault(full, {})[member.size] = now
+
         self.plan(member, choice.aim, choice.opened, choice.directed)
 
     def direct(self, node: str) -> None:
@@ -302,11 +317,9 @@ class Workload:
             workload_pod.count(counts, member, step)
 
         for node, since in member.waits():
-            oldest = self._oldest.get(node)
-            if oldest is None:
-                continue
-
-            if step > 0:
-                self._oldest[node] = min(oldest, since)
-            elif since <= oldest:
-                del self._oldest[node]
+            by_size = self._oldest[node]
+            for size in [each for each in by_size if member.size.is_within(each)]:
+                if step > 0:
+                    by_size[size] = min(by_size[size], since)
+                elif since <= by_size[size]:
+                    del by_size[size]

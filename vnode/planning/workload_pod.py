@@ -10,6 +10,7 @@ from vnode.api import objects
 from vnode.api.objects import Object
 from vnode.planning.failover import OWNER
 from vnode.planning.move_policy import STARTING
+from vnode.planning.pod_size import PodSize, size_of
 from vnode.planning.revisions import UNREVISED, Revision, RevisionCounts
 
 
@@ -32,6 +33,15 @@ class WorkloadPod:
     placeholders: tuple[str, ...] = ()
     """Nodes where a bound pod waits for room, too."""
     revision: Revision = UNREVISED
+    _sized: tuple[Object, PodSize] | None = None
+
+    @property
+    def size(self) -> PodSize:
+        """What it requests while it is pending."""
+        if self._sized is None or self._sized[0] is not self.pod:
+            self._sized = self.pod, size_of(self.pod)
+
+        return self._sized[1]
 
     def holds(self) -> set[str]:
         """Return the nodes on which it has a place, may get one, or waits for room."""

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.planning.test_workload_counts import pod
+from tests.unit.planning.test_workload_counts import pod, requesting
 from vnode.api.objects import Object
 from vnode.planning import choosing
 from vnode.planning.cluster_choice import ClusterChoice
@@ -182,6 +182,24 @@ def test_the_moment_of_the_next_cluster_counts_from_when_the_pod_was_first_rejec
     env.now = 59
     choice = env.choose("p0-0")
     assert (len(choice.opened), choice.until) == (2, None)
+
+
+@pytest.mark.parametrize(
+    ("waiting", "own", "is_opened"), [(2, 1, True), (2, 2, False), (1, 2, False)]
+)
+def test_a_pod_that_waits_shows_that_a_cluster_is_full_to_those_that_are_no_smaller(
+    waiting: int, own: int, is_opened: bool
+) -> None:
+    env = ChoosingEnvironment([Share("a"), Share("b")], Overflow(20, 2))
+    for uid, cpus in (("w", waiting), ("p", own)):
+        env.workload.put(requesting(cpus, pod(uid, since=0)))
+
+    member = env.workload.members["w"]
+    env.workload.plan(member, "a", (("b", 0.0),))
+    env.now = 1000
+    for _ in range(2):  # also once the other one has looked for a further cluster
+        assert bool(env.choose("p").opened) is is_opened
+        env.choose("w")
 
 
 @pytest.mark.parametrize("target", ["b", "c"])

@@ -11,12 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vnode.api import objects
+from vnode.planning.pod_size import PodSize
 from vnode.planning.weighing import Weighting
 from vnode.planning.workload import Workload
 from vnode.planning.workload_pod import unschedulable_since
 from vnode.scheduling.cache import Cache
 
 NODES = ("a", "b")
+SIZES = (1, 2)
 
 
 def pod(
@@ -39,6 +41,13 @@ def pod(
             "conditions": [] if since is None else [{**condition, **moment}],
         },
     }
+
+
+def requesting(cpus: int, made: dict[str, Any]) -> dict[str, Any]:
+    """Return a pod that requests CPUs."""
+    requests = {"requests": {"cpu": str(cpus)}}
+    spec = {**made["spec"], "containers": [{"name": "main", "resources": requests}]}
+    return {**made, "spec": spec}
 
 
 def web(cache: Cache) -> Workload:
@@ -174,9 +183,11 @@ class CountsEnvironment:
 
     def do(self, action: str, uid: str, owner: str, node: str, since: int | None) -> None:
         known = self.live.get(uid)
+        is_bound = known is not None and "nodeName" in known["spec"]
         if action in ("pending", "bound"):
-            if not (known and known["spec"]):
-                self.live[uid] = pod(uid, owner, node if action == "bound" else "", since)
+            if not is_bound:
+                made = pod(uid, owner, node if action == "bound" else "", since)
+                self.live[uid] = requesting(SIZES[uid in "pq"], made)
                 self.cache.set_pod(self.live[uid])
         elif action == "gone":
             self.live.pop(uid, None)
@@ -184,7 +195,7 @@ class CountsEnvironment:
         elif action == "done" and known:
             del self.live[uid]
             self.cache.set_pod({**known, "status": {"phase": "Failed"}})
-        elif known and not known["spec"]:
+        elif known and not is_bound:
             self.move(action, known, node, since)
 
     def move(self, action: str, known: dict[str, Any], node: str, since: int | None) -> None:
@@ -213,8 +224,14 @@ class CountsEnvironment:
                 assert member.assumed == {n for n in NODES if self.cache.has(member.uid, n)}
 
         for node in NODES:
-            waits = [since for m in members for n, since in m.waits() if n == node]
-            assert workload.waiting_since(node) == min(waits, default=math.inf)
+            for size in (PodSize((("cpu", 1000 * cpus), ("pods", 1))) for cpus in SIZES):
+                waits = [
+                    since
+                    for m in members
+                    for n, since in m.waits()
+                    if n == node and m.size.is_within(size)
+                ]
+                assert workload.waiting_since(node, size) == min(waits, default=math.inf)
 
 
 @given(st.lists(steps, max_size=40), st.integers(0, 40))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from vnode.api import kinds, objects, resources
+from vnode.api import kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import ApiError, Conflict, NotFound
 from vnode.api.objects import Object
@@ -29,6 +29,7 @@ from vnode.planning.failover import Replacements
 from vnode.planning.move_policy import Openings
 from vnode.planning.move_reasons import SETTLED, MoveReason
 from vnode.planning.move_state import Decision, PlannedEviction
+from vnode.planning.pod_size import size_of
 from vnode.planning.policy import Policy
 from vnode.planning.workload_key import PlannedWorkload
 from vnode.scheduling.cache import Cache
@@ -113,9 +114,9 @@ class Mover:
             return MoveStep(True, SETTLED)
 
         snapshot = self._cache.snapshot()
-        takers, requests = self._takers(template, snapshot), resources.pod_requests(template)
+        takers, size = self._takers(template, snapshot), size_of(template)
         now, wall = self._clock.monotonic(), self._clock.now()
-        clusters = look(moves, others, snapshot, takers, requests, now, wall)
+        clusters = look(moves, others, snapshot, takers, size, now, wall)
         room, wait = clusters.room(reason, self._placeholders)
         decision = clusters.decide(reason, room)
         if moves.head_for(decision.destination, reason):

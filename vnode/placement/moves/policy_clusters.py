@@ -25,6 +25,7 @@ from vnode.planning.move_reasons import MoveReason
 from vnode.planning.move_state import Decision, PlannedEviction, WorkloadState
 from vnode.planning.moving import decide
 from vnode.planning.moving_together import decide_together
+from vnode.planning.pod_size import PodSize
 from vnode.planning.seats import Share
 from vnode.scheduling.snapshot import Snapshot, VirtualNodeInfo
 
@@ -48,6 +49,8 @@ class PolicyClusters:
     """Those that have room as well, by the filters."""
     fits: Mapping[str, int]
     """Cluster -> such pods for which it has room, by what it says is free."""
+    size: PodSize
+    """Of such a pod."""
     now: float
     """Of the monotonic clock."""
     wall: datetime
@@ -134,8 +137,8 @@ class PolicyClusters:
     def _room(self, nodes: Collection[str], least: int = 0) -> dict[str, int]:
         """Return how many more pods could start on these nodes: at least that many.
 
-        There is none where another one waits. What reports say is free may not be without the pods
-        that are on their way there, or came a moment ago.
+        There is none where another one waits, unless that is larger. What reports say is free may
+        not be without the pods that are on their way there, or came a moment ago.
         """
         workload, going = self.moves.workload, Counter[str]()
         if not self.moves.policy.is_together:
@@ -149,7 +152,7 @@ class PolicyClusters:
         found = {
             node: max(least, count - going[node])
             for node, count in self.fits.items()
-            if node in nodes and math.isinf(workload.waiting_since(node))
+            if node in nodes and math.isinf(workload.waiting_since(node, self.size))
         }
         return {node: count for node, count in found.items() if count > 0}
 
@@ -178,7 +181,7 @@ class PolicyClusters:
         For failback the time begins anew at such a moment.
         """
         after, found = self.moves.policy.overflow.after, set()
-        for node, moment in self.moves.workload.saturated.items():
+        for node, moment in self.moves.workload.saturated(self.size).items():
             age = self.wall.timestamp() - moment
             if self.moves.probed.begin_at(node, self.now - age) and age < after:
                 found.add(node)
@@ -191,7 +194,7 @@ def look(
     others: Sequence[MovesUnderWay],
     snapshot: Snapshot,
     takers: tuple[frozenset[str], frozenset[str]],
-    requests: Resources,
+    size: PodSize,
     now: float,
     wall: datetime,
 ) -> PolicyClusters:
@@ -201,7 +204,7 @@ def look(
     are weighed now, and the weights are kept.
     """
     policy, workload, under_way = moves.policy, moves.workload, moves.under_way
-    nodes, (able, free) = snapshot.nodes, takers
+    nodes, (able, free), requests = snapshot.nodes, takers, dict(size.requests)
     if policy.by_capacity and workload.weighting is None:
         workload.weigh(weighing.weigh(policy.shares(nodes), nodes, requests, workload.bound))
 
@@ -220,6 +223,7 @@ def look(
         able=able & usable,
         free=free & usable,
         fits=fits,
+        size=size,
         now=now,
         wall=wall,
     )
