@@ -82,7 +82,7 @@ def run(command: list[str], **options: Any) -> str:
     return result.stdout
 
 
-_SHOWN: Final = 30  # objects in the message of an assertion
+_SHOWN: Final = 30  # objects in the message of an assertion, those that changed last
 
 
 async def until(
@@ -102,7 +102,8 @@ async def until(
         async with asyncio.timeout(seconds):
             await _follow(client, selection, condition, found)
     except TimeoutError:
-        shown = [f"{key}: {_shown(obj)}" for key, obj in list(found.items())[:_SHOWN]]
+        latest = sorted(found.items(), key=lambda item: _version(item[1]), reverse=True)
+        shown = [f"{key}: {_shown(obj)}" for key, obj in latest[:_SHOWN]]
         raise AssertionError(
             f"not so within {seconds:g} s; {len(found)} {kind.plural}:\n" + "\n".join(shown)
         ) from None
@@ -110,11 +111,15 @@ async def until(
     return found
 
 
+def _version(obj: Object) -> int:
+    return int(objects.metadata(obj).get("resourceVersion", 0))
+
+
 def _shown(obj: Object) -> Object:
     """Return what tells how an object is: of a pod a line, not all that its kubelet says."""
     status = objects.status(obj)
     if "phase" not in status:
-        return status or obj
+        return status or {part: obj[part] for part in obj if part != "metadata"}
 
     unmet = [c for c in status.get("conditions") or () if c.get("status") != "True"]
     return {
