@@ -3,8 +3,9 @@
 Components of the target (scheduler, kubelet, controllers) write Events about delegates. This module
 watches them and keeps a short list for each delegate (`event_record`), which the chaperon
 controller writes into the status of the chaperon. A report that is due anyway carries the list with
-it, so that a pod that goes well costs no request more. A write of its own is for Warnings, and for
-a pod that does not start: within bounds, since anybody in the target may write Events.
+it, so that a pod that goes well costs no request more. A write of its own is for Warnings, for a
+pod that does not start, and for one that started before anything was told of it: within bounds,
+since anybody in the target may write Events.
 
 Nothing is kept but these lists, and they are on the chaperons, too: an agent that starts watches
 from that moment on. What happened while nobody watched is repeated by its component, if it matters
@@ -33,7 +34,7 @@ from vnode.pods.event_record import ENTRIES, FIELD, DelegateEventsMode, EventEnt
 
 SPACING: Final = 10.0  # seconds between two writes of a chaperon for Events alone
 RECOUNT: Final = 300.0  # seconds between two if nothing but a count has changed
-SLOW: Final = 5.0  # seconds until ordinary Events of a pod that does not start are written
+SLOW: Final = 5.0  # seconds until ordinary Events of a pod that awaits them are written
 _RATE: Final = 10.0  # writes for Events alone in a second, of all pods
 _BURST: Final = 100
 _NO_TOKEN: Final = 1.0  # seconds until such a write that was one too many is tried again
@@ -50,7 +51,7 @@ class _Collected:
     entries: dict[tuple[str, ...], EventEntry]  # the latest is last
     counts: dict[str, int] = field(default_factory=dict)  # by name of the Event object
     due: float = math.inf
-    due_if_pending: float = math.inf
+    due_if_awaited: float = math.inf
     written_at: float = -math.inf
 
 
@@ -108,8 +109,10 @@ class DelegateEventCollector:
         if collected is None:
             return None
 
-        pending = not warnings and objects.status(pod).get("phase") in (None, "Pending")
-        due = min(collected.due, collected.due_if_pending if pending else math.inf)
+        is_pending = objects.status(pod).get("phase") in (None, "Pending")
+        is_awaited = is_pending or not objects.status(chaperon).get(FIELD)
+        ordinary = collected.due_if_awaited if is_awaited and not warnings else math.inf
+        due = min(collected.due, ordinary)
         if due == math.inf:
             return None
 
@@ -127,7 +130,7 @@ class DelegateEventCollector:
 
         if (collected := self._of(chaperon, pod)) is not None:
             collected.due = max(collected.due, now + _NO_TOKEN)
-            collected.due_if_pending = max(collected.due_if_pending, now + _NO_TOKEN)
+            collected.due_if_awaited = max(collected.due_if_awaited, now + _NO_TOKEN)
 
         return False
 
@@ -136,7 +139,7 @@ class DelegateEventCollector:
         if (collected := self._collected.get(key)) is None:
             return
 
-        collected.due = collected.due_if_pending = math.inf
+        collected.due = collected.due_if_awaited = math.inf
         if written:
             collected.written_at = self._clock.monotonic()
 
@@ -162,7 +165,7 @@ class DelegateEventCollector:
             self._collected[key] = collected
 
         self._add(collected, entry, objects.name(event))
-        if (soonest := min(collected.due, collected.due_if_pending)) < math.inf:
+        if (soonest := min(collected.due, collected.due_if_awaited)) < math.inf:
             self._wake(key, max(0.0, soonest - self._clock.monotonic()))
 
     def _add(self, collected: _Collected, entry: EventEntry, name: str) -> None:
@@ -196,7 +199,7 @@ class DelegateEventCollector:
             collected.due = min(collected.due, max(now, collected.written_at + spacing))
         elif is_new:
             soonest = max(now + SLOW, collected.written_at + SPACING)
-            collected.due_if_pending = min(collected.due_if_pending, soonest)
+            collected.due_if_awaited = min(collected.due_if_awaited, soonest)
 
 
 def _least(entries: dict[tuple[str, ...], EventEntry]) -> tuple[str, ...]:

@@ -78,18 +78,30 @@ async def test_a_pod_with_events_that_is_bound_and_does_not_start_is_told_once_m
         assert cluster.count(*REPORT) == 2
 
 
+async def test_a_pod_that_started_before_anything_was_told_of_it_is_told_once_more(cluster):
+    async with cluster.running():
+        await run(cluster)
+        delegate_events.schedule(cluster.server, cluster.pod())  # late, with no report after it
+        await asyncio.sleep(collecting.SLOW - 1)
+        assert cluster.count(*REPORT) == 1
+        await asyncio.sleep(2)
+        assert reasons(cluster) == [("Scheduled", 1)]
+        await asyncio.sleep(600)
+        assert cluster.count(*REPORT) == 2
+
+
 async def test_an_ordinary_event_of_a_pod_that_runs_waits_for_the_next_report(cluster):
     async with cluster.running():
         await begin(cluster)
-        await cluster.until(cluster.pod)
+        delegate_events.schedule(cluster.server, cluster.pod())
         cluster.report(phase="Running", containerStatuses=[{"name": "main"}])
         await asyncio.sleep(SETTLED)
         store_event(cluster, "Killing", "Stopping container main")
         await asyncio.sleep(600)
-        assert reasons(cluster) == []
+        assert reasons(cluster) == [("Scheduled", 1)]
         cluster.report(phase="Failed")
         await asyncio.sleep(SETTLED)
-        assert reasons(cluster) == [("Killing", 1)]
+        assert reasons(cluster) == [("Scheduled", 1), ("Killing", 1)]
 
 
 async def run(cluster):
