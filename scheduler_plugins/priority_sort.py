@@ -1,4 +1,4 @@
-"""QueueSort: by priority, then by the time a pod was added."""
+"""QueueSort: by priority, then by the time since which a pod has waited for an attempt."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ class PrioritySort(QueueSortPlugin):
     NAME = "PrioritySort"
 
     def sort_key(self, queued: QueuedPod) -> tuple[int, float]:
-        """Return the negated priority, then the time at which the pod was added."""
-        return -queued.priority, queued.added
+        """Return the negated priority, then the time of the last attempt, or of the arrival."""
+        return -queued.priority, queued.since

@@ -99,7 +99,10 @@ class Plugin(ABC):
 
 
 class QueueSortPlugin(Plugin):
-    """Orders the active queue. A profile has exactly one."""
+    """Orders the pods of a namespace in the active queue; namespaces take turns (`active_pods`).
+
+    A profile has exactly one.
+    """
 
     @abstractmethod
     def sort_key(self, queued: QueuedPod) -> tuple[Any, ...]:

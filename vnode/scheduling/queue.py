@@ -12,24 +12,26 @@ well, for the attempt may not have seen it. A pod tried n times waits at least m
 seconds from its last failure (kube-scheduler's figures); one that is unschedulable for longer than
 a minute is tried anyway. Held pods (rejected by PreEnqueue) wait for an update of themselves.
 
+Who has failed goes behind those that came meanwhile, and namespaces take turns (`active_pods`). A
+namespace whose failing pods take too much time has a longer back-off (`retry_budget`).
+
 Everything is synchronous but `pop`, which waits until a pod is ready; there is no polling.
 """
 
 from __future__ import annotations
 
 import asyncio
-import heapq
-import itertools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from vnode.api import objects
 from vnode.api.clock import Clock
 from vnode.api.durations import TICK
 from vnode.api.objects import Object
 from vnode.scheduling import unschedulable_pods
+from vnode.scheduling.active_pods import ActivePods, SortKey
 from vnode.scheduling.events import ClusterEvent, ClusterEventWithHint
 from vnode.scheduling.queued_pod import (
     ACTIVE,
@@ -42,6 +44,7 @@ from vnode.scheduling.queued_pod import (
     concerns_scheduling,
     priority,
 )
+from vnode.scheduling.retry_budget import RetryBudget
 from vnode.scheduling.status import SUCCESS, Status
 from vnode.scheduling.unschedulable_pods import Rejections, UnschedulablePods
 
@@ -65,7 +68,7 @@ class SchedulingQueue:
     def __init__(
         self,
         clock: Clock,
-        sort_key: Callable[[QueuedPod], tuple[Any, ...]],
+        sort_key: SortKey,
         registrations: Mapping[str, frozenset[ClusterEventWithHint]],
         *,
         pre_enqueue: Callable[[Object], Status] = lambda _: SUCCESS,
@@ -73,14 +76,12 @@ class SchedulingQueue:
     ) -> None:
         """Take plugin -> events that may undo its rejections; for others, all events may."""
         self._clock = clock
-        self._sort_key = sort_key
         self._pre_enqueue = pre_enqueue
         self._settings = settings or QueueSettings()
         # All pods of the queue, wherever they are.
         self._pods: dict[str, QueuedPod] = {}
-        # Exactly the active pods, best first, and stale entries.
-        self._active: list[tuple[tuple[Any, ...], int, int, QueuedPod]] = []
-        self._order = itertools.count()
+        self._active = ActivePods(sort_key)
+        self._retries = RetryBudget()
         # Exactly the pods in back-off, and stale entries.
         self._backoff = Timers()
         # When unschedulable pods are tried without an event, and stale entries.
@@ -123,7 +124,8 @@ class SchedulingQueue:
         uid = objects.uid(pod)
         queued = self._pods.get(uid)
         if queued is None:
-            queued = QueuedPod(pod, uid, priority(pod), self._clock.monotonic())
+            now = self._clock.monotonic()
+            queued = QueuedPod(pod, uid, priority(pod), now, since=now)
             self._pods[uid] = queued
             self._enqueue(queued)
             return
@@ -157,6 +159,16 @@ class SchedulingQueue:
             self._changed.clear()
             await self._sleep()
 
+    def pay(self, queued: QueuedPod, seconds: float) -> None:
+        """Note how long the scheduling cycle of a pod in flight has taken."""
+        queued.cycle_seconds = seconds
+        self._active.pay(queued.namespace, seconds)
+
+    def slowed(self) -> dict[str, float]:
+        """Return the namespaces whose failing pods wait longer since they take too much time, and
+        for how many seconds."""
+        return self._retries.slowed(self._clock.monotonic())
+
     def done(self, uid: str) -> None:
         """Drop the pod in flight, which has its node."""
         self.delete(uid)
@@ -187,7 +199,8 @@ class SchedulingQueue:
         self._put(queued, UNSCHEDULABLE)
         self._unschedulable.add(uid, rejected)
         flush_at = self._clock.monotonic() + self._settings.max_unschedulable
-        self._flush.push(min(flush_at, max(retry_at, self._soonest())), queued)
+        due = min(flush_at, max(retry_at, self._soonest()))
+        self._flush.push(max(due, queued.ready_at), queued)
         self._changed.set()
 
     def retry(self, uid: str) -> None:
@@ -237,8 +250,7 @@ class SchedulingQueue:
             return
 
         self._put(queued, ACTIVE)
-        entry = (self._sort_key(queued), next(self._order), queued.generation, queued)
-        heapq.heappush(self._active, entry)
+        self._active.push(queued)
         self._changed.set()
 
     def _enqueue_after_backoff(self, queued: QueuedPod) -> None:
@@ -269,7 +281,10 @@ class SchedulingQueue:
         settings = self._settings
         exponent = min(max(queued.attempts - 1, 0), 32)
         backoff = min(settings.initial_backoff * 2**exponent, settings.max_backoff)
-        queued.ready_at = min(self._clock.monotonic() + backoff, max(retry_at, self._soonest()))
+        now = queued.since = self._clock.monotonic()
+        ready_at = min(now + backoff, max(retry_at, self._soonest()))
+        slowed = self._retries.wait(queued.namespace, queued.cycle_seconds, now)
+        queued.ready_at = max(ready_at, now + slowed)
 
     def _soonest(self) -> float:
         """Return when a pod that has just failed is tried again at the earliest."""
@@ -282,17 +297,16 @@ class SchedulingQueue:
                 self._enqueue(queued)
 
     def _pop_active(self) -> QueuedPod | None:
-        while self._active:
-            _, _, generation, queued = heapq.heappop(self._active)
-            if queued.generation == generation:
-                self._put(queued, IN_FLIGHT)
-                queued.attempts += 1
-                queued.seen_event = self._event_number
-                queued.changed = False
-                self._in_flight.add(queued.uid)
-                return queued
+        queued = self._active.pop()
+        if queued is not None:
+            self._put(queued, IN_FLIGHT)
+            queued.attempts += 1
+            queued.cycle_seconds = 0.0
+            queued.seen_event = self._event_number
+            queued.changed = False
+            self._in_flight.add(queued.uid)
 
-        return None
+        return queued
 
     async def _sleep(self) -> None:
         """Wait until something changes, or the next pod is due."""

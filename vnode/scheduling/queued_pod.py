@@ -27,8 +27,12 @@ class QueuedPod:
     priority: int
     added: float
     """When it was first seen, in the clock's monotonic seconds."""
+    since: float = 0.0
+    """Like `added`, but renewed by each attempt that fails: who has failed goes behind."""
     attempts: int = 0
     """How often it was popped."""
+    cycle_seconds: float = 0.0
+    """How long the scheduling cycle of its last attempt took."""
     asked: dict[str, float] = field(default_factory=dict)
     """Node -> when (monotonic) an attempt that failed last asked its target."""
     # One of the five names above.
@@ -42,6 +46,10 @@ class QueuedPod:
     # While in flight: the last event before it was popped, and whether it was changed since.
     seen_event: int = 0
     changed: bool = False
+    namespace: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.namespace = objects.namespace(self.pod)
 
 
 @dataclass(slots=True)

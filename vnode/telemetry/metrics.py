@@ -2,7 +2,8 @@
 
 They have a registry of their own, so that tests can read it and nothing else gets in. Label values
 come from configuration and code only (clusters, verbs, codes, plugins), never from pods, and the
-series of a target go with it: so their number stays bounded. Counting something for each pod must
+series of a target go with it: so their number stays bounded. Of namespaces, the few that exceed a
+budget have one. Counting something for each pod must
 cost only a microsecond: keep the child that `labels` returns, if the labels are known beforehand.
 """
 
@@ -128,6 +129,13 @@ PENDING_PODS: Final = Gauge(
     "vnode_pending_pods",
     "Proxy pods that are not bound, by where they wait.",
     ["queue"],
+    registry=REGISTRY,
+)
+SCHEDULING_SLOWED: Final = Gauge(
+    "vnode_scheduling_slowed_seconds",
+    "How much longer pods wait that fail now, of the ten namespaces whose failing pods take the "
+    "most time of scheduling.",
+    ["pods_of"],
     registry=REGISTRY,
 )
 MOVES: Final = Counter(

@@ -110,7 +110,7 @@ class SourceCluster:
         factory = ChaperonFactory(US, manifests, overrides or NoOverrides(), self._ensure_copies)
         requests = CandidateRequests(factory, clock)
         self.events = EventRecorder(self._client, "vnode", clock)
-        self._driver = ProxyScheduler(
+        self.driver = ProxyScheduler(
             self._proxies,
             self.links,
             framework=framework,
@@ -173,7 +173,7 @@ class SourceCluster:
                 self.links.add(link)
 
             self._books.open()
-            async with background.running(self._driver.run()):
+            async with background.running(self.driver.run()):
                 yield
 
     def follow(self, overrides: PolicyOverrides) -> None:

@@ -62,6 +62,8 @@ REGISTRATIONS: Final = {
 }
 """The events after which targets that rejected candidates are worth another attempt."""
 
+_MOST_SLOWED: Final = 10  # namespaces in the gauge
+
 log = logging.getLogger(__name__)
 
 
@@ -110,9 +112,14 @@ class ProxyScheduler:
                 await asyncio.sleep(0)
 
     def count_pending(self) -> None:
-        """Set the gauge of pending pods."""
+        """Set the gauges of pending pods, and of namespaces whose failing pods are slowed."""
         for place, count in self._queue.statistics().items():
             metrics.PENDING_PODS.labels(place).set(count)
+
+        slowed = sorted(self._queue.slowed().items(), key=lambda entry: (-entry[1], entry[0]))
+        metrics.SCHEDULING_SLOWED.clear()
+        for namespace, seconds in slowed[:_MOST_SLOWED]:
+            metrics.SCHEDULING_SLOWED.labels(namespace).set(seconds)
 
     def _on_proxy(self, old: Object | None, new: Object | None) -> None:
         pod = objects.latest(old, new)
@@ -240,6 +247,7 @@ class ProxyScheduler:
             result = self._framework.schedule(pod, self._cache.snapshot(), queued.asked)
             result.state.outcome.record()
 
+        self._queue.pay(queued, self._clock.monotonic() - now)
         if result.status.code is Code.ERROR:
             log.error("scheduling %s failed: %s", objects.key(pod), result.status.message)
             metrics.SCHEDULING_ATTEMPTS.labels("error").inc()

@@ -10,6 +10,7 @@ from tests.unit.pods.clusters import SourceCluster, apart
 from tests.unit.pods.targets import Target, is_silent, only, rejects, reserves
 from vnode.api import keys, kinds, objects
 from vnode.api.errors import Conflict
+from vnode.telemetry import metrics
 
 pytestmark = pytest.mark.looptime
 
@@ -302,3 +303,17 @@ async def test_the_condition_of_a_pending_pod_says_which_generation_it_is_about(
         await source.until_said("p", "no room here")
         condition = objects.condition(source.pod("p"), "PodScheduled") or {}
         assert condition["observedGeneration"] == 3
+
+
+# --- what is measured
+
+
+async def test_the_ten_namespaces_that_are_slowed_most_are_shown_and_no_others(clock, monkeypatch):
+    source = SourceCluster(clock)
+    for slowed in ({"team-z": 3.0}, {f"team-{number}": float(number) for number in range(20)}):
+        monkeypatch.setattr(source.queue, "slowed", lambda slowed=slowed: slowed)
+        source.driver.count_pending()
+
+    samples = [s for family in metrics.SCHEDULING_SLOWED.collect() for s in family.samples]
+    shown = {sample.labels["pods_of"]: sample.value for sample in samples}
+    assert shown == {f"team-{number}": float(number) for number in range(10, 20)}
