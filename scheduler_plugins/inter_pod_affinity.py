@@ -1,18 +1,22 @@
 """Filter and Score by pod affinity and anti-affinity over virtual nodes.
 
 Proxies on virtual nodes count unless they are terminating; a domain is a value of the term's
-topology key among those nodes. Semantics are kube-scheduler's, but for one: preferred terms of
-placed pods do not score. A placed pod keeps away the pods that its own required anti-affinity
-selects, and the first of pods with affinity to each other may go anywhere. Counts come ready-made
-from the snapshot.
+topology key among those nodes. Semantics are kube-scheduler's, but for two: preferred terms of
+placed pods do not score, and a placed pod keeps away those pods of its own namespace only that its
+required anti-affinity selects. What is one machine there, is a whole cluster here: a user of one
+namespace could keep all others out of all targets by one pod in each. An argument has it keep away
+pods of other namespaces, too. The first of pods with affinity to each other may go anywhere. Counts
+come ready-made from the snapshot.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+
+import msgspec
 
 from vnode.api import objects, pod_terms
 from vnode.api.errors import ConfigError
@@ -25,6 +29,7 @@ from vnode.scheduling.events import ClusterEventWithHint, EventKind
 from vnode.scheduling.plugin import (
     MAX_SCORE,
     FilterPlugin,
+    Handle,
     PreFilterPlugin,
     PreScorePlugin,
     ScorePlugin,
@@ -65,10 +70,22 @@ class Demands:
     """Required anti-affinity of placed pods that selects this pod."""
 
 
+class InterPodAffinityArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """The arguments of the plugin."""
+
+    cross_namespace_anti_affinity: bool = False
+    """Whether pods of other namespaces count that keep a pod away by their own anti-affinity."""
+
+
 class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
     """Required terms filter, preferred ones score."""
 
     NAME = "InterPodAffinity"
+    Args = InterPodAffinityArgs
+
+    def __init__(self, args: InterPodAffinityArgs, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._crosses_namespaces = args.cross_namespace_anti_affinity
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
         """Return changes of nodes and pods anywhere: any pod may attract or repel this one."""
@@ -84,7 +101,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def pre_filter(self, state: CycleState, pod: Object, snapshot: Snapshot) -> Status:
         """Count the pods of all required terms that concern the pod."""
         try:
-            demands = demands_of(pod, snapshot)
+            demands = demands_of(pod, snapshot, crosses_namespaces=self._crosses_namespaces)
         except ConfigError as error:
             return status.unresolvable(str(error))
 
@@ -158,8 +175,11 @@ class _Own:
         return [n.name for n in self._snapshot if has(self.namespace, self._uid, n.name)]
 
 
-def demands_of(pod: Object, snapshot: Snapshot) -> Demands:
-    """Count the pod's required terms, and those against it. ConfigError if one cannot be read."""
+def demands_of(pod: Object, snapshot: Snapshot, *, crosses_namespaces: bool = False) -> Demands:
+    """Count the pod's required terms, and those against it. ConfigError if one cannot be read.
+
+    Those of pods of other namespaces count if `crosses_namespaces`.
+    """
     near = pod_terms.required(pod, pod_terms.AFFINITY)
     far = pod_terms.required(pod, pod_terms.ANTI_AFFINITY)
     own = _Own(pod, snapshot)
@@ -169,7 +189,7 @@ def demands_of(pod: Object, snapshot: Snapshot) -> Demands:
         is_first=not any(counted.domains for counted in together)
         and all(term.matches(own.namespace, own.labels) for term in near),
         apart=tuple(_count(term, own, snapshot) for term in far),
-        kept_off=tuple(_kept_off(own, far, snapshot)),
+        kept_off=tuple(_kept_off(own, far, snapshot, crosses_namespaces=crosses_namespaces)),
     )
 
 
@@ -195,18 +215,22 @@ def _count(term: PodTerm, own: _Own, snapshot: Snapshot) -> Counted:
     return Counted(term, _by_domain(term.topology_key, counts, snapshot))
 
 
-def _kept_off(own: _Own, far: Sequence[PodTerm], snapshot: Snapshot) -> list[Counted]:
-    found = []
-    for term, nodes in snapshot.pod_counts.repelling():
-        if term.matches(own.namespace, own.labels):
+def _kept_off(
+    own: _Own, far: Sequence[PodTerm], snapshot: Snapshot, *, crosses_namespaces: bool
+) -> Iterator[Counted]:
+    """Count the terms of placed pods that select the pod."""
+    repelling = snapshot.pod_counts.repelling
+    for namespace in repelling if crosses_namespaces else (own.namespace,):
+        for term, nodes in repelling.get(namespace, {}).items():
+            if not term.matches(own.namespace, own.labels):
+                continue
+
             counts = Counter(nodes)
-            if term in far:
+            if namespace == own.namespace and term in far:
                 counts.subtract(own.nodes)
 
             if domains := _by_domain(term.topology_key, counts, snapshot):
-                found.append(Counted(term, domains))
-
-    return found
+                yield Counted(term, domains)
 
 
 def _by_domain(key: str, counts: Mapping[str, int], snapshot: Snapshot) -> Mapping[str, int]:

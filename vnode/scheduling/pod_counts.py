@@ -10,7 +10,7 @@ however many pods there are.
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -42,8 +42,9 @@ class PodCounts:
         self._placed: dict[str, dict[tuple[str, str], BoundPod]] = {}
         # Controller UID -> node -> pods; no zeroes are kept.
         self._owned: dict[str, Counter[str]] = {}
-        # Anti-affinity term -> node -> pods there that have it; no zeroes, no empty terms.
-        self._repelling: dict[PodTerm, Counter[str]] = {}
+        # By the namespace of pods: anti-affinity term -> node -> pods there that have it; no zeroes,
+        # no empty terms.
+        self._repelling: dict[str, dict[PodTerm, Counter[str]]] = {}
         # Exactly what a full count would give; in order of use.
         self._matching: OrderedDict[tuple[str, Selector], Counter[str]] = OrderedDict()
         # Namespace -> its selectors in `_matching`.
@@ -88,9 +89,11 @@ class PodCounts:
 
         return total
 
-    def repelling(self) -> Iterable[tuple[PodTerm, Mapping[str, int]]]:
-        """Return each required anti-affinity term of placed pods, and node -> pods that have it."""
-        return self._repelling.items()
+    @property
+    def repelling(self) -> Mapping[str, Mapping[PodTerm, Mapping[str, int]]]:
+        """The required anti-affinity terms of placed pods, by the namespace of these, each with
+        node -> pods that have it. Do not change."""
+        return self._repelling
 
     def has(self, namespace: str, uid: str, node: str) -> bool:
         """Return whether that pod is counted on that node."""
@@ -118,15 +121,23 @@ class PodCounts:
             if not owned:
                 del self._owned[pod.owner]
 
-        for term in pod.repels:
-            repelling = self._repelling.setdefault(term, Counter())
-            _step(repelling, pod.node, step)
-            if not repelling:
-                del self._repelling[term]
+        if pod.repels:
+            self._count_repelling(pod, step)
 
         for selector in self._selectors.get(pod.namespace, ()):
             if selector.matches(pod.labels):
                 _step(self._matching[pod.namespace, selector], pod.node, step)
+
+    def _count_repelling(self, pod: BoundPod, step: int) -> None:
+        terms = self._repelling.setdefault(pod.namespace, {})
+        for term in pod.repels:
+            repelling = terms.setdefault(term, Counter())
+            _step(repelling, pod.node, step)
+            if not repelling:
+                del terms[term]
+
+        if not terms:
+            del self._repelling[pod.namespace]
 
 
 def _step(counts: Counter[str], node: str, step: int) -> None:

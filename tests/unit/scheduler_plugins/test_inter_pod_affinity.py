@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler_plugins.inter_pod_affinity import InterPodAffinity
+from scheduler_plugins.inter_pod_affinity import InterPodAffinity, InterPodAffinityArgs
 from tests.permitted import any_namespace
 from tests.unit.scheduling.builders import pod, virtual_node
 from vnode.api.objects import Object
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.cycle import CycleState
-from vnode.scheduling.plugin import Handle, NoArgs
+from vnode.scheduling.plugin import Handle
 
 WEB, DATABASE = {"app": "web"}, {"app": "db"}
 ALL = {"a", "b", "c", "nowhere"}
@@ -20,7 +20,12 @@ ALL = {"a", "b", "c", "nowhere"}
 
 @pytest.fixture
 def plugin() -> InterPodAffinity:
-    return InterPodAffinity(NoArgs(), Handle(namespace_refusal=any_namespace))
+    return made(crosses=False)
+
+
+def made(*, crosses: bool) -> InterPodAffinity:
+    args = InterPodAffinityArgs(cross_namespace_anti_affinity=crosses)
+    return InterPodAffinity(args, Handle(namespace_refusal=any_namespace))
 
 
 def term(labels: dict[str, str] | None = None, **fields: Any) -> Object:
@@ -113,6 +118,35 @@ def test_a_placed_pod_keeps_those_away_whom_it_names(plugin: InterPodAffinity) -
     assert passing(plugin, env(guard), pod("p", labels=WEB)) == {"c", "nowhere"}
     assert passing(plugin, env(guard), pod("p", labels=DATABASE)) == ALL
     assert passing(plugin, env(guard), pod("p", labels=WEB, namespace="other")) == ALL
+
+
+EVERYBODY: dict[str, Any] = {"labelSelector": {}, "namespaceSelector": {}}
+
+
+@pytest.mark.parametrize("whom", [EVERYBODY, {"labelSelector": {}, "namespaces": ["default"]}])
+def test_a_pod_of_another_namespace_keeps_nobody_away_unless_the_operator_says_so(
+    plugin: InterPodAffinity, whom: dict[str, Any]
+) -> None:
+    """Else a tenant could lock all others out of all targets, with one pod in each."""
+    terms = far({"topologyKey": "region", **whom})
+    cache = env(pod("x", node="a", namespace="hostile", affinity=terms))
+    assert passing(plugin, cache, pod("p", labels=WEB)) == ALL
+    assert passing(made(crosses=True), cache, pod("p", labels=WEB)) == {"c", "nowhere"}
+
+
+def test_a_pod_keeps_itself_away_from_pods_of_other_namespaces(plugin: InterPodAffinity) -> None:
+    cache = env(pod("x", node="a", namespace="other", labels=WEB))
+    wary = pod("p", affinity=far({"topologyKey": "region", **EVERYBODY}))
+    assert passing(plugin, cache, wary) == {"c", "nowhere"}
+
+
+def test_equal_terms_of_two_namespaces_are_counted_apart() -> None:
+    """The pod's own candidate is no reason against it, the other's pod at that place is."""
+    terms = far({"topologyKey": "region", **EVERYBODY})
+    candidate = pod("p", affinity=terms)
+    cache = env(pod("x", node="a", namespace="other", affinity=terms))
+    cache.assume(candidate, "a", 0)
+    assert passing(made(crosses=True), cache, candidate) == {"c", "nowhere"}
 
 
 def test_the_pods_own_candidates_are_no_reason_against_it(plugin: InterPodAffinity) -> None:
@@ -216,7 +250,6 @@ def test_whoever_keeps_others_away_does_so_exactly_as_long_as_it_is_there(
             if guards:
                 there[uid] = node
 
-    counted = {
-        node: n for _, nodes in cache.snapshot().pod_counts.repelling() for node, n in nodes.items()
-    }
+    terms = cache.snapshot().pod_counts.repelling.get("default", {})
+    counted = {node: n for nodes in terms.values() for node, n in nodes.items()}
     assert counted == {node: list(there.values()).count(node) for node in set(there.values())}
