@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from scheduler_plugins import normalizing
-from vnode.api import objects
+from vnode.api import owners
 from vnode.api.objects import Object
 from vnode.scheduling.cycle import CycleState
 from vnode.scheduling.events import ClusterEventWithHint
@@ -27,8 +27,8 @@ class EvenSpread(PreScorePlugin, ScorePlugin):
         self, state: CycleState, pod: Object, snapshot: Snapshot, nodes: Sequence[VirtualNodeInfo]
     ) -> Status:
         """Count the pods of the same controller; skip a pod that has none."""
-        owner = objects.controller_uid(pod)
-        if not owner:
+        owner = owners.owner_key(pod)
+        if owner is None:
             return SKIP
 
         state.write(self.NAME, snapshot.pod_counts.owned(owner))

@@ -168,7 +168,7 @@ class PlacementControllers:
         return PreservedStates(
             shared.client,
             shared.proxies,
-            lambda uid: store.by_index(proxy_state.CONTROLLER_INDEX, uid),
+            lambda owner: store.by_index(proxy_state.CONTROLLER_INDEX, owner),
             self._proxies.replacements.is_moved,
             shared.policies,
             self._events,

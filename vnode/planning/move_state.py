@@ -9,6 +9,7 @@ from datetime import datetime
 from vnode.api import keys, objects
 from vnode.api.durations import TICK
 from vnode.api.objects import Object
+from vnode.api.owners import OwnerKey, owner_key
 from vnode.planning.revisions import UNREVISED, Revision
 from vnode.planning.seats import Seats
 from vnode.planning.workload_pod import WorkloadPod
@@ -33,7 +34,7 @@ class Replica:
     """It has no place, and has been unschedulable for as long as the policy has pods wait."""
     placeholders: tuple[str, ...] = ()
     """Where it waits for room, too."""
-    owner: str = ""
+    owner: OwnerKey | None = None
     """UID of its controller: another ReplicaSet of a Deployment has another template."""
     revision: Revision = UNREVISED
 
@@ -117,7 +118,7 @@ def replica_of(
         overflowed=has_overflowed(pod),
         waiting=member.since is not None and now.timestamp() - member.since >= patience - TICK,
         placeholders=member.placeholders,
-        owner=objects.controller_uid(pod),
+        owner=owner_key(pod),
         revision=member.revision,
     )
 

@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 
 from vnode.api import objects
 from vnode.api.objects import Object
+from vnode.api.owners import OwnerKey, owner_key
 from vnode.planning.workload_key import workload_of
 
 
@@ -27,11 +28,11 @@ class Revision(NamedTuple):
 
     maker: str
     """Such as `deployment/default/web`; a ReplicaSet that nothing has made is its own maker."""
-    owner: str
-    """UID of the ReplicaSet."""
+    owner: OwnerKey | None
+    """The ReplicaSet."""
 
 
-UNREVISED: Final = Revision("", "")
+UNREVISED: Final = Revision("", None)
 """Of all other pods: no owner of another kind has two of these at once."""
 
 
@@ -41,7 +42,7 @@ def revision_of(pod: Object) -> Revision:
     if owner is None or owner.get("kind") != "ReplicaSet":
         return UNREVISED
 
-    return Revision(workload_of(pod), objects.controller_uid(pod))
+    return Revision(workload_of(pod), owner_key(pod))
 
 
 @dataclass(slots=True)
@@ -79,7 +80,7 @@ class RevisionCounts:
 
 def current(latest: Mapping[Revision, str] | Mapping[Revision, float]) -> dict[str, Revision]:
     """Return the revision of each maker that has made a pod last, by when each did."""
-    in_order = sorted(latest, key=lambda revision: (latest[revision], revision.owner))
+    in_order = sorted(latest, key=lambda revision: (latest[revision], revision.owner or ""))
     return {revision.maker: revision for revision in in_order}
 
 

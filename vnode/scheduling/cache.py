@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from vnode.api import objects, pod_terms, resources
+from vnode.api import objects, owners, pod_terms, resources
 from vnode.api.objects import Object
 from vnode.api.priorities import PriorityMapping
 from vnode.api.resources import Resources
@@ -185,7 +185,7 @@ class Cache:
             uid,
             node,
             objects.namespace(pod),
-            objects.controller_uid(pod),
+            owners.owner_key(pod),
             objects.labels(pod),
             pod_terms.repelled(pod),
         )

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from vnode.api.owners import OwnerKey
 from vnode.api.pod_terms import PodTerm
 from vnode.api.selectors import Selector
 
@@ -27,8 +28,7 @@ class BoundPod:
     uid: str
     node: str
     namespace: str
-    owner: str
-    """UID of its controller, or ""."""
+    owner: OwnerKey | None
     labels: Mapping[str, str]
     repels: tuple[PodTerm, ...] = ()
     """Its required anti-affinity."""
@@ -40,10 +40,10 @@ class PodCounts:
     def __init__(self) -> None:
         # By namespace, then by (uid, node).
         self._placed: dict[str, dict[tuple[str, str], BoundPod]] = {}
-        # Controller UID -> node -> pods; no zeroes are kept.
-        self._owned: dict[str, Counter[str]] = {}
-        # By the namespace of pods: anti-affinity term -> node -> pods there that have it; no zeroes,
-        # no empty terms.
+        # Controller -> node -> pods; no zeroes are kept.
+        self._owned: dict[OwnerKey, Counter[str]] = {}
+        # Namespace of pods -> anti-affinity term -> node -> pods that have it; no zeroes, no empty
+        # terms.
         self._repelling: dict[str, dict[PodTerm, Counter[str]]] = {}
         # Exactly what a full count would give; in order of use.
         self._matching: OrderedDict[tuple[str, Selector], Counter[str]] = OrderedDict()
@@ -64,9 +64,9 @@ class PodCounts:
 
         self._count(pod, -1)
 
-    def owned(self, controller_uid: str) -> Mapping[str, int]:
+    def owned(self, owner: OwnerKey) -> Mapping[str, int]:
         """Return node -> pods of that controller; nodes without any are absent. Do not change."""
-        return self._owned.get(controller_uid) or {}
+        return self._owned.get(owner) or {}
 
     def matching(self, namespace: str, selector: Selector) -> Mapping[str, int]:
         """Return node -> pods of the namespace that match. Do not change."""

@@ -17,7 +17,7 @@ from typing import Final
 
 import msgspec
 
-from vnode.api import keys, objects
+from vnode.api import keys, objects, owners
 from vnode.api.objects import Object
 from vnode.api.resource_quotas import QuotaUsage
 
@@ -36,7 +36,7 @@ def kind_of(usage: QuotaUsage) -> PodKind:
     Pods of one owner differ in their numbers and names only, unless it makes several kinds.
     """
     pod, spec = usage.pod, usage.spec
-    owner, labels = objects.controller_uid(pod), objects.labels(pod)
+    owner, labels = owners.owner_key(pod) or "", objects.labels(pod)
     if owner:
         own = (objects.name(pod), objects.metadata(pod).get("generateName"))
         labels = {k: v for k, v in labels.items() if v not in own and not v.isdecimal()}

@@ -235,6 +235,7 @@ class TargetSets:
             objects.name(target): target
             for target in informer.store.values()
             if objects.labels(target).get(keys.TARGET_SET) == objects.name(obj)
+            and objects.namespace(target) == objects.namespace(obj)
             and objects.controller_uid(target) == objects.uid(obj)
             and not objects.is_terminating(target)
         }

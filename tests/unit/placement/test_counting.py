@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vnode.api import keys
+from vnode.api.owners import OwnerKey
 from vnode.placement.status import accounts
 from vnode.placement.status.accounts import account
 from vnode.placement.status.counting import CountedPod, WorkloadCounts, WorkloadTally
@@ -110,7 +111,10 @@ def test_a_status_lists_no_more_clusters_than_it_has_room_for() -> None:
 
 def revised(owner: str, number: int, node: str) -> CountedPod:
     """Return a pod of a ReplicaSet."""
-    revision, created = Revision("deployment/default/w", owner), f"2026-01-01T00:00:{number:02}Z"
+    revision, created = (
+        Revision("deployment/default/w", OwnerKey(owner)),
+        f"2026-01-01T00:00:{number:02}Z",
+    )
     return CountedPod(
         "p",
         "w",

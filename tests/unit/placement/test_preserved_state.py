@@ -48,7 +48,7 @@ class PreservingEnvironment:
         states = PreservedStates(
             client,
             proxies,
-            lambda uid: proxies.store.by_index(proxy_state.CONTROLLER_INDEX, uid),
+            lambda owner: proxies.store.by_index(proxy_state.CONTROLLER_INDEX, owner),
             lambda pod: objects.condition(pod, keys.AWAITS_REPLACEMENT) is not None,
             self.policies,
             events,
@@ -57,11 +57,11 @@ class PreservingEnvironment:
             await asyncio.sleep(1)
             yield
 
-    def add(self, name: str, *, owner: str = "rs", **spec: Any) -> None:
+    def add(self, name: str, *, owner: str = "rs", namespace: str = "default", **spec: Any) -> None:
         reference = {"kind": "ReplicaSet", "name": owner, "uid": owner, "controller": True}
         metadata = {
             "name": name,
-            "namespace": "default",
+            "namespace": namespace,
             "finalizers": ["example.com/kept"],
             "ownerReferences": [reference],
         }
@@ -82,13 +82,14 @@ class PreservingEnvironment:
         """Make a pod as the owner and the webhook do."""
         self.add(name, schedulingGates=GATES, **spec)
 
-    def pod(self, name: str) -> Object:
-        return self.server.find(kinds.PODS, name, "default") or {}
+    def pod(self, name: str, namespace: str = "default") -> Object:
+        return self.server.find(kinds.PODS, name, namespace) or {}
 
-    def given(self, name: str) -> tuple[str | None, str | None]:
+    def given(self, name: str, namespace: str = "default") -> tuple[str | None, str | None]:
         """Return what a pod was given; it must be free to go."""
-        assert not objects.spec(self.pod(name)).get("schedulingGates")
-        annotations = objects.annotations(self.pod(name))
+        pod = self.pod(name, namespace)
+        assert not objects.spec(pod).get("schedulingGates")
+        annotations = objects.annotations(pod)
         return annotations.get(AT), annotations.get(IP)
 
 
@@ -142,6 +143,21 @@ async def test_pods_that_others_end_or_of_other_owners_are_not_preserved(
         env.new("new")
         await asyncio.sleep(1)
         assert env.given("new") == (None, None)
+
+
+async def test_a_pod_of_another_namespace_with_that_owner_gets_nothing(
+    env: PreservingEnvironment,
+) -> None:
+    """Whoever creates pods writes the owner reference; the UID of a ReplicaSet is no secret."""
+    env.add("old", nodeName="n1")
+    async with env.leading():
+        await env.end("old", MOVED)
+        env.new("forged", namespace="hostile")
+        await asyncio.sleep(1)
+        env.new("new")
+        await asyncio.sleep(1)
+        assert env.given("forged", "hostile") == (None, None)
+        assert env.given("new") == ("old", "old")
 
 
 async def test_other_gates_stay(env: PreservingEnvironment) -> None:

@@ -12,6 +12,7 @@ from tests.unit.placement.moving_environment import FrankRoom, MovingEnvironment
 from tests.unit.pods.policies import entry, spread
 from vnode.api.clock import Clock
 from vnode.api.objects import Object
+from vnode.api.owners import OwnerKey
 from vnode.placement.moves.under_way import Move
 from vnode.placement.moves.workload_moves import WorkloadMoves
 from vnode.planning.move_policy import STARTING, Drain, Failback, IntOrPercent
@@ -50,7 +51,9 @@ class WorkloadsEnvironment:
         self.moves = WorkloadMoves(PlannedWorkload(KEY, ""), self._policy, self.workload)
         self.put(pod("old", "a", "web-1", "1"))
         self.settle(0.0)
-        self.moves.begin(Move("old", "default/old", "b", frozenset({"old"}), DRAIN, "1"))
+        self.moves.begin(
+            Move("old", "default/old", "b", frozenset({"old"}), DRAIN, OwnerKey("default/1"))
+        )
 
     def put(self, *pods: Any) -> None:
         for each in pods:

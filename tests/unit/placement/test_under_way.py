@@ -16,7 +16,7 @@ def begun(*targets: str) -> MovesUnderWay:
     moves = MovesUnderWay()
     for number, target in enumerate(targets):
         uids = frozenset({"other", *(f"old{n}" for n in range(len(targets)))})
-        move = Move(f"old{number}", f"default/old{number}", target, uids, DRAIN, "")
+        move = Move(f"old{number}", f"default/old{number}", target, uids, DRAIN, None)
         moves.begin(move)
 
     return moves
@@ -87,7 +87,7 @@ def test_a_cluster_where_pods_do_not_start_is_left_alone_for_longer_each_time() 
     assert moves.in_backoff(now) == {"a"}
     now += BACKOFF
     assert moves.in_backoff(now) == frozenset()
-    moves.begin(Move("old9", "default/old9", "a", frozenset({"other", "new"}), DRAIN, ""))
+    moves.begin(Move("old9", "default/old9", "a", frozenset({"other", "new"}), DRAIN, None))
     settle(moves, Replica("new9", "a", ready=False), now=now)
     late = settle(moves, Replica("new9", "a", ready=False), now=now + STARTING)
     assert late == [MoveOutcome.LATE]
@@ -112,7 +112,7 @@ def test_a_back_off_ends_early_once_for_the_same_room() -> None:
     assert not moves.reopen("a", 1, 1.0)
     assert moves.reopen("a", 3, 2.0)
     assert moves.in_backoff(2.0) == frozenset()
-    again = Move("old9", "default/old9", "a", frozenset({"other", "new"}), DRAIN, "")
+    again = Move("old9", "default/old9", "a", frozenset({"other", "new"}), DRAIN, None)
     again.fits = 1
     moves.begin(again)
     settle(moves, Replica("new9", "b"), now=3.0)

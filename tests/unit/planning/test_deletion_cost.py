@@ -6,6 +6,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vnode.api.owners import OwnerKey
 from vnode.planning.deletion_cost import HIGHEST, PlacedPod, costs
 from vnode.planning.revisions import Revision
 from vnode.planning.seats import Seats, Share, plan
@@ -19,7 +20,7 @@ def placed(owner: str = "rs", start: int = 0, **counts: int) -> list[PlacedPod]:
         PlacedPod(
             f"{owner}-{node}-{number}",
             node,
-            Revision("web", owner),
+            Revision("web", OwnerKey(owner)),
             f"2026-01-01T00:{start + number:02}:00Z",
         )
         for node, count in counts.items()
@@ -76,7 +77,7 @@ def test_in_a_rollout_each_replica_set_shrinks_by_its_own_plan() -> None:
 def test_of_two_owners_that_are_one_workload_each_shrinks_so_that_both_are_the_plan() -> None:
     shares = [Share("a"), Share("b")]
     mine, other = placed("mine", 0, a=3, b=1), placed("other", 20, b=2)
-    other = [replace(pod, revision=Revision("other", "other")) for pod in other]
+    other = [replace(pod, revision=Revision("other", OwnerKey("other"))) for pod in other]
     found = costs([*mine, *other], Seats(shares, "w"))
     left = sorted(mine, key=lambda pod: -found[pod.uid])[:2]
     assert on_nodes([*left, *other]) == {"a": 2, "b": 2}
@@ -95,7 +96,7 @@ def test_an_older_pod_that_comes_late_changes_no_other_cost() -> None:
     pods = placed(c1=2, c3=2)
     before = costs(pods, seats)
     there = [replace(pod, cost=before[pod.uid]) for pod in pods]
-    late = PlacedPod("", "c3", Revision("web", "rs"), "2025-12-31T00:00:00Z")
+    late = PlacedPod("", "c3", Revision("web", OwnerKey("rs")), "2025-12-31T00:00:00Z")
     after = costs([late, *there], seats)
     assert {uid: after[uid] for uid in before} == before
     assert after[late.uid] < min(after[pod.uid] for pod in pods if pod.node == "c3")

@@ -10,6 +10,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vnode.api.owners import OwnerKey
 from vnode.planning.move_policy import STARTING
 from vnode.planning.move_reasons import DRAIN, FAILBACK, REASONS, REBALANCE, RESCHEDULE, MoveReason
 from vnode.planning.move_state import Decision, PlannedEviction, Replica, WorkloadState
@@ -285,7 +286,7 @@ def test_of_the_pods_of_a_cluster_those_that_are_not_ready_go_first_then_the_you
 
 def test_in_a_rollout_pods_are_moved_within_their_revision() -> None:
     def of(owner: str, age: float, **counts: int) -> tuple[Replica, ...]:
-        revision = Revision("deployment/default/web", owner)
+        revision = Revision("deployment/default/web", OwnerKey(owner))
         return tuple(
             replace(each, uid=f"{owner}-{each.uid}")
             for each in placed(counts, age=age, revision=revision)

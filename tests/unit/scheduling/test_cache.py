@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from tests.unit.scheduling.builders import pod, virtual_node
 from vnode.api import selectors
+from vnode.api.owners import OwnerKey
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.snapshot import VirtualNodeInfo
 
@@ -86,11 +87,11 @@ def test_a_report_of_the_same_is_news_if_it_ends_a_promise() -> None:
 def test_forgetting_gives_everything_back() -> None:
     cache = cache_with_free()
     cache.assume(pod("p", cpu="300m", owner="o"), "a", now=0)
-    assert cache.snapshot().pod_counts.owned("o") == {"a": 1}
+    assert cache.snapshot().pod_counts.owned(OwnerKey("default/o")) == {"a": 1}
     cache.forget("p", "a")
     cache.forget("p", "a")
     assert info(cache).free == {"cpu": 1000, "pods": 10}
-    assert not cache.snapshot().pod_counts.owned("o")
+    assert not cache.snapshot().pod_counts.owned(OwnerKey("default/o"))
 
 
 def test_a_binding_keeps_the_promise_and_ends_those_of_other_nodes() -> None:
@@ -110,7 +111,7 @@ def test_a_finished_pod_is_nowhere_and_a_terminating_one_only_holds_its_resource
     terminating["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     cache.set_pod(pod("t", node="a", owner="o"))
     cache.set_pod(terminating)
-    assert not cache.snapshot().pod_counts.owned("o")
+    assert not cache.snapshot().pod_counts.owned(OwnerKey("default/o"))
     assert info(cache).requested["pods"] == 1
     cache.set_pod(pod("t", node="a", owner="o", phase="Succeeded"))
     assert info(cache).requested["pods"] == 0
@@ -207,7 +208,7 @@ def test_counts_always_agree_with_the_pods_that_are_there(
             model = {k: v for k, v in model.items() if k[0] != uid}
 
     snapshot = cache.snapshot()
-    assert snapshot.pod_counts.owned("o") == Counter(node for _, node in model)
+    assert snapshot.pod_counts.owned(OwnerKey("default/o")) == Counter(node for _, node in model)
     web = Counter(node for (_, node), app in model.items() if app == "web")
     assert snapshot.pod_counts.matching("default", WEB) == web
     for info in snapshot:

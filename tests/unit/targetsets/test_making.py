@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from tests.unit.targetsets.sets_environment import CRD, TargetSetsEnvironment
+from tests.unit.targetsets.sets_environment import ALL, CRD, TargetSetsEnvironment
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import Denied
@@ -55,6 +55,31 @@ async def test_the_status_counts_profiles_and_ready_targets(clock: Clock) -> Non
         writes = env.server.count("patch", kinds.CLUSTER_TARGET_SETS)
         await asyncio.sleep(1000)
         assert env.server.count("patch", kinds.CLUSTER_TARGET_SETS) == writes
+
+
+async def test_a_target_of_another_namespace_that_names_the_set_as_owner_is_not_its_own(
+    clock: Clock,
+) -> None:
+    """Else the set would take it for the one that it was to make."""
+    env = TargetSetsEnvironment(clock)
+    env.add_profile("east", "team")
+    env.add_set("mine", ALL, namespace="team")
+    owner = {"kind": "TargetSet", "name": "mine", "uid": objects.uid(env.set("mine", "team"))}
+    metadata = {
+        "name": "east",
+        "namespace": "hostile",
+        "labels": {keys.TARGET_SET: "mine"},
+        "ownerReferences": [{**owner, "apiVersion": "vnode.dev/v1alpha1", "controller": True}],
+    }
+    spec = {"clusterProfile": {"name": "east"}}
+    env.server.add(kinds.TARGETS, {"metadata": metadata, "spec": spec})
+    async with env.leading():
+        await asyncio.sleep(2)
+        found = env.server.all(kinds.TARGETS)
+        assert {objects.key(target) for target in found} == {"hostile/east", "team/east"}
+        env.server.remove(kinds.CLUSTER_PROFILES, "east", "team")
+        await asyncio.sleep(1000)
+        assert env.server.find(kinds.TARGETS, "east", "hostile")
 
 
 async def test_a_target_made_by_hand_wins(clock: Clock) -> None:

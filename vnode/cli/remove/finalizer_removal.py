@@ -19,6 +19,7 @@ from vnode.api import keys, kinds, objects
 from vnode.api.errors import Conflict, NotFound
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
+from vnode.api.owners import key_as_owner, owner_key
 from vnode.cli.remove import waiting
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
@@ -74,9 +75,9 @@ class FinalizerRemover:
         The order matters. While a chaperon has our finalizer, its source takes its end for the end
         of the pod, and an agent finishes a deleted chaperon as soon as it owns no pod.
         """
-        held = {objects.uid(obj) for obj in self._held()}
-        free = {objects.uid(obj) for obj in self.staying} - held
-        return [pod for pod in self._pods.store.values() if objects.controller_uid(pod) in free]
+        held = {key_as_owner(obj) for obj in self._held()}
+        free = {key_as_owner(obj) for obj in self.staying} - held
+        return [pod for pod in self._pods.store.values() if owner_key(pod) in free]
 
     async def _wait_for_work(self) -> bool:
         """Wait until there is something to do; return False if nothing comes for some time."""

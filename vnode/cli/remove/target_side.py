@@ -17,6 +17,7 @@ from typing import Final
 from vnode.api import keys, kinds, objects, route
 from vnode.api.errors import NotFound
 from vnode.api.objects import Object, Objects
+from vnode.api.owners import OwnerKey, key_as_owner, owner_key
 from vnode.cli import tables
 from vnode.cli.remove import waiting
 from vnode.cli.remove.finalizer_removal import FinalizerRemover, remove_finalizers
@@ -72,12 +73,12 @@ async def end_pods_of_absent_owners(client: Client, ends: Ends, report: RemovalR
     A chaperon without our finalizer goes before its pod, which the garbage collector deletes later:
     one of a source with Admiralty, or one that an uninstall has kept before.
     """
-    owners: set[str] = set()
+    owners: set[OwnerKey | None] = set()
     with suppress(NotFound):  # the CRD is gone
-        owners = {objects.uid(chaperon) for chaperon in await client.list(kinds.POD_CHAPERONS)}
+        owners = {key_as_owner(chaperon) for chaperon in await client.list(kinds.POD_CHAPERONS)}
 
     def is_left_over(pod: Object) -> bool:
-        return route.is_delegate(pod) and objects.controller_uid(pod) not in owners
+        return route.is_delegate(pod) and owner_key(pod) not in owners
 
     left = await _end_pods(client, is_left_over, ends)
     if left:
@@ -135,12 +136,12 @@ def _any(_obj: Object) -> bool:
 async def _end_without_agent(client: Client, selects: Callable[[Object], bool], ends: Ends) -> None:
     """Do an agent's work for deleted chaperons: delete the pod, then remove the finalizer."""
     found = await client.list(kinds.POD_CHAPERONS)
-    chaperons = {objects.uid(obj): obj for obj in found if selects(obj)}
+    chaperons = {key_as_owner(obj): obj for obj in found if selects(obj)}
 
-    left = await _end_pods(client, lambda pod: objects.controller_uid(pod) in chaperons, ends)
-    running = {objects.controller_uid(pod) for pod in left}
-    for uid, chaperon in chaperons.items():
-        if uid not in running:
+    left = await _end_pods(client, lambda pod: owner_key(pod) in chaperons, ends)
+    running = {owner_key(pod) for pod in left}
+    for owner, chaperon in chaperons.items():
+        if owner not in running:
             await remove_finalizers(client, chaperon)
 
 

@@ -15,6 +15,7 @@ from typing import Final
 from vnode.api import keys, kinds, objects
 from vnode.api.errors import NotFound
 from vnode.api.objects import Object
+from vnode.api.owners import OwnerKey, owner_key
 from vnode.kube.client import Client
 from vnode.kube.events import WARNING, EventRecorder, about
 from vnode.kube.informer import Informer
@@ -29,15 +30,15 @@ TOO_LONG: Final = "StateNotPreserved"
 class PreservedStates:
     """Runs in the leader.
 
-    `of_owner` returns the proxy pods with a controller of that UID; `is_moved` tells whether vnode
-    itself has ended one.
+    `of_owner` returns the proxy pods of a controller; `is_moved` tells whether vnode itself has
+    ended one.
     """
 
     def __init__(
         self,
         client: Client,
         proxies: Informer,
-        of_owner: Callable[[str], Iterable[Object]],
+        of_owner: Callable[[OwnerKey], Iterable[Object]],
         is_moved: Callable[[Object], bool],
         policies: WatchedPolicies,
         events: EventRecorder,
@@ -49,8 +50,8 @@ class PreservedStates:
         self._policies = policies
         self._events = events
         self._expectations = Expectations(self._wake)
-        # By the UID of an owner: of two of its pods, the second must see what the first was given.
-        self._controller: Controller[str] = Controller("preserved-states", self._reconcile)
+        # By owner: of two of its pods, the second must see what the first was given.
+        self._controller: Controller[OwnerKey] = Controller("preserved-states", self._reconcile)
 
     async def run(self) -> None:
         """Give states until cancelled, once all pods and policies are known."""
@@ -60,13 +61,14 @@ class PreservedStates:
 
     def _on_pod(self, old: Object | None, new: Object | None) -> None:
         """Look at the owner of a pod that has the gate, or had it: others may wait for this one."""
-        if any(pod is not None and keys.AWAITS_STATE in _gates(pod) for pod in (old, new)):
-            self._controller.add(objects.controller_uid(objects.latest(old, new)))
+        owner = owner_key(objects.latest(old, new))
+        if owner and any(keys.AWAITS_STATE in _gates(pod) for pod in (old, new) if pod):
+            self._controller.add(owner)
 
     def _wake(self, key: str) -> None:
         self._on_pod(None, self._proxies.store.get(key))
 
-    async def _reconcile(self, owner: str) -> None:
+    async def _reconcile(self, owner: OwnerKey) -> None:
         """Let the pods of an owner go that have the gate, one after the other."""
         pods = list(self._of_owner(owner))
         if any(self._expectations.pending(objects.key(pod), pod) for pod in pods):

@@ -16,6 +16,7 @@ from typing import Final
 
 from vnode.api import objects
 from vnode.api.durations import TICK
+from vnode.api.owners import owner_key
 from vnode.api.resources import Resources
 from vnode.placement.moves.under_way import Move, MovesUnderWay
 from vnode.placement.moves.workload_moves import WorkloadMoves
@@ -129,7 +130,7 @@ class PolicyClusters:
             target,
             frozenset(members),
             reason,
-            objects.controller_uid(pod),
+            owner_key(pod),
             frozenset(n for n, tier in tiers.items() if tier > tiers.get(target, tier)),
             self.fits[target],
         )

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from vnode.api.durations import TICK
+from vnode.api.owners import OwnerKey
 from vnode.planning.failover import OWNER
 from vnode.planning.move_policy import STARTING
 from vnode.planning.move_reasons import MoveReason
@@ -51,8 +52,8 @@ class Move:
     known: frozenset[str]
     """UIDs of the pods that there were then: none of these replaces it."""
     reason: MoveReason
-    owner: str
-    """UID of the pod's controller."""
+    owner: OwnerKey | None
+    """The pod's controller."""
     better: frozenset[str] = frozenset()
     """Clusters that would be better still."""
     fits: int = 0

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 
 from vnode.api import objects
 from vnode.api.objects import Object
+from vnode.api.owners import owner_key
 from vnode.placement.moves.demands import WorkloadDemands
 from vnode.placement.moves.under_way import Move, MovesUnderWay
 from vnode.planning.move_reasons import SETTLED, MoveReason
@@ -130,7 +131,7 @@ class WorkloadMoves:
         if kept is None or newest is None:
             return None
 
-        return kept if objects.controller_uid(kept) == objects.controller_uid(newest) else None
+        return kept if owner_key(kept) == owner_key(newest) else None
 
     def keep_template(self, pod: Object) -> None:
         """Keep one of its pods, as it is stored, as one that is not known yet.

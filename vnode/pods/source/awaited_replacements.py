@@ -19,6 +19,7 @@ from vnode.api import disruptions, keys, objects
 from vnode.api.clock import Clock
 from vnode.api.durations import TICK
 from vnode.api.objects import Object
+from vnode.api.owners import OwnerKey, owner_key
 from vnode.kube.events import NORMAL, WARNING, EventRecorder, about
 from vnode.kube.informer import Informer
 from vnode.planning.failover import (
@@ -70,7 +71,7 @@ class AwaitedReplacements:
         self._wake = wake
         self._is_open = False
         self._begun: dict[str, _Begun] = {}  # by UID; goes with the pod
-        self._waiting: dict[str, set[str]] = {}  # UID of an owner -> keys; no empty sets
+        self._waiting: dict[OwnerKey | None, set[str]] = {}  # owner -> keys; no empty sets
 
     def follow(self) -> None:
         """Follow pods and policies from now on."""
@@ -171,14 +172,14 @@ class AwaitedReplacements:
         if condition is not None and not self._is_waiting(pod):
             self._events.event(about(pod), NORMAL, WAITS, str(condition.get("message") or ""))
 
-        self._waiting.setdefault(objects.controller_uid(pod), set()).add(objects.key(pod))
+        self._waiting.setdefault(owner_key(pod), set()).add(objects.key(pod))
 
     def _is_waiting(self, pod: Object) -> bool:
-        return objects.key(pod) in self._waiting.get(objects.controller_uid(pod), ())
+        return objects.key(pod) in self._waiting.get(owner_key(pod), ())
 
     def _stop(self, pod: Object) -> None:
         if self._is_waiting(pod):
-            owner = objects.controller_uid(pod)
+            owner = owner_key(pod)
             self._waiting[owner].discard(objects.key(pod))
             if not self._waiting[owner]:
                 del self._waiting[owner]
@@ -187,7 +188,7 @@ class AwaitedReplacements:
         return objects.uid(pod) in self._begun or awaits_replacement(pod)
 
     def _of_owner(self, pod: Object) -> list[Object]:
-        owner = objects.controller_uid(pod)
+        owner = owner_key(pod)
         return self._proxies.store.by_index(proxy_state.CONTROLLER_INDEX, owner) if owner else []
 
     def _ending(self, proxy: Object) -> list[EndingPod]:
@@ -219,7 +220,7 @@ class AwaitedReplacements:
             self._begun.pop(objects.uid(old or {}), None)
             self._stop(old or {})
 
-        waiting = self._waiting.get(objects.controller_uid(pod))
+        waiting = self._waiting.get(owner_key(pod))
         if waiting and _concerns(old) != _concerns(new):
             for key in list(waiting):
                 self._wake(key)

@@ -13,6 +13,7 @@ from typing import Final
 from vnode.api import changeable, keys, objects, placeholders, tolerance
 from vnode.api.identity import is_chaperon_of
 from vnode.api.objects import Object
+from vnode.api.owners import owner_key
 from vnode.pods import chaperons
 
 NODE_INDEX: Final = "node"
@@ -52,9 +53,9 @@ def is_pending(pod: Object | None, uid: str) -> bool:
 
 
 def controller_of(pod: Object) -> Iterator[str]:
-    """Yield the UID of the pod's controlling owner, for an index."""
-    if uid := objects.controller_uid(pod):
-        yield uid
+    """Yield the pod's controlling owner, for an index of `OwnerKey`s."""
+    if owner := owner_key(pod):
+        yield owner
 
 
 INDEXES: Final = {NODE_INDEX: node_of, CONTROLLER_INDEX: controller_of}

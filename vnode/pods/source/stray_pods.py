@@ -17,6 +17,7 @@ from vnode.api import kinds, objects, real_nodes
 from vnode.api.clock import Clock
 from vnode.api.errors import NotFound
 from vnode.api.objects import Object
+from vnode.api.owners import OwnerKey, owner_key
 from vnode.kube.client import Client
 from vnode.kube.events import WARNING, EventRecorder, about
 
@@ -30,20 +31,20 @@ log = logging.getLogger(__name__)
 
 
 class StrayPods:
-    """Deletes them; remembers since when, by the UID of their controller."""
+    """Deletes them; remembers since when, by their controller."""
 
     def __init__(self, client: Client, events: EventRecorder, clock: Clock) -> None:
         self._client = client
         self._events = events
         self._clock = clock
-        self._since: dict[str, float] = {}  # monotonic; a handful, for as long as a term
+        self._since: dict[OwnerKey, float] = {}  # monotonic; a handful, for as long as a term
 
     async def send_away(self, pod: Object) -> bool:
         """Delete a pod that nobody meant for its virtual node; tell whether it was deleted.
 
         A pod without a controller stays: nobody would make another.
         """
-        owner = objects.controller_uid(pod)
+        owner = owner_key(pod)
         now = self._clock.monotonic()
         if not owner or now - self._since.get(owner, now) > _LONGEST:
             return False

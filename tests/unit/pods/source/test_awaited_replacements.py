@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.pods.bound_pods import RUNNING, BoundPodsEnvironment
+from tests.unit.pods.bound_pods import RUNNING, BoundPodsEnvironment, new_pod
 from tests.unit.pods.policies import spread
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
@@ -71,6 +71,17 @@ async def test_a_moved_pod_ends_as_soon_as_its_replacement_is_ready(
         start(env)
         await asyncio.sleep(0.1)
         assert not runs_on(env)
+
+
+async def test_a_ready_pod_of_another_namespace_replaces_nothing(
+    env: BoundPodsEnvironment,
+) -> None:
+    async with moving(env):  # its owner has yet to make another one
+        forged = new_pod("forged", "", metadata=owned())
+        forged["metadata"]["namespace"] = "hostile"
+        env.source.add(kinds.PODS, {**forged, "status": {"conditions": READY}})
+        await asyncio.sleep(1)
+        assert runs_on(env)
 
 
 async def test_it_says_why_it_runs_on_and_how_to_end_it(env: BoundPodsEnvironment) -> None:
