@@ -15,10 +15,12 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Hashable
+from collections import deque
+from collections.abc import Callable, Generator, Hashable, Iterable
 from typing import Final, Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
+T = TypeVar("T")
 
 _FEW: Final = 128  # entries that are kept without looking whether they have to be
 
@@ -105,3 +107,34 @@ class Turns(Generic[K]):
     def _entry(self, key: K, rank: int, number: int) -> _Entry:
         paid = self.paid(key)
         return int(paid // self._allowance), rank, paid, number
+
+
+def by_turns(
+    turns: Turns[K],
+    items: Iterable[T],
+    key: Callable[[T], K],
+    rank: Callable[[T], int] = lambda _item: 0,
+) -> Generator[T]:
+    """Yield items by the turns of their keys, those of one key in their order.
+
+    Whoever takes one has its key pay, or else the next item may be of that key again. Close it
+    before the next call with the same turns.
+    """
+    waiting: dict[K, deque[T]] = {}
+    for item in items:
+        waiting.setdefault(key(item), deque()).append(item)
+
+    for each, queue in waiting.items():
+        turns.wait(each, rank(queue[0]))
+
+    try:
+        while (following := turns.next()) is not None:
+            queue = waiting[following]
+            yield queue.popleft()
+            if queue:
+                turns.wait(following, rank(queue[0]))
+            else:
+                turns.leave(following)
+    finally:
+        for each in waiting:
+            turns.leave(each)

@@ -103,6 +103,10 @@ class Policy:
     """Of several policies for a pod, the one with the highest counts."""
     group_by: str = ""
     """Key of the label whose value makes pods one workload; "": their owner does."""
+    namespaces: frozenset[str] = frozenset()
+    """Of a ClusterPlacementPolicy: the namespaces whose pods it is for; empty: all of them."""
+    joinable: bool = True
+    """Whether pods that it does not select may name it by label."""
     clusters: Clusters = Clusters()
     decision: ClusterDecision | None = None
     """Of the clusters, only those that it is for; None: all of them."""
@@ -122,6 +126,17 @@ class Policy:
     def key(self) -> str:
         """The key of the object that it was made from: NAMESPACE/NAME, or NAME."""
         return objects.join_key(self.namespace, self.name.partition("/")[2])
+
+    def selects(self, namespace: str, labels: Mapping[str, str]) -> bool:
+        """Tell whether it is for pods with these labels that name no policy."""
+        if self.selector is None or (self.namespaces and namespace not in self.namespaces):
+            return False
+
+        return self.selector.matches(labels)
+
+    def may_be_named(self, namespace: str) -> bool:
+        """Tell whether pods of that namespace may name it by label."""
+        return self.joinable and (not self.namespaces or namespace in self.namespaces)
 
     @property
     def replacement_grace(self) -> float:

@@ -232,12 +232,13 @@ class LosingEnvironment:
         priority: int = 0,
         tolerates: float | None = None,
         proxy: bool = True,
+        namespace: str = "default",
     ) -> None:
         """Add a pod that tolerates a lost node so long; without it, one of a failover policy."""
         is_marked, lasts = tolerates is None, tolerates in (None, math.inf)
         metadata: Any = {
             "name": name,
-            "namespace": "default",
+            "namespace": namespace,
             "finalizers": ["example.com/kept"],
             "annotations": {keys.FAILOVER: ""} if is_marked else {},
         }
@@ -259,7 +260,7 @@ class LosingEnvironment:
         return [
             each.name
             for each in self.server.received("delete", kinds.PODS)
-            if objects.is_terminating(self.server.find(kinds.PODS, each.name, "default") or {})
+            if objects.is_terminating(self.server.find(kinds.PODS, each.name, each.namespace) or {})
         ]
 
     def event_messages(self) -> list[str]:

@@ -37,6 +37,31 @@ def test_an_empty_policy_spreads_pods_that_name_it_over_all_clusters() -> None:
     assert decode(policy("")).name == "clusterplacementpolicy/web"
 
 
+@pytest.mark.parametrize(
+    ("spec", "joinable"),
+    [({}, True), ({"selector": {}}, False), ({"selector": {}, "joinable": True}, True)],
+)
+def test_pods_may_join_a_cluster_wide_policy_that_says_so_or_selects_none(
+    spec: Object, joinable: bool
+) -> None:
+    found = decode(policy("", namespaces=["team-a"], **spec))
+    assert (found.joinable, found.namespaces) == (joinable, frozenset({"team-a"}))
+    assert decode(policy(selector={})).joinable
+
+
+@pytest.mark.parametrize(
+    ("namespace", "spec", "message"),
+    [
+        ("team-a", {"joinable": True}, "spec.joinable is for ClusterPlacementPolicies"),
+        ("team-a", {"namespaces": ["b"]}, "spec.namespaces is for ClusterPlacementPolicies"),
+        ("", {"joinable": False}, "it is for no pod"),
+    ],
+)
+def test_whose_pods_it_is_for_is_checked(namespace: str, spec: Object, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        decode(policy(namespace, **spec))
+
+
 def test_every_field_has_its_place() -> None:
     found = decode(
         policy(
@@ -140,7 +165,7 @@ A = {"cluster": "a"}
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ({"weights": []}, 'spec: unknown field "weights"; known are: selector, priority'),
+        ({"weights": []}, 'spec: unknown field "weights"; known are: selector, namespaces'),
         ({"targets": [{**A, "min": 1}]}, r'spec.targets: unknown field "min"; known are: cluster'),
         ({"mode": "Pack"}, "Invalid enum value 'Pack' - at `\\$.mode`"),
         ({"targets": [{}]}, r"spec.targets\[0\]: give exactly one of cluster and selector"),

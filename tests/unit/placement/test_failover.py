@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from tests.unit.placement.losing_environment import LosingEnvironment, node_of
 from tests.unit.pods.policies import spread
 from vnode.api import kinds, objects
 from vnode.api.clock import Clock
-from vnode.api.errors import ServerError
+from vnode.api.errors import Denied, ServerError
 from vnode.planning.failover import Failover, Purge
 from vnode.planning.policy import Policy
 
@@ -193,3 +194,62 @@ async def test_an_eviction_that_fails_is_tried_again(make: Any) -> None:
         await asyncio.sleep(20)
         assert sorted(set(env.ending())) == ["web-0", "web-1", "web-2"]
         assert len(env.replacements.why) == 3
+
+
+SLOW = replace(
+    spread(failover=Failover(10, per_minute=6)), name="clusterplacementpolicy/slow", namespace=""
+)
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+async def test_namespaces_take_turns_within_the_limit_of_a_cluster_wide_policy(
+    make: Any, elsewhere: bool
+) -> None:
+    """However many pods one has of it, in which clusters, and whatever their names are."""
+    env = make(targets=2, pods=0)
+    for number in range(10):
+        env.add(f"many-{number}", "c2", namespace="a-crowd")
+
+    for number in range(2):
+        env.add(f"few-{number}", "c3" if elsewhere else "c2", namespace="quiet")
+
+    env.change_policy(SLOW)
+    async with env.leading():
+        await env.until_lost("c2", "c3")
+        await asyncio.sleep(45)
+        assert env.ending() == ["many-0", "few-0", "many-1", "few-1"]
+
+
+async def test_a_priority_does_not_use_up_the_limit_of_a_cluster_wide_policy(make: Any) -> None:
+    env = make(pods=0)
+    for number in range(30):
+        env.add(f"many-{number}", namespace="a-crowd", priority=2_000_000_000)
+
+    env.add("few", namespace="quiet")
+    env.change_policy(SLOW)
+    async with env.leading():
+        await env.until_lost("c2")
+        await asyncio.sleep(130)
+        assert 5 < env.ending().index("few") <= 11
+
+
+async def test_pods_of_a_namespace_do_not_wait_for_the_thousands_of_another(make: Any) -> None:
+    env = make(Failover(10), pods=0)
+    for number in range(30):
+        env.add(f"many-{number:02}", namespace="a-crowd")
+
+    env.add("few", namespace="quiet")
+    async with env.leading():
+        await env.until_lost("c2")
+        await asyncio.sleep(20)
+        assert env.ending().index("few") == 1
+
+
+async def test_a_pod_that_cannot_be_evicted_holds_up_no_other(make: Any) -> None:
+    env = make(Failover(10))
+    refused = Denied(403, "Forbidden", "a policy forbids it")
+    env.server.fail(refused, verb="patch", when=lambda request: request.name == "web-0", times=None)
+    async with env.leading():
+        await env.until_lost("c2")
+        await asyncio.sleep(20)
+        assert env.ending() == ["web-1", "web-2"]

@@ -18,9 +18,17 @@ def local(name: str, selector: str | None = "", priority: int = 0) -> Policy:
     return Policy(f"placementpolicy/{name}", "team-a", compiled, priority=priority)
 
 
-def everywhere(name: str, selector: str | None = "", priority: int = 0) -> Policy:
+def everywhere(
+    name: str,
+    selector: str | None = "",
+    priority: int = 0,
+    namespaces: frozenset[str] = frozenset(),
+    *,
+    joinable: bool = True,
+) -> Policy:
     compiled = None if selector is None else selectors.parse(selector)
-    return Policy(f"clusterplacementpolicy/{name}", "", compiled, priority=priority)
+    name = f"clusterplacementpolicy/{name}"
+    return Policy(name, "", compiled, priority=priority, namespaces=namespaces, joinable=joinable)
 
 
 def pod(namespace: str = "team-a", **labels: str) -> Object:
@@ -54,6 +62,21 @@ def test_a_label_that_names_no_policy_is_as_if_it_were_not_there() -> None:
     assert PolicyIndex([local("a", None)]).of(naming(keys.PLACEMENT_POLICY, "b")) is None
 
 
+def test_a_pod_joins_a_cluster_wide_policy_by_a_label_only_if_that_lets_it() -> None:
+    """Else any tenant would use up what an administrator's policy bounds."""
+    bounded = everywhere("slow", "tier=slow", joinable=False)
+    named = naming(keys.CLUSTER_PLACEMENT_POLICY, "slow")
+    assert PolicyIndex([bounded]).of(named) is None
+    assert PolicyIndex([bounded]).of(pod(tier="slow")) == bounded
+
+
+def test_a_cluster_wide_policy_is_for_the_namespaces_that_it_lists() -> None:
+    theirs = everywhere("a", "", namespaces=frozenset({"team-b"}))
+    assert PolicyIndex([theirs]).of(pod()) is None
+    assert PolicyIndex([theirs]).of(naming(keys.CLUSTER_PLACEMENT_POLICY, "a")) is None
+    assert PolicyIndex([theirs]).of(pod("team-b")) == theirs
+
+
 def test_a_policy_without_a_selector_is_for_those_that_name_it() -> None:
     assert PolicyIndex([local("a", None), everywhere("b", None)]).of(pod(app="web")) is None
 
@@ -69,38 +92,57 @@ NAMES = st.sampled_from("abcd")
 TERMS = st.sampled_from(["x=1", "x=2", "y=1", "x in (1,2)", "!y", "x!=1", "y"])
 SELECTORS = st.none() | st.lists(TERMS, max_size=2).map(",".join)
 POLICIES = st.builds(local, NAMES, SELECTORS, st.integers(0, 2)) | st.builds(
-    everywhere, NAMES, SELECTORS, st.integers(0, 2)
+    everywhere,
+    NAMES,
+    SELECTORS,
+    st.integers(0, 2),
+    st.frozensets(st.sampled_from(["team-a", "team-b"])),
+    joinable=st.booleans(),
 )
+SPACES = st.sampled_from(["team-a", "team-b"])
 LABELS = st.dictionaries(
     st.sampled_from(["x", "y", keys.PLACEMENT_POLICY, keys.CLUSTER_PLACEMENT_POLICY]),
     st.sampled_from(["1", "2", "a", "b"]),
 )
 
 
-def first(policies: Iterable[Policy], labels: dict[str, str]) -> Policy | None:
+def first(
+    policies: Iterable[Policy], labels: dict[str, str], namespace: str = "team-a"
+) -> Policy | None:
     """Search slowly."""
+    policies = [
+        policy
+        for policy in policies
+        if policy.namespace in ("", namespace)
+        and (not policy.namespaces or namespace in policy.namespaces)
+    ]
 
     def rank(policy: Policy) -> tuple[bool, int, str]:
         return not policy.namespace, -policy.priority, policy.name
 
     def is_named(policy: Policy) -> bool:
         key = keys.PLACEMENT_POLICY if policy.namespace else keys.CLUSTER_PLACEMENT_POLICY
-        return policy.name.partition("/")[2] == labels.get(key)
+        return policy.joinable and policy.name.partition("/")[2] == labels.get(key)
 
     named = sorted(filter(is_named, policies), key=rank)
     selecting = [p for p in policies if p.selector is not None and p.selector.matches(labels)]
     return next(iter(named + sorted(selecting, key=rank)), None)
 
 
-@given(st.lists(POLICIES, max_size=8, unique_by=lambda p: p.name), LABELS)
-def test_it_is_the_first_of_a_slow_search(policies: list[Policy], labels: dict[str, str]) -> None:
-    found = PolicyIndex(policies).of({"metadata": {"namespace": "team-a", "labels": labels}})
-    assert found == first(policies, labels)
+@given(st.lists(POLICIES, max_size=8, unique_by=lambda p: p.name), LABELS, SPACES)
+def test_it_is_the_first_of_a_slow_search(
+    policies: list[Policy], labels: dict[str, str], namespace: str
+) -> None:
+    found = PolicyIndex(policies).of({"metadata": {"namespace": namespace, "labels": labels}})
+    assert found == first(policies, labels, namespace)
 
 
-@given(st.lists(st.tuples(POLICIES, st.booleans(), st.lists(LABELS, max_size=3)), max_size=20))
+ASKED = st.lists(st.tuples(SPACES, LABELS), max_size=3)
+
+
+@given(st.lists(st.tuples(POLICIES, st.booleans(), ASKED), max_size=20))
 def test_what_was_found_before_a_change_is_found_anew(
-    steps: list[tuple[Policy, bool, list[dict[str, str]]]],
+    steps: list[tuple[Policy, bool, list[tuple[str, dict[str, str]]]]],
 ) -> None:
     index, there = PolicyIndex(), dict[str, Policy]()
     for policy, is_there, asked in steps:
@@ -111,9 +153,9 @@ def test_what_was_found_before_a_change_is_found_anew(
             there.pop(policy.name, None)
             index.remove(policy)
 
-        for labels in asked:
-            found = index.of({"metadata": {"namespace": "team-a", "labels": labels}})
-            assert found is first(there.values(), labels)
+        for namespace, labels in asked:
+            found = index.of({"metadata": {"namespace": namespace, "labels": labels}})
+            assert found is first(there.values(), labels, namespace)
 
 
 def test_selectors_are_compared_with_labels_only_if_something_may_be_another() -> None:

@@ -9,19 +9,24 @@ pods until their cluster answers again, and until then nothing can tell their de
 is to wait for a replacement even then, is up to `Replacements`.
 
 The evictions of a policy are spread over time by a limit of its own, for all of its workloads and
-clusters together. Another leader begins with one token.
+clusters together. Another leader begins with one token. Namespaces take turns, within the limit of
+a cluster-wide policy too.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
-from typing import Final
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import ExitStack, closing
+from typing import Final, TypeAlias
 
 from vnode.api import objects
 from vnode.api.clock import Clock
 from vnode.api.durations import TICK
+from vnode.api.errors import VnodeError
 from vnode.api.objects import Object
+from vnode.api.turns import Turns, by_turns
 from vnode.kube.client import Client
 from vnode.kube.events import WARNING, EventRecorder, about
 from vnode.kube.eviction import Evictor
@@ -35,6 +40,11 @@ from vnode.planning.policy import WatchedPolicies
 from vnode.runtime.controller import Controller
 
 FAILED_OVER: Final = "FailedOver"
+
+_ALL: Final = "lost targets"  # the only key: a limit holds for all of them together
+_MOST_FAILURES: Final = 5  # evictions that fail before it is tried later: one pod holds up nobody
+
+_Lane: TypeAlias = Generator[DueEviction]
 
 log = logging.getLogger(__name__)
 
@@ -66,6 +76,7 @@ class Failovers:
         # At the rates of policies, by their namespaces and names.
         self._evictor: Evictor[tuple[str, str]] = Evictor(client, clock)
         self._nodes: set[str] = set()  # whose targets are lost
+        self._turns: dict[str, Turns[str]] = {}  # of namespaces, by the limit that they share
         self._controller: Controller[str] = Controller("failovers", self._reconcile, workers=1)
 
     async def run(self) -> None:
@@ -73,54 +84,99 @@ class Failovers:
         await self._proxies.synced.wait()
         self._proxies.subscribe(self._on_pod)
         self._bound.subscribe(self._on_pod)
-        self._policies.subscribe(lambda _namespace: self._enqueue_all())
+        self._policies.subscribe(lambda _namespace: self._controller.add(_ALL))
         self._lost.subscribe(self._on_target)
         await self._controller.run()
 
     def _on_target(self, node: str) -> None:
         if self._lost.loss(node) is not None:
             self._nodes.add(node)
-            self._controller.add(node)
+            self._controller.add(_ALL)
 
     def _on_pod(self, old: Object | None, new: Object | None) -> None:
         """Look at the cluster of a pod that is bound while it is being lost."""
         self._evictor.on_pod(old, new)
         node = objects.node_name(new or {})
         if node in self._nodes and new is not None and not objects.is_terminating(new):
-            self._controller.add(node)
+            self._controller.add(_ALL)
 
-    def _enqueue_all(self) -> None:
-        for node in self._nodes:
-            self._controller.add(node)
-
-    async def _reconcile(self, node: str) -> float | None:
-        """Evict the pods of a lost cluster that are due; return when to go on."""
-        loss = self._lost.loss(node)
-        if loss is None:
-            self._nodes.discard(node)
-            return None
-
-        if not loss.is_known:
-            return LOOK_AGAIN
-
-        waits = []
-        for eviction in deciding.due(self._pods_on(node), self._policies.of):
-            if self._evictor.is_ending(eviction.pod):
-                continue
-
-            now = self._lost.loss(node)
-            if now is None or not now.is_known or self._is_outdated(eviction):
-                return 0.0  # while others were evicted, the cluster has come back, say
-
-            left = eviction.after - now.seconds
-            if left >= TICK:
-                waits.append(left)
-            elif wait := self._turn(eviction):
-                waits.append(wait)
-            else:
-                await self._evict(eviction, node, now)
+    async def _reconcile(self, _all: str) -> float | None:
+        """Evict the pods of lost clusters that are due; return when to go on."""
+        waits = list[float]()
+        with ExitStack() as stack:
+            lanes = deque(stack.enter_context(closing(lane)) for lane in self._lanes(waits))
+            if not await self._evict_by_turns(lanes, waits):
+                return 0.0
 
         return min(waits, default=None)
+
+    async def _evict_by_turns(self, lanes: deque[_Lane], waits: list[float]) -> bool:
+        """Evict one pod of each lane after the other; return False if things have changed."""
+        failures = list[VnodeError]()
+        while lanes and len(failures) < _MOST_FAILURES:
+            lane = lanes.popleft()
+            eviction = next(lane, None)
+            if eviction is None:
+                continue
+
+            node = objects.node_name(eviction.pod)
+            loss = self._lost.loss(node)
+            if loss is None or not loss.is_known or self._is_outdated(eviction):
+                return False  # while others were evicted, the cluster has come back, say
+
+            if wait := self._turn(eviction):
+                waits.append(wait)
+                if eviction.shared_limit:
+                    continue  # nor is it the turn of any other in this lane
+            else:
+                self._turns[eviction.shared_limit].pay(objects.namespace(eviction.pod), 1)
+                try:
+                    await self._evict(eviction, node, loss)
+                except VnodeError as error:
+                    failures.append(error)
+
+            lanes.append(lane)
+
+        if failures:
+            raise failures[0]
+
+        return True
+
+    def _lanes(self, waits: list[float]) -> list[_Lane]:
+        """Return who is due now, in lanes of which one more is evicted in turn.
+
+        Each limit that namespaces have in common has a lane, all else another one; within a lane
+        namespaces take turns. Add to `waits` when others are due.
+        """
+        found: dict[str, list[DueEviction]] = {}
+        for eviction in self._due(waits):
+            found.setdefault(eviction.shared_limit, []).append(eviction)
+
+        known = self._turns
+        self._turns = {limit: known.get(limit, Turns(deciding.ALLOWANCE)) for limit in found}
+        return [
+            by_turns(self._turns[limit], evictions, deciding.namespace_of, deciding.rank_of)
+            for limit, evictions in found.items()
+        ]
+
+    def _due(self, waits: list[float]) -> Iterator[DueEviction]:
+        for node in sorted(self._nodes):
+            loss = self._lost.loss(node)
+            if loss is None:
+                self._nodes.discard(node)
+            elif not loss.is_known:
+                waits.append(LOOK_AGAIN)
+            else:
+                for eviction in deciding.due(self._pods_on(node), self._policies.of):
+                    if self._evictor.is_ending(eviction.pod):
+                        continue
+
+                    left = eviction.after - loss.seconds
+                    if left >= TICK:
+                        waits.append(left)
+                        break  # all others are due later
+
+                    yield eviction
 
     def _pods_on(self, node: str) -> list[Object]:
         return [*self._proxies_on(node), *self._bound.pods_on(node)]

@@ -20,6 +20,9 @@ from vnode.planning.policy import Policy
 AS_KUBERNETES: Final = Failover(purge=Purge.IMMEDIATE)
 """Its own default: 300 s."""
 
+ALLOWANCE: Final = 10
+"""Evictions of a namespace for which priorities count before others have a turn."""
+
 
 @dataclass(frozen=True, slots=True)
 class DueEviction:
@@ -38,6 +41,15 @@ class DueEviction:
         failover = self.policy.failover if self.policy is not None else None
         return failover.per_minute if failover is not None else None
 
+    @property
+    def shared_limit(self) -> str:
+        """The policy whose limit the pod shares with those of other namespaces; "" if none."""
+        policy = self.policy
+        if policy is None or policy.namespace or self.per_minute is None:
+            return ""
+
+        return policy.key
+
 
 def due(pods: Iterable[Object], policy_of: Callable[[Object], Policy | None]) -> list[DueEviction]:
     """Return the pods of a lost cluster that are to be replaced, in that order.
@@ -45,7 +57,17 @@ def due(pods: Iterable[Object], policy_of: Callable[[Object], Policy | None]) ->
     Of those that are due at one moment, pods with a higher priority come first.
     """
     found = (_eviction(pod, policy_of) for pod in pods)
-    return sorted((eviction for eviction in found if eviction is not None), key=_turn)
+    return sorted((eviction for eviction in found if eviction is not None), key=_order)
+
+
+def namespace_of(eviction: DueEviction) -> str:
+    """Return the namespace of a pod: those of lost clusters take turns."""
+    return objects.namespace(eviction.pod)
+
+
+def rank_of(eviction: DueEviction) -> int:
+    """Return by what a pod goes before those of other namespaces: the highest priority first."""
+    return -_priority(eviction)
 
 
 def _eviction(pod: Object, policy_of: Callable[[Object], Policy | None]) -> DueEviction | None:
@@ -65,6 +87,9 @@ def _eviction(pod: Object, policy_of: Callable[[Object], Policy | None]) -> DueE
     return DueEviction(pod, failover.toleration, policy)
 
 
-def _turn(eviction: DueEviction) -> tuple[float, int, str]:
-    priority = int(objects.spec(eviction.pod).get("priority") or 0)
-    return eviction.after, -priority, objects.key(eviction.pod)
+def _order(eviction: DueEviction) -> tuple[float, int, str]:
+    return eviction.after, -_priority(eviction), objects.key(eviction.pod)
+
+
+def _priority(eviction: DueEviction) -> int:
+    return int(objects.spec(eviction.pod).get("priority") or 0)

@@ -64,6 +64,8 @@ class _Overflow(_SpecPart, frozen=True):
 
 class _PolicySpec(_SpecPart, frozen=True):
     selector: LabelSelector | None = None
+    namespaces: tuple[str, ...] = ()
+    joinable: bool | None = None
     priority: _Priority = 0
     group_by: str = ""
     clusters: _Clusters = _Clusters()
@@ -94,10 +96,13 @@ def decode(obj: Object) -> Policy:
     _check_mode(spec)
     overflow, reschedule = spec.overflow or _Overflow(), spec.reschedule or RescheduleSpec()
     namespace = objects.namespace(obj)
+    _check_whose(spec, namespace)
     return Policy(
         name=reference(obj),
         namespace=namespace,
         selector=None if spec.selector is None else spec.selector.compiled("spec.selector"),
+        namespaces=frozenset(spec.namespaces),
+        joinable=bool(namespace or spec.selector is None or spec.joinable),
         mode=spec.mode,
         priority=spec.priority,
         group_by=spec.group_by,
@@ -115,6 +120,16 @@ def decode(obj: Object) -> Policy:
         failover=failover_fields.failover(spec.failover),
         publishing=decision_fields.publishing(spec.publish, objects.name(obj), namespace),
     )
+
+
+def _check_whose(spec: _PolicySpec, namespace: str) -> None:
+    """Refuse fields that mean nothing for pods of one namespace. Raises ConfigError."""
+    if namespace and (spec.namespaces or spec.joinable is not None):
+        field = "namespaces" if spec.namespaces else "joinable"
+        raise ConfigError(f"spec.{field} is for ClusterPlacementPolicies: leave it out")
+
+    if spec.selector is None and spec.joinable is False:
+        raise ConfigError("without spec.selector and with joinable: false it is for no pod")
 
 
 def _check_mode(spec: _PolicySpec) -> None:

@@ -2,11 +2,11 @@
 
 A pod names its policy by a label, or policies select it. One of its namespace comes before all that
 are cluster-wide, then the highest priority, then the first by name. A label that names none in
-force is as if it were not there.
+force, or one that pods may not name, is as if it were not there.
 
 Policies are found by a label that they want, not tried one after the other. What was found for a
-set of labels is kept, and is compared with what has changed since, policy by policy: pods of one
-workload have the same labels, and selectors may be costly.
+set of labels of a namespace is kept, and is compared with what has changed since, policy by policy:
+pods of one workload have the same labels, and selectors may be costly.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ _KEPT: Final = 20_000  # sets of labels in one scope for which the policy is kep
 
 _Label: TypeAlias = tuple[str, str]
 _Labels: TypeAlias = tuple[_Label, ...]
+_Kind: TypeAlias = tuple[str, _Labels]
+"""Namespace and labels: whatever pods have in common that have the same policy."""
 
 
 class PolicyIndex:
@@ -58,11 +60,12 @@ class PolicyIndex:
             (wide, "clusterplacementpolicy", keys.CLUSTER_PLACEMENT_POLICY),
         ):
             name = labels.get(key)
-            if name and scope and (policy := scope.policies.get(f"{kind}/{name}")):
+            policy = scope.policies.get(f"{kind}/{name}") if name and scope else None
+            if policy is not None and policy.may_be_named(namespace):
                 return policy
 
-        found = local.first(labels) if local else None
-        return wide.first(labels) if found is None and wide else found
+        found = local.first(namespace, labels) if local else None
+        return wide.first(namespace, labels) if found is None and wide else found
 
 
 @dataclass(slots=True)
@@ -83,7 +86,7 @@ class _PolicyScope:
         self._groups: dict[_Label | None, list[Policy]] = {}
         self._number = 0  # of the last change
         self._changes: dict[str, int] = {}  # by name of a policy: its last change, in their order
-        self._found: dict[_Labels, _Found] = {}
+        self._found: dict[_Kind, _Found] = {}
 
     def set(self, policy: Policy) -> None:
         """Add a policy, or replace the one of its name."""
@@ -101,21 +104,24 @@ class _PolicyScope:
         self.policies.pop(name, None)
         self._note(name)
 
-    def first(self, labels: Mapping[str, str]) -> Policy | None:
-        """Return the policy of the highest rank that selects these labels."""
-        key = tuple(sorted(labels.items()))
+    def first(self, namespace: str, labels: Mapping[str, str]) -> Policy | None:
+        """Return the policy of the highest rank that selects pods with these labels."""
+        key = namespace, tuple(sorted(labels.items()))
         found = self._found.get(key)
         if found is None:
             if len(self._found) >= _KEPT:
                 self._found.clear()
 
-            found = self._found[key] = _Found(self._best(labels), self._number)
+            found = self._found[key] = _Found(self._best(namespace, labels), self._number)
         elif found.number != self._number:
-            found.policy, found.number = self._after_changes(found, labels), self._number
+            found.policy = self._after_changes(found, namespace, labels)
+            found.number = self._number
 
         return found.policy
 
-    def _after_changes(self, found: _Found, labels: Mapping[str, str]) -> Policy | None:
+    def _after_changes(
+        self, found: _Found, namespace: str, labels: Mapping[str, str]
+    ) -> Policy | None:
         """Return the policy of some labels now, by what has changed since it was found."""
         best = found.policy
         for name in reversed(self._changes):
@@ -123,27 +129,23 @@ class _PolicyScope:
                 break
 
             policy, was_best = self.policies.get(name), best is not None and best.name == name
-            selects = (
-                policy is not None
-                and policy.selector is not None
-                and policy.selector.matches(labels)
-            )
+            selects = policy is not None and policy.selects(namespace, labels)
             if was_best and not (selects and policy and best and _rank(policy) <= _rank(best)):
-                return self._best(labels)  # others may come before it now
+                return self._best(namespace, labels)  # others may come before it now
 
             if selects and policy and (best is None or _rank(policy) <= _rank(best)):
                 best = policy
 
         return best
 
-    def _best(self, labels: Mapping[str, str]) -> Policy | None:
+    def _best(self, namespace: str, labels: Mapping[str, str]) -> Policy | None:
         best: Policy | None = None
         for group in self._wanting(labels):
             for policy in group:
                 if best is not None and _rank(best) < _rank(policy):
                     break
 
-                if policy.selector is not None and policy.selector.matches(labels):
+                if policy.selects(namespace, labels):
                     best = policy
                     break
 
