@@ -1,8 +1,8 @@
 """Writes `pod-deletion-cost` on the pods of planned ReplicaSets, so that they shrink by the plan.
 
 The cost of a pod must be there before the number of replicas drops, so it follows the pods as they
-come and go. Only what differs is written, at a bounded rate for all workloads together, those that
-are to stay longest first: what has no cost yet counts as 0 and goes before them. A cost that the
+come and go. Only what differs is written, at a bounded rate that namespaces share, those that are
+to stay longest first: what has no cost yet counts as 0 and goes before them. A cost that the
 user has set is left alone; ours is repeated in an annotation of our own, by which we know it
 (docs/decisions/0044).
 """
@@ -25,7 +25,7 @@ from vnode.planning import deletion_cost
 from vnode.planning.deletion_cost import PlacedPod
 from vnode.planning.policy import Policies, Policy
 from vnode.planning.seats import MAX_WEIGHT
-from vnode.planning.workload_key import workload_of
+from vnode.planning.workload_key import namespace_of, workload_of
 from vnode.runtime.controller import Controller
 from vnode.runtime.expectations import Expectations
 from vnode.scheduling.cache import Cache
@@ -90,8 +90,9 @@ class DeletionCosts:
         self._index = index
         self._clock = clock
         self._writes = TokenBucket(RATE, BURST)
+        # One write of each namespace waits for its turn: so each gets the same share of the rate.
         self._controller: Controller[_Planned | _Unplanned] = Controller(
-            "deletion-costs", self._reconcile, workers=1
+            "deletion-costs", self._reconcile, workers=1, lane=_namespace_of
         )
         # A pod of each workload that waits to be reconciled.
         self._samples: dict[_Planned, Object] = {}
@@ -206,6 +207,13 @@ class DeletionCosts:
         annotations = {keys.POD_DELETION_COST: cost, keys.DELETION_COST: cost}
         body = {"metadata": {"uid": objects.uid(pod), "annotations": annotations}}
         await self._expectations.patch(self._client, kinds.PODS, pod, body)
+
+
+def _namespace_of(key: _Planned | _Unplanned) -> str:
+    if isinstance(key, _Unplanned):
+        return objects.split_key(key.pod)[0]
+
+    return namespace_of(key.workload)
 
 
 def _concerns(pod: Object) -> tuple[object, ...]:

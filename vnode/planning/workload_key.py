@@ -45,7 +45,13 @@ def workload_of(pod: Object, group_by: str = "") -> str:
 
     group, kind, name = _maker(owner, pod)
     spelt = kind if group in _PLAIN_GROUPS else f"{kind}.{group}"
-    return f"{_shown(spelt).lower()}/{namespace}/{_shown(name)}"
+    spelt = _shown(spelt).lower().replace("/", "")  # else it could pass for another namespace
+    return f"{spelt}/{namespace}/{_shown(name)}"
+
+
+def namespace_of(workload: str) -> str:
+    """Return the namespace in the key of a workload, "" of what is none."""
+    return workload.partition("/")[2].partition("/")[0]
 
 
 class PlannedWorkload(NamedTuple):

@@ -160,6 +160,24 @@ async def test_a_burst_is_written_at_a_bounded_rate(clock):
         assert clock.monotonic() > 8
 
 
+async def test_a_namespace_does_not_wait_for_the_writes_of_another(clock):
+    source = fleet(clock, 999, 999, 999)
+    bound = {"nodeName": source.targets[0].node}
+    async with running(source, clock):
+        for number in range(60):
+            add_replicas(source, 8, owner=f"app{number}-1", spec=bound)
+
+        others = add_replicas(source, 3, owner="web-2", namespace="quiet", spec=bound)
+        began = clock.monotonic()
+
+        def have_costs():
+            found = [source.server.find(kinds.PODS, name, "quiet") for name in others]
+            return all(keys.POD_DELETION_COST in objects.annotations(pod) for pod in found)
+
+        await source.server.until(have_costs)
+        assert clock.monotonic() - began < 3
+
+
 async def test_writes_that_fail_are_tried_again(clock):
     source = fleet(clock, 9, 9, 9)
     async with running(source, clock):

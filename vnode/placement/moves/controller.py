@@ -41,7 +41,7 @@ from vnode.planning.plan_changes import PlanChanges
 from vnode.planning.policy import Policy
 from vnode.planning.policy_node import PlannedNode, planned_node
 from vnode.planning.unfinished_move import moved_for
-from vnode.planning.workload_key import PlannedWorkload, planned_workload_of
+from vnode.planning.workload_key import PlannedWorkload, namespace_of, planned_workload_of
 from vnode.runtime.controller import Controller
 from vnode.runtime.links import Link, Links
 from vnode.scheduling.cache import Cache
@@ -85,8 +85,13 @@ class Moves:
         self._workloads: dict[PlannedWorkload, WorkloadMoves] = {}
         self._closings: Listeners[str] = Listeners()
         self._controller: Controller[PlannedWorkload] = Controller(
-            "moves", self._reconcile, workers=4
+            "moves",
+            self._reconcile,
+            workers=2,
+            lane=lambda key: namespace_of(key.workload),
+            total=8,
         )
+        mover.turns.subscribe(self._controller.add_after)
 
     async def run(self) -> None:
         """Move pods until cancelled, once all pods are known."""
@@ -186,6 +191,13 @@ class Moves:
             await self._find_changes()
             return None
 
+        try:
+            return await self._look(key)
+        finally:
+            self._mover.end_look(key)
+
+    async def _look(self, key: PlannedWorkload) -> float | None:
+        """Take the next step for a workload; return when to look at it again."""
         moves = self._workloads.get(key)
         policy = self._policies.of(moves.sample) if moves is not None and moves.sample else None
         if moves is None or policy is None or planned_workload_of(moves.sample, policy) != key:
@@ -226,7 +238,7 @@ class Moves:
             moves.demands.end()
             self._cache.workloads.end_move(key.workload, key.group_by)
 
-        self._mover.forget(key)
+        self._mover.turns.leave(key)
 
     def _is_there(self, move: Move) -> bool:
         pod = self._proxies.store.get(move.key)

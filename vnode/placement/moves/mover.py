@@ -2,7 +2,7 @@
 
 The filters of the scheduler say where there is room, by a pod of the workload that is fetched for
 it. Evictions go through the Eviction API of the source, so that its disruption budgets are kept,
-and at a bounded rate for all workloads together.
+and at a bounded rate for all workloads together, in turns (`move_turns`).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from vnode.kube.eviction import Evictor
 from vnode.placement.moves import move_events
 from vnode.placement.moves.demands import MovingPolicies
 from vnode.placement.moves.move_events import MoveEvents
+from vnode.placement.moves.move_turns import MoveTurns
 from vnode.placement.moves.policy_clusters import PolicyClusters, look
 from vnode.placement.moves.under_way import MovesUnderWay
 from vnode.placement.moves.workload_moves import WorkloadMoves
@@ -88,23 +89,23 @@ class Mover:
         self._placeholders = placeholders
         self._on_plan_freed = on_plan_freed
         self._evictor: Evictor[None] = Evictor(client, clock, burst=BURST, retry_after=_REFUSED)
-        self._deferred: set[PlannedWorkload] = set()  # for which there was no token
+        self.turns = MoveTurns()
 
     def on_pod(self, old: Object | None, new: Object | None) -> None:
         """Forget what is known of a pod that ends; a handler for informers of pods."""
         self._evictor.on_pod(old, new)
 
-    def forget(self, key: PlannedWorkload) -> None:
-        """Forget a workload that has nothing to move any more."""
-        self._deferred.discard(key)
+    def end_look(self, key: PlannedWorkload) -> None:
+        """Have the workload looked at whose turn it is, after this one was."""
+        self.turns.end_look(key, self._evictor.wait(None, PER_MINUTE))
 
     async def step(
         self, moves: WorkloadMoves, reason: MoveReason, others: Sequence[MovesUnderWay]
     ) -> MoveStep:
         """Take one step for a reason, if one is due."""
         moves.look_for(reason)
-        if turn := self._turn(moves.key):
-            return MoveStep(True, turn)
+        if not self.turns.ask(moves.key, moves.policy, self._evictor.wait(None, PER_MINUTE)):
+            return MoveStep(True, PATIENT)  # it is woken when it is its turn
 
         if self._is_connecting(moves.policy):
             return MoveStep(True, PATIENT)  # the event is that a connection has come to be
@@ -144,16 +145,6 @@ class Mover:
 
         return news is not None
 
-    def _turn(self, key: PlannedWorkload) -> float:
-        """Return in how many seconds it may be the workload's turn; 0 if it is."""
-        wait = self._evictor.wait(None, PER_MINUTE)
-        if not wait:
-            self._deferred.discard(key)
-            return 0.0
-
-        self._deferred.add(key)
-        return wait + (len(self._deferred) - 1) * 60 / PER_MINUTE
-
     def _is_connecting(self, policy: Policy) -> bool:
         """Tell whether it is not known yet which of the policy's clusters answer."""
         nodes = self._cache.snapshot().nodes
@@ -188,6 +179,7 @@ class Mover:
             return wait
 
         policy, pod = moves.policy, moves.workload.members[eviction.uid].pod
+        self.turns.pay(moves.key, policy)
         move = clusters.move(eviction, reason)
         moves.begin(move)  # other workloads look while the eviction is on its way
         why = move_events.explanation(policy, reason, eviction, clusters.snapshot)
