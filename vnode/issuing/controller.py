@@ -18,7 +18,8 @@ from vnode.api.authors import RecordedAuthors
 from vnode.api.clock import Clock
 from vnode.api.durations import TICK
 from vnode.api.errors import Conflict
-from vnode.api.objects import Object
+from vnode.api.objects import Object, Objects
+from vnode.api.target_key import TargetKey
 from vnode.issuing import request as requests
 from vnode.issuing import steps, token_secret
 from vnode.issuing.attempt import NOWHERE, IssueAttempt, IssueGrant, IssuePlace
@@ -39,6 +40,7 @@ from vnode.targets import token_renewal
 from vnode.targets.target_lister import TargetLister
 from vnode.targets.token_renewal import ManagedToken
 
+_CLUSTER: Final = "cluster"  # index of requests
 _LIMIT: Final = 60.0  # seconds for one attempt
 _RETRY_EARLY: Final = 1.0  # seconds until a link that leaves is tried again
 
@@ -71,7 +73,12 @@ class TokenIssuing:
         self._longest = longest
         self._clock = clock
         self._chance = chance
-        self._requests = Informer(local, kinds.AUTH_TOKEN_REQUESTS, optional=True)
+        self._requests = Informer(
+            local,
+            kinds.AUTH_TOKEN_REQUESTS,
+            optional=True,
+            indexes={_CLUSTER: requests.cluster_index},
+        )
         self._secrets = Informer(local, kinds.SECRETS, label_selector=keys.ISSUED)
         self._metrics = TokenMetrics()
         self._states: dict[str, IssueState] = {}  # of requests that exist
@@ -90,9 +97,9 @@ class TokenIssuing:
         self._requests.subscribe_by_key(self._controller.add)
         self._secrets.subscribe_by_key(self._controller.add)
         for informer in self._targets.informers:
-            informer.subscribe(lambda old, new: None if old and new else self._wake_all())
+            informer.subscribe(self._on_target)
 
-        self._links.subscribe(self._on_link, lambda _link: self._wake_all())
+        self._links.subscribe(self._on_link, lambda link: self._wake_of(link.target))
         self._namespaces.subscribe(self._on_namespace)
         try:
             with self._metrics.shown():
@@ -107,15 +114,21 @@ class TokenIssuing:
             await self._secrets.synced.wait()  # else there would seem to be no tokens
             group.create_task(self._controller.run(), name="issue-tokens")
 
+    def _on_target(self, old: Object | None, new: Object | None) -> None:
+        """Try the requests for a Target that has come or gone."""
+        if old is None or new is None:
+            self._wake_for(objects.latest(old, new))
+
     def _on_link(self, link: Link) -> None:
         link.on_health(lambda: self._on_health(link))
-        self._wake_all()
+        self._wake_of(link.target)
 
     def _on_health(self, link: Link) -> None:
-        if link.leaves and any(self._is_for(obj, link) for obj in self._requests.store.values()):
+        if link.leaves and any(self._is_for(obj, link) for obj in self._requests_of(link.target)):
             self._leaving.hold(link)
 
-        self._wake_all(link)
+        if IssuePlace(True, link).answering is not None:
+            self._wake_of(link.target)
 
     def _on_namespace(self, old: Object | None, new: Object | None) -> None:
         """Look at the requests of a namespace that ends: what they were given goes before them."""
@@ -128,20 +141,39 @@ class TokenIssuing:
     def _is_ending(self, namespace: str) -> bool:
         return objects.is_terminating(self._namespaces.store.get(namespace) or {})
 
-    def _wake_all(self, link: Link | None = None) -> None:
-        """Try all requests at once, or those for the target of `link`, which answers again."""
-        if link is not None and IssuePlace(True, link).answering is None:
-            return
+    def _wake_of(self, target: TargetKey) -> None:
+        """Try the requests for a Target at once, which may be gone."""
+        for obj in self._requests_of(target):
+            self._retry(obj)
 
-        for obj in self._requests.store.values():
-            key = objects.key(obj)
-            if link is not None and not self._is_for(obj, link):
-                continue
+    def _wake_for(self, target: Object) -> None:
+        for obj in self._requests_for(target):
+            self._retry(obj)
 
-            if state := self._states.get(key):
-                state.retry_now()
+    def _retry(self, obj: Object) -> None:
+        key = objects.key(obj)
+        if state := self._states.get(key):
+            state.retry_now()
 
-            self._controller.add(key)
+        self._controller.add(key)
+
+    def _requests_of(self, target: TargetKey) -> Objects:
+        """Return the requests for a Target, and those that were carried out in its cluster."""
+        found = self._targets.get(target) or {
+            "metadata": {"namespace": target.namespace, "name": target.name}
+        }
+        return self._requests_for(found)
+
+    def _requests_for(self, target: Object) -> Objects:
+        namespace, store = objects.namespace(target), self._requests.store
+        node = TargetKey(namespace, objects.name(target)).node_name
+        found = {key: store.get(key) for key, state in self._states.items() if state.node == node}
+        for reference in requests.references_to(target):
+            for obj in store.by_index(_CLUSTER, reference):
+                if namespace in ("", objects.namespace(obj)):
+                    found[objects.key(obj)] = obj
+
+        return [obj for _, obj in sorted(found.items()) if obj is not None]
 
     def _node_of(self, obj: Object) -> str | None:
         """Return the virtual node of the Target that a request means; None if there is none."""

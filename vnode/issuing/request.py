@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -108,6 +108,23 @@ def _cluster(namespace: str, spec: Object) -> ClusterReference:
 
 def _role(role: Object, namespace: str) -> RequestedRole:
     return RequestedRole(namespace, str(role.get("name")), tuple(role.get("rules") or ()))
+
+
+def cluster_index(obj: Object) -> Iterator[str]:
+    """Yield what a request names as its cluster, for an index."""
+    yield str(_cluster(objects.namespace(obj), objects.spec(obj)))
+
+
+def references_to(target: Object) -> list[str]:
+    """Return by what requests may name a Target or ClusterTarget, as values of `cluster_index`."""
+    namespace, name = objects.namespace(target), objects.name(target)
+    kind = kinds.scoped(kinds.TARGETS, namespace)
+    found = [ClusterReference(kind, namespace, name)]
+    if profile := objects.spec(target).get("clusterProfile"):
+        home = str(profile.get("namespace") or namespace)
+        found.append(ClusterReference(PROFILES, home, str(profile.get("name"))))
+
+    return [str(reference) for reference in found]
 
 
 def named_target(reference: ClusterReference) -> TargetKey | None:

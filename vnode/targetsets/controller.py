@@ -36,6 +36,7 @@ from vnode.targetsets.set_metrics import SetMetrics
 from vnode.targetsets.spec import TargetSetSpec
 from vnode.targetsets.writing import TargetWriter
 
+_NAMESPACE: Final = "namespace"  # index of sets
 _RETRY_DELAY: Final = 5.0  # seconds until a profile is asked for again that may not be gone
 
 log = logging.getLogger(__name__)
@@ -72,16 +73,23 @@ class TargetSets:
         self._config = config
         self._clock = clock
         self._sets = tuple(
-            Informer(client, kind, optional=True)
+            Informer(
+                client, kind, optional=True, indexes={_NAMESPACE: lambda o: (objects.namespace(o),)}
+            )
             for kind in (kinds.CLUSTER_TARGET_SETS, kinds.TARGET_SETS)
         )
-        self._inventory = ServedInformer(
-            client, kinds.CLUSTER_PROFILES, lambda _old, _new: self._wake_all()
-        )
+        self._inventory = ServedInformer(client, kinds.CLUSTER_PROFILES, self._on_change)
         self._drains = NodeDrains(client, nodes, pods_on, clock)
         self._states: dict[str, _SetState] = {}  # of sets that exist
         self._draining: dict[str, str] = {}  # virtual node -> the set that drains it
-        self._controller: Controller[str] = Controller("target-sets", self._reconcile, workers=1)
+        # One at a time; sets of a namespace have turns with those of others.
+        self._controller: Controller[str] = Controller(
+            "target-sets",
+            self._reconcile,
+            workers=1,
+            lane=lambda key: objects.split_key(key)[0],
+            total=1,
+        )
         wake, limit = self._controller.add, write_limits.TARGET_SETS
         self._reports = StatusReporter(client, "targetsets", limit, wake=wake, clock=clock)
         self._writer = TargetWriter(client, clock)
@@ -98,7 +106,7 @@ class TargetSets:
                 tasks.start(informer.run(), informer.kind.plural)
 
             for targets in self._targets.informers:
-                targets.subscribe(lambda _old, _new: self._wake_all())
+                targets.subscribe(self._on_change)
 
             self._subscribe(self._on_pod)
             with self._metrics.shown():
@@ -112,9 +120,16 @@ class TargetSets:
         if key := self._draining.get(objects.node_name(objects.latest(old, new))):
             self._controller.add(key)
 
-    def _wake_all(self) -> None:
-        """Reconcile all sets, the oldest first: of two that want one name it has the Target."""
-        found = [obj for informer in self._sets for obj in informer.store.values()]
+    def _on_change(self, old: Object | None, new: Object | None) -> None:
+        """Reconcile the sets that a profile or Target may concern, or all if none is given: the
+        oldest first, since of two that want one name it has the Target."""
+        cluster_sets, sets = (informer.store for informer in self._sets)
+        found, changed = list(cluster_sets.values()), old or new
+        if changed is None:
+            found += sets.values()
+        elif namespace := objects.namespace(changed):
+            found += sets.by_index(_NAMESPACE, namespace)
+
         for obj in sorted(found, key=_age):
             self._on_set(obj)
 

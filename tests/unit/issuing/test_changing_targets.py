@@ -90,3 +90,30 @@ async def test_a_target_that_comes_later_is_used_at_once(clock: Clock) -> None:
         env.links.add(env.link)
         await asyncio.sleep(1)
         assert env.conditions()["ServiceAccountTokenRetrieved"][0] == "True"
+
+
+async def test_targets_that_others_make_and_delete_have_no_request_tried_again(
+    clock: Clock,
+) -> None:
+    """Neither by themselves nor by their connections; its own Target has."""
+    env = IssuingEnvironment(clock)
+    env.target.fail(Denied(403, "Forbidden", "no"), verb="create", times=None)
+    env.request()
+    async with env.running():
+        await asyncio.sleep(10_000)
+        asked = env.target.count("create")
+        for number in range(50):
+            name = f"west-{number}"
+            env.source.add(kinds.TARGETS, {"metadata": {"name": name, "namespace": "hostile"}})
+            key, server = TargetKey("hostile", name), APIServer("c3", clock)
+            link = test_links.link_to(server, key, Identity("c1", "u"), clock)
+            env.links.add(link)
+            await asyncio.sleep(1)
+            env.links.remove(link)
+            env.source.remove(kinds.TARGETS, name, "hostile")
+
+        assert env.target.count("create") <= asked + 1
+        env.links.remove(env.link)
+        env.links.add(env.link)
+        await asyncio.sleep(1)
+        assert env.target.count("create") > asked

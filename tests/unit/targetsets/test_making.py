@@ -11,6 +11,7 @@ from tests.unit.targetsets.sets_environment import ALL, CRD, TargetSetsEnvironme
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import Denied
+from vnode.telemetry import metrics
 
 pytestmark = pytest.mark.looptime
 
@@ -221,3 +222,30 @@ async def test_a_target_remembers_what_its_profile_says(clock: Clock) -> None:
             await asyncio.sleep(0.5)
 
         assert env.server.count("patch", kinds.CLUSTER_TARGETS) == before
+
+
+def reconciled() -> float:
+    """Count reconciliations of sets, in all tests together."""
+    found = [sample for family in metrics.RECONCILES.collect() for sample in family.samples]
+    return sum(
+        sample.value
+        for sample in found
+        if sample.labels["controller"] == "target-sets" and sample.name.endswith("_total")
+    )
+
+
+async def test_a_profile_has_only_the_sets_reconciled_that_may_select_it(clock: Clock) -> None:
+    """Whoever changes the profiles of a namespace costs the sets of others nothing."""
+    env = TargetSetsEnvironment(clock)
+    for number in range(30):
+        env.add_set(f"theirs-{number}", ALL, namespace="team")
+
+    env.add_set("own", ALL, namespace="hostile")
+    async with env.leading():
+        await asyncio.sleep(10)
+        before = reconciled()
+        for number in range(5):
+            env.add_profile(f"p{number}", "hostile")
+            await asyncio.sleep(5)
+
+        assert reconciled() - before < 30
