@@ -24,6 +24,7 @@ help:
 	@echo 'make fuzz         an hour of mutated inputs; FUZZ="--seed 7" repeats them'
 	@echo 'make soak         an hour of random failures; SOAK="--seed 7" repeats one'
 	@echo 'make realnode     tests with real containers; root only, see docs/testing.md'
+	@echo 'make isolation    what a bystander notices of attacks, not part of make test'
 	@echo 'make image-test   the image, and the chart in containers; root only, not part of make test'
 	@echo 'make dashboard-test  the pages in a headless Chromium, which root gets from Debian'
 	@echo 'make dashboard-images  the pictures of docs/dashboard.md'
@@ -197,6 +198,12 @@ random-faults: binaries
 .PHONY: soak
 soak: binaries
 	$(RUN) -m tests.faults --minutes 60 --longest 120 --replicas 2 $(SOAK)
+
+# What a bystander notices while another tenant, a target or a stranger attacks: half an hour, and a
+# machine that does nothing else.
+.PHONY: isolation
+isolation: binaries
+	$(RUN) -m tests.isolation $(ISOLATION)
 
 .PHONY: realnode
 realnode: binaries realnode-programs

@@ -1,0 +1,113 @@
+"""`python -m tests.isolation`: what a bystander notices of each attack, as a table.
+
+Before each attack the bystander runs some pods in peace, and as many during it. Of each step the
+99th percentile under attack is compared with that of all pods in peace of the same run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+from hack.fleetlib import progress
+from tests import kit
+from tests.isolation import attacks, scene
+from tests.isolation.bystander import NAMESPACE, Bystander, Times
+from tests.isolation.report import AttackTimes, table
+from tests.kit import Fleet
+from vnode.api import kinds
+from vnode.api.kinds import Kind
+
+_BEGINS: Final = 120.0  # seconds in which an attack has to be under way
+_LEFT: Final[tuple[Kind, ...]] = (
+    kinds.DEPLOYMENTS,
+    kinds.PODS,
+    kinds.PLACEMENT_POLICIES,
+    kinds.CONFIG_MAPS,
+    kinds.TARGETS,
+)
+
+
+def main() -> int:
+    """Measure and print; 1 if the bystander had to wait for somebody."""
+    options = _parser().parse_args()
+    names = options.attack or list(attacks.ATTACKS)
+    with (
+        tempfile.TemporaryDirectory(prefix="vnode-isolation-") as folder,
+        scene.started(Path(folder) / "fleet") as fleet,
+    ):
+        measured = asyncio.run(_measure(fleet, names, options.pods))
+
+    print(table(measured))
+    return 0 if all(each.is_isolated for each in measured) else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m tests.isolation", description=__doc__)
+    parser.add_argument(
+        "--pods", type=int, default=20, help="of the bystander for each attack (20)"
+    )
+    parser.add_argument(
+        "--attack", action="append", choices=attacks.ATTACKS, help="this one; repeatable (all)"
+    )
+    return parser
+
+
+async def _measure(fleet: Fleet, names: list[str], pods: int) -> list[AttackTimes]:
+    async with scene.tenant(fleet, NAMESPACE) as client:
+        bystander = Bystander(client)
+        await bystander.run(5)  # what is done once
+        peace: list[Times] = []
+        attacked: dict[str, Times] = {}
+        for name in names:
+            peace.append(await bystander.run(pods))
+            with progress.reported(f"attack {name}"):
+                async with _under_attack(fleet, name):
+                    attacked[name] = await bystander.run(pods)
+
+                await _clean(fleet)
+
+    return [AttackTimes(name, times, Times.joined(peace)) for name, times in attacked.items()]
+
+
+@asynccontextmanager
+async def _under_attack(fleet: Fleet, name: str) -> AsyncIterator[None]:
+    """Attack while the block runs."""
+    words = ("-m", "tests.isolation.attacks", str(fleet.folder), name)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, *words, cwd=kit.ROOT, stdout=asyncio.subprocess.PIPE
+    )
+    assert process.stdout is not None, "a pipe"
+    try:
+        async with asyncio.timeout(_BEGINS):
+            said = await process.stdout.readline()
+
+        assert said.decode().strip() == attacks.BEGUN, f"{name} ended before it had begun"
+        yield
+        assert process.returncode is None, f"{name} ended by itself"
+    finally:
+        if process.returncode is None:
+            process.kill()
+
+        await process.wait()
+
+
+async def _clean(fleet: Fleet) -> None:
+    """Delete what an attack has left."""
+    async with fleet.client(scene.SOURCE) as admin:
+        for kind in _LEFT:
+            query = {"propagationPolicy": "Background", "gracePeriodSeconds": "0"}
+            await admin.request("DELETE", kind.path(scene.ATTACKER), query=query)
+
+        for kind in (kinds.PODS, kinds.TARGETS):
+            await kit.until_gone(admin, kind, scene.ATTACKER, seconds=120)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

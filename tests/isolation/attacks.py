@@ -1,0 +1,290 @@
+"""What a tenant, a target or a stranger does to slow everybody else, one function for each.
+
+`python -m tests.isolation.attacks FOLDER NAME` goes on with one until it is ended, in a process of
+its own, as attackers have machines of their own. It prints BEGUN once what it needs is there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+import aiohttp
+
+from tests import kit
+from tests.isolation import scene as scenes
+from tests.isolation.costly import costly_policy, locking_pod, many_labels_pod, stuck_pod, yaml_pod
+from tests.isolation.hostile_server import informational
+from tests.isolation.scene import ATTACKER, Scene
+from tests.kit import Fleet
+from vnode.api import keys, kinds
+from vnode.api.errors import VnodeError
+from vnode.api.objects import Object
+from vnode.webhook import server
+
+BEGUN: Final = "begun"
+_WEBHOOK_PORT: Final = 9443
+
+Begin = Callable[[], None]
+Attack = Callable[[Scene, Begin], Awaitable[None]]
+
+
+async def yaml_by_dry_runs(scene: Scene, begin: Begin) -> None:
+    """Create pods by dry runs, thirty at once, whose constraints are costly to read."""
+    begin()
+    await _at_once(30, lambda number: _dry_run(scene, yaml_pod(f"yaml-{number}")))
+
+
+async def reviews_by_strangers(scene: Scene, begin: Begin) -> None:
+    """Send such pods to the webhook's port on forty connections, without any credentials."""
+    trusting = ssl.create_default_context()
+    trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
+    url = f"https://{scene.agent}:{_WEBHOOK_PORT}{server.PATH}"
+    body = {"request": {"uid": "u", "namespace": ATTACKER, "object": yaml_pod("stranger")}}
+    begin()
+
+    async def send(session: aiohttp.ClientSession) -> None:
+        async with session.post(url, json=body, ssl=trusting) as answer:
+            await answer.read()
+
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
+        await _at_once(40, lambda _number: send(session))
+
+
+async def large_reviews(scene: Scene, begin: Begin) -> None:
+    """Create pods of 200 kB of annotations by dry runs, thirty at once."""
+    annotations = {keys.ELECT: "", **{f"example.com/a{n}": "x" * 2000 for n in range(100)}}
+    begin()
+    await _at_once(
+        30, lambda number: _dry_run(scene, kit.pod(f"large-{number}", annotations=annotations))
+    )
+
+
+async def costly_policies(scene: Scene, begin: Begin) -> None:
+    """Patch one of 150 policies that are costly to match, five times a second, beside 100 pods."""
+    await _create_all(scene, kinds.PLACEMENT_POLICIES, [costly_policy(n) for n in range(150)])
+    await _create_all(scene, kinds.PODS, [kit.pod(f"planned-{n}") for n in range(100)])
+    begin()
+    for priority in _for_ever():
+        body = {"spec": {"priority": priority % 1000}}
+        await scene.tenant.patch(kinds.PLACEMENT_POLICIES, "costly-0", body, ATTACKER)
+        await asyncio.sleep(0.2)
+
+
+async def unschedulable_pods(scene: Scene, begin: Begin) -> None:
+    """Have 600 pods wait whose terms are costly, and wake them by a pod that comes and goes."""
+    await _create_all(scene, kinds.PODS, [stuck_pod(f"stuck-{n}") for n in range(600)])
+    begin()
+    await _come_and_go(scene, pause=2.0)
+
+
+async def locked_targets(scene: Scene, begin: Begin) -> None:
+    """Have one pod in each target that wants no other pod of any namespace beside it."""
+    for name in scenes.TARGETS:
+        pod = await scene.tenant.create(kinds.PODS, locking_pod(f"lock-{name}", name), ATTACKER)
+        await kit.until_one(
+            scene.tenant, kinds.PODS, str(pod["metadata"]["name"]), ATTACKER, _is_running, 60
+        )
+
+    begin()
+    await asyncio.Event().wait()
+
+
+async def expressions(scene: Scene, begin: Begin) -> None:
+    """Create pods with many labels and an expression that takes long for each, and delete them."""
+    begin()
+    for number in _for_ever():
+        name = f"expression-{number}"
+        with suppress(VnodeError):  # refused, which is an answer
+            await scene.tenant.create(kinds.PODS, many_labels_pod(name), ATTACKER)
+            await scene.tenant.delete(kinds.PODS, f"expression-{number - 60}", ATTACKER)
+
+
+async def statuses(scene: Scene, begin: Begin) -> None:
+    """Change an annotation of each of twenty running pods, fifty times a second in all."""
+    pods = [kit.pod(f"changed-{n}") for n in range(20)]
+    await _create_all(scene, kinds.PODS, pods)
+    begin()
+    for number in _for_ever():
+        body = {"metadata": {"annotations": {"example.com/n": str(number)}}}
+        with suppress(VnodeError):
+            await scene.tenant.patch(kinds.PODS, f"changed-{number % 20}", body, ATTACKER)
+
+        await asyncio.sleep(0.02)
+
+
+async def followed_objects(scene: Scene, begin: Begin) -> None:
+    """Change ConfigMaps of 100 kB that running pods use, ten times a second."""
+    text = "x" * 100_000
+    maps: list[Object] = [{"metadata": {"name": f"map-{n}"}, "data": {"a": text}} for n in range(5)]
+    await _create_all(scene, kinds.CONFIG_MAPS, maps)
+    volumes = [{"name": f"v{n}", "configMap": {"name": f"map-{n}"}} for n in range(5)]
+    await _create_all(
+        scene, kinds.PODS, [kit.pod(f"follower-{n}", volumes=volumes) for n in range(10)]
+    )
+    begin()
+    for number in _for_ever():
+        body = {"data": {"n": str(number)}}
+        await scene.tenant.patch(kinds.CONFIG_MAPS, f"map-{number % 5}", body, ATTACKER)
+        await asyncio.sleep(0.1)
+
+
+async def deployments(scene: Scene, begin: Begin) -> None:
+    """Scale a Deployment to fifty pods and to none, every five seconds."""
+    template = kit.pod("burst")
+    await scene.tenant.create(kinds.DEPLOYMENTS, kit.deployment("burst", 0, template), ATTACKER)
+    begin()
+    for number in _for_ever():
+        body = {"spec": {"replicas": 50 * (number % 2)}}
+        await scene.tenant.patch(kinds.DEPLOYMENTS, "burst", body, ATTACKER)
+        await asyncio.sleep(5)
+
+
+async def log_streams(scene: Scene, begin: Begin) -> None:
+    """Open the log of a pod on fifty streams, again and again."""
+    await scene.tenant.create(kinds.PODS, kit.pod("talks"), ATTACKER)
+    await kit.until_one(scene.tenant, kinds.PODS, "talks", ATTACKER, _is_running, 60)
+    path = f"{kinds.PODS.path(ATTACKER)}/talks/log"
+    begin()
+
+    async def read(_number: int) -> None:
+        async with scene.tenant.stream("GET", path, query={}, silence=30) as response:
+            await response.read()
+
+    await _at_once(50, read)
+
+
+async def targets(scene: Scene, begin: Begin) -> None:
+    """Make ten Targets that lead nowhere, and delete them, as fast as it goes."""
+    begin()
+    for number in _for_ever():
+        name = f"nowhere-{number % 10}"
+        body = {"metadata": {"name": name}, "spec": {"kubeconfigSecret": {"name": "none"}}}
+        with suppress(VnodeError):
+            await scene.tenant.create(kinds.TARGETS, body, ATTACKER)
+            await asyncio.sleep(0.1)
+            await scene.tenant.delete(kinds.TARGETS, name, ATTACKER)
+
+
+async def informational_answers(scene: Scene, begin: Begin) -> None:
+    """Have ten Targets whose server answers each request with 100,000 informational answers."""
+    async with informational(scene.fleet) as kubeconfig:
+        secret = {"metadata": {"name": "flood"}, "stringData": {"config": kubeconfig}}
+        await scene.tenant.create(kinds.SECRETS, secret, ATTACKER)
+        spec = {"kubeconfigSecret": {"name": "flood"}}
+        for number in range(10):
+            body = {"metadata": {"name": f"flood-{number}"}, "spec": spec}
+            await scene.tenant.create(kinds.TARGETS, body, ATTACKER)
+
+        begin()
+        await asyncio.Event().wait()
+
+
+async def policy_flips(scene: Scene, begin: Begin) -> None:
+    """Change every ten seconds where the pods of twenty Deployments belong."""
+    policy: Object = {
+        "metadata": {"name": "flips"},
+        "spec": {
+            "selector": {"matchLabels": {"flips": "yes"}},
+            "mode": "Spread",
+            "reschedule": {"when": ["PolicyChanged"]},
+            "clusters": [{"cluster": "c2", "weight": 1}],
+        },
+    }
+    await scene.tenant.create(kinds.PLACEMENT_POLICIES, policy, ATTACKER)
+    for number in range(20):
+        template = kit.pod(f"flips-{number}")
+        deployment = kit.deployment(f"flips-{number}", 2, template)
+        deployment["spec"]["template"]["metadata"]["labels"]["flips"] = "yes"
+        await scene.tenant.create(kinds.DEPLOYMENTS, deployment, ATTACKER)
+
+    begin()
+    for number in _for_ever():
+        body = {"spec": {"clusters": [{"cluster": scenes.TARGETS[number % 2], "weight": 1}]}}
+        await scene.tenant.patch(kinds.PLACEMENT_POLICIES, "flips", body, ATTACKER)
+        await asyncio.sleep(10)
+
+
+ATTACKS: Final[dict[str, Attack]] = {
+    attack.__name__.replace("_", "-"): attack
+    for attack in (
+        yaml_by_dry_runs,
+        reviews_by_strangers,
+        large_reviews,
+        costly_policies,
+        unschedulable_pods,
+        locked_targets,
+        expressions,
+        statuses,
+        followed_objects,
+        deployments,
+        log_streams,
+        targets,
+        informational_answers,
+        policy_flips,
+    )
+}
+
+
+async def _dry_run(scene: Scene, pod: Object) -> None:
+    await scene.tenant.request("POST", kinds.PODS.path(ATTACKER), query={"dryRun": "All"}, body=pod)
+
+
+async def _create_all(scene: Scene, kind: kinds.Kind, objects: list[Object]) -> None:
+    gate = asyncio.Semaphore(10)
+
+    async def create(obj: Object) -> None:
+        async with gate:
+            await scene.tenant.create(kind, obj, ATTACKER)
+
+    async with asyncio.TaskGroup() as group:
+        for obj in objects:
+            group.create_task(create(obj))
+
+
+async def _come_and_go(scene: Scene, pause: float) -> None:
+    for number in _for_ever():
+        await scene.tenant.create(kinds.PODS, kit.pod(f"comes-{number}"), ATTACKER)
+        await asyncio.sleep(pause)
+        await scene.tenant.delete(kinds.PODS, f"comes-{number}", ATTACKER)
+
+
+async def _at_once(count: int, act: Callable[[int], Awaitable[None]]) -> None:
+    """Act on and on, `count` at once; that somebody refuses is what should happen."""
+
+    async def go_on(number: int) -> None:
+        while True:
+            with suppress(VnodeError, aiohttp.ClientError, OSError):
+                await act(number)
+
+            await asyncio.sleep(0)
+
+    async with asyncio.TaskGroup() as group:
+        for number in range(count):
+            group.create_task(go_on(number))
+
+
+def _for_ever() -> Any:
+    number = 0
+    while True:
+        yield number
+        number += 1
+
+
+def _is_running(pod: Object) -> bool:
+    return kit.phase(pod) == "Running"
+
+
+async def _main(folder: Path, name: str) -> None:
+    fleet = Fleet(folder)
+    async with scenes.tenant(fleet, ATTACKER) as tenant:
+        await ATTACKS[name](Scene(fleet, tenant), lambda: print(BEGUN, flush=True))
+
+
+if __name__ == "__main__":
+    asyncio.run(_main(Path(sys.argv[1]), sys.argv[2]))

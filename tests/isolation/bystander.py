@@ -1,0 +1,117 @@
+"""The bystander: pods of a namespace that does nothing wrong, and how long their steps take.
+
+One pod after the other is created, admitted, placed and run, gives its log by the kubelet API of
+its virtual node, and is deleted, as a user waits for it. What another tenant, a target or a
+stranger does meanwhile should not show in these times.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import defaultdict
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from tests import kit
+from vnode.api import kinds
+from vnode.api.errors import VnodeError
+from vnode.kube.client import Client
+
+NAMESPACE: Final = "team-c"
+STEPS: Final = ("admitted", "running", "logged", "gone")
+LONGEST: Final = 120.0  # seconds that a step is waited for; longer ones count as these
+_PAUSE: Final = 0.25  # seconds between two pods
+
+
+@dataclass(slots=True)
+class Times:
+    """Seconds of each step, by its name, one figure for each pod."""
+
+    steps: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+
+    def add(self, step: str, seconds: float) -> None:
+        """Note what a step of one pod took."""
+        self.steps[step].append(seconds)
+
+    def p99(self, step: str) -> float:
+        """Return the time that one in a hundred exceeds; of fewer pods than that, the longest."""
+        ordered = sorted(self.steps[step])
+        return ordered[min(len(ordered) - 1, int(0.99 * len(ordered)))]
+
+    def median(self, step: str) -> float:
+        """Return the time that half of the pods exceed."""
+        ordered = sorted(self.steps[step])
+        return ordered[len(ordered) // 2]
+
+    @staticmethod
+    def joined(parts: list[Times]) -> Times:
+        """Return the times of all parts as one."""
+        whole = Times()
+        for part in parts:
+            for step, seconds in part.steps.items():
+                whole.steps[step].extend(seconds)
+
+        return whole
+
+
+class Bystander:
+    """Runs pods of NAMESPACE with the rights of `client`, each under a name of its own."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._number = 0
+
+    async def run(self, pods: int) -> Times:
+        """Return what the steps of that many pods took."""
+        times = Times()
+        for _ in range(pods):
+            self._number += 1
+            await self._one(f"bystander-{self._number}", times)
+            await asyncio.sleep(_PAUSE)
+
+        return times
+
+    async def _one(self, name: str, times: Times) -> None:
+        for step, act in zip(
+            STEPS, (self._create, self._until_running, self._log, self._delete), strict=True
+        ):
+            times.add(step, await _timed(act(name)))
+
+    async def _create(self, name: str) -> None:
+        await self._client.create(kinds.PODS, kit.pod(name), NAMESPACE)
+
+    async def _until_running(self, name: str) -> None:
+        await kit.until_one(
+            self._client,
+            kinds.PODS,
+            name,
+            NAMESPACE,
+            lambda pod: kit.phase(pod) == "Running",
+            seconds=LONGEST,
+        )
+
+    async def _log(self, name: str) -> None:
+        path = f"{kinds.PODS.path(NAMESPACE)}/{name}/log"
+        async with self._client.stream("GET", path, query={}, silence=LONGEST) as response:
+            assert "hello" in await response.text()
+
+    async def _delete(self, name: str) -> None:
+        await self._client.delete(kinds.PODS, name, NAMESPACE)
+        await kit.until_gone(
+            *(self._client, kinds.PODS, NAMESPACE),
+            seconds=LONGEST,
+            field_selector=f"metadata.name={name}",
+        )
+
+
+async def _timed(act: Coroutine[Any, Any, None]) -> float:
+    begin = time.monotonic()
+    try:
+        async with asyncio.timeout(LONGEST):
+            await act
+    except (VnodeError, TimeoutError, AssertionError):
+        return LONGEST  # as if it had been reached then
+
+    return time.monotonic() - begin

@@ -1,0 +1,70 @@
+"""Builds objects that are small, allowed, and cost an agent as much as they can. Pure."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests import kit
+from vnode.api import keys
+from vnode.api.objects import Object
+
+_ENTRIES: Final = 2400  # of a YAML flow map: 26 kB
+_EXPRESSIONS: Final = 32  # requirements of one selector
+_VALUES: Final = 20  # of each requirement
+_TERMS: Final = 32  # of a pod's own anti-affinity
+_LABELS: Final = 99
+_LABEL: Final = 40  # characters of a label's value
+
+
+def yaml_pod(name: str) -> Object:
+    """Return a pod whose constraints are YAML of many small values, none of which is a field."""
+    text = "{" + ", ".join(f"a{n}: [x]" for n in range(_ENTRIES)) + "}"
+    return kit.pod(name, annotations={keys.ELECT: "", keys.PROXY_CONSTRAINTS: text})
+
+
+def costly_policy(number: int) -> Object:
+    """Return a policy that selects no pod, which only its last requirement tells."""
+    values = [f"{number}-{n}" for n in range(_VALUES)]
+    expressions = [
+        {"key": f"label-{n}", "operator": "NotIn", "values": values} for n in range(_EXPRESSIONS)
+    ]
+    expressions[-1]["operator"] = "In"
+    selector = {"matchExpressions": expressions}
+    spec = {"selector": selector, "mode": "Spread", "priority": 0}
+    return {"metadata": {"name": f"costly-{number}"}, "spec": spec}
+
+
+def stuck_pod(name: str) -> Object:
+    """Return a pod with no place: nobody is what it wants beside it, and it has many terms."""
+    wanted = [_term({"nobody": "is-this"})]
+    unwanted = [_term({"unwanted": f"kind-{n}"}) for n in range(_TERMS)]
+    affinity = {
+        "podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": wanted},
+        "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": unwanted},
+    }
+    return kit.pod(name, affinity=affinity)
+
+
+def locking_pod(name: str, target: str) -> Object:
+    """Return a pod for one target that wants no other pod beside it, of whatever namespace."""
+    term = {
+        "labelSelector": {},
+        "namespaceSelector": {},
+        "topologyKey": "kubernetes.io/hostname",
+    }
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    return kit.pod_in(target, name, affinity=affinity)
+
+
+def many_labels_pod(name: str) -> Object:
+    """Return a pod with many labels, and an expression on them that has many branches."""
+    expression = "(?:.*(?:ab|ba)){60}"
+    pod = kit.pod(name, annotations={keys.ELECT: "", keys.NO_PREFIX_LABEL_REGEXP: expression})
+    pod["metadata"]["labels"] = {
+        f"example.com/{'label' * 10}-{n}": ("ab" * _LABEL)[:_LABEL] for n in range(_LABELS)
+    }
+    return pod
+
+
+def _term(labels: dict[str, str]) -> Object:
+    return {"labelSelector": {"matchLabels": labels}, "topologyKey": "kubernetes.io/hostname"}
