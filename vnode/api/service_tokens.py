@@ -103,10 +103,23 @@ def admitted_volumes(spec: Object) -> set[str]:
     return {
         volume["name"]
         for volume in spec.get("volumes") or ()
-        if volume["name"] in mounted
-        and volume["name"].startswith(_ADMITTED)
-        and any(projected(volume))
+        if volume["name"] in mounted and _is_admitted(volume)
     }
+
+
+def _is_admitted(volume: Object) -> bool:
+    """Tell whether admission has made a volume: users name theirs alike, with other files or lives.
+
+    It has one token for the API server, whose life is that of no user's by chance.
+    """
+    tokens = list(projected(volume))
+    others = [s for s in sources(volume) if not (is_authority(s) or "downwardAPI" in s)]
+    return (
+        volume["name"].startswith(_ADMITTED)
+        and len(tokens) == len(others) == 1
+        and tokens[0].get("expirationSeconds") == _ADMITTED_LIFE
+        and not tokens[0].get("audience")
+    )
 
 
 def speaking_volumes(spec: Object, secrets: Collection[str] = ()) -> set[str]:

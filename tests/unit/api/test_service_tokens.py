@@ -70,6 +70,14 @@ def test_no_token_has_the_key_of_another():
 KUBE = projecting(ADMITTED, name="kube-api-access-x7f2k")
 
 
+def named_alike(*tokens):
+    """Return a user's volume whose name is like that of admission's."""
+    return projecting(*tokens, name=KUBE["name"])
+
+
+OTHER_FILE = {**KUBE, "projected": {"sources": [{"serviceAccountToken": ADMITTED}, {"secret": {}}]}}
+
+
 @pytest.mark.parametrize(
     ("spec", "admitted"),
     [
@@ -80,6 +88,11 @@ KUBE = projecting(ADMITTED, name="kube-api-access-x7f2k")
         (mounting(projecting(ADMITTED)), False),
         (mounting(holding("robot-token-x7f2k")), False),
         (mounting({"name": "kube-api-access-x", "emptyDir": {}}), False),
+        (mounting(named_alike({"path": "token", "expirationSeconds": 600})), False),
+        (mounting(named_alike({"path": "token"})), False),
+        (mounting(named_alike({**ADMITTED, "audience": "vault"})), False),
+        (mounting(named_alike(ADMITTED, {"path": "vault", "audience": "vault"})), False),
+        (mounting(OTHER_FILE), False),
         ({**mounting(KUBE), "initContainers": [{"name": "i"}]}, False),
         ({**mounting(KUBE), "ephemeralContainers": [{"name": "e"}]}, True),
     ],
