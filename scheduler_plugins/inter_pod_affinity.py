@@ -88,15 +88,21 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         self._crosses_namespaces = args.cross_namespace_anti_affinity
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
-        """Return changes of nodes and pods anywhere: any pod may attract or repel this one."""
-        kinds = (
-            EventKind.NODE_ADD,
-            EventKind.NODE_LABELS,
-            EventKind.POD_ADD,
-            EventKind.POD_DELETE,
-            EventKind.POD_FORGOTTEN,
-        )
-        return [ClusterEventWithHint(kind, anywhere=True) for kind in kinds]
+        """Return changes of nodes anywhere, and of pods that may attract or repel this one."""
+        nodes = (EventKind.NODE_ADD, EventKind.NODE_LABELS)
+        pods = (EventKind.POD_ADD, EventKind.POD_DELETE, EventKind.POD_FORGOTTEN)
+        return [
+            *(ClusterEventWithHint(kind, anywhere=True) for kind in nodes),
+            *(
+                ClusterEventWithHint(kind, anywhere=True, scope=self._scope, helps=concerns)
+                for kind in pods
+            ),
+        ]
+
+    def _scope(self, pod: Object) -> frozenset[str] | None:
+        """Return the namespaces of pods that may attract or repel a pod, None for all."""
+        found = None if self._crosses_namespaces else pod_terms.namespaces(pod)
+        return None if found is None else found | {objects.namespace(pod)}
 
     def pre_filter(self, state: CycleState, pod: Object, snapshot: Snapshot) -> Status:
         """Count the pods of all required terms that concern the pod."""
@@ -157,6 +163,23 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         least, most = min(scores.values(), default=0), max(scores.values(), default=0)
         for name, score in scores.items():
             scores[name] = MAX_SCORE * (score - least) // (most - least) if most > least else 0
+
+
+def concerns(pod: Object, other: Object) -> bool:
+    """Tell whether it may matter to a pod if the other comes or goes: terms of one select the
+    other."""
+    try:
+        near = pod_terms.required(pod, pod_terms.AFFINITY)
+        far = pod_terms.required(pod, pod_terms.ANTI_AFFINITY)
+    except ConfigError:
+        return False
+
+    namespace, labels = objects.namespace(other), objects.labels(other)
+    if any(term.matches(namespace, labels) for term in (*near, *far)):
+        return True
+
+    own = objects.namespace(pod), objects.labels(pod)
+    return any(term.matches(*own) for term in pod_terms.repelled(other))
 
 
 class _Own:

@@ -84,16 +84,17 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
     NAME = "PodTopologySpread"
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
-        """Return changes of pods and nodes anywhere: they change the skew everywhere."""
-        kinds = (
-            EventKind.NODE_ADD,
-            EventKind.NODE_LABELS,
-            EventKind.NODE_TAINTS,
-            EventKind.POD_ADD,
-            EventKind.POD_DELETE,
-            EventKind.POD_FORGOTTEN,
-        )
-        return [ClusterEventWithHint(kind, anywhere=True) for kind in kinds]
+        """Return changes of nodes anywhere, and of pods that count: they change the skew
+        everywhere."""
+        nodes = (EventKind.NODE_ADD, EventKind.NODE_LABELS, EventKind.NODE_TAINTS)
+        pods = (EventKind.POD_ADD, EventKind.POD_DELETE, EventKind.POD_FORGOTTEN)
+        return [
+            *(ClusterEventWithHint(kind, anywhere=True) for kind in nodes),
+            *(
+                ClusterEventWithHint(kind, anywhere=True, scope=own_namespace, helps=counts)
+                for kind in pods
+            ),
+        ]
 
     def pre_filter(self, state: CycleState, pod: Object, snapshot: Snapshot) -> Status:
         """Count the domains of the hard constraints."""
@@ -163,6 +164,27 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
                 scores[name] = MAX_SCORE
             else:
                 scores[name] = MAX_SCORE * (largest + smallest - score) // largest
+
+
+def own_namespace(pod: Object) -> frozenset[str]:
+    """Return the namespace whose pods a pod is spread among."""
+    return frozenset((objects.namespace(pod),))
+
+
+def counts(pod: Object, other: Object) -> bool:
+    """Tell whether another pod counts for a hard constraint of a pod, or may."""
+    if objects.namespace(pod) != objects.namespace(other):
+        return False
+
+    labels = objects.labels(other)
+    try:
+        return any(
+            (selector := selectors.from_label_selector(each.get("labelSelector"))) is not None
+            and selector.matches(labels)
+            for each in objects.spec(pod).get("topologySpreadConstraints") or ()
+        )
+    except ConfigError:
+        return False
 
 
 def spreads(

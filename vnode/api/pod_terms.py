@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
+
+import msgspec
 
 from vnode.api import constraint_size, objects, selectors
 from vnode.api.errors import ConfigError
@@ -21,6 +24,8 @@ ANTI_AFFINITY: Final = "podAntiAffinity"
 
 JUDGED: Final = 2 * constraint_size.POD_TERMS
 """Terms that select no pod, beside the others; the webhook leaves at most that many."""
+
+_KEPT: Final = 256  # templates of pods whose terms are kept compiled
 
 REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -50,8 +55,40 @@ def required(pod: Object, which: str) -> tuple[PodTerm, ...]:
     Raises ConfigError if one is bad. Anti-affinity that selects no pod always holds, and is left
     out.
     """
+    affinity = _affinity(pod, which)
+    if not affinity:
+        return ()
+
+    found = _required(objects.namespace(pod), which, msgspec.json.encode(affinity))
+    if isinstance(found, str):
+        raise ConfigError(found)
+
+    return found
+
+
+@lru_cache(maxsize=_KEPT)
+def _required(namespace: str, which: str, text: bytes) -> tuple[PodTerm, ...] | str:
+    """Compile the terms of pods that are made alike once; return an error's text as such."""
+    spec = {"affinity": {which: msgspec.json.decode(text)}}
+    pod = {"metadata": {"namespace": namespace}, "spec": spec}
     terms = _listed(pod, which, REQUIRED)
-    return tuple(_compile(pod, term) for term in terms if which == AFFINITY or _selects(term))
+    try:
+        return tuple(_compile(pod, term) for term in terms if which == AFFINITY or _selects(term))
+    except ConfigError as error:
+        return str(error)
+
+
+def namespaces(pod: Object) -> frozenset[str] | None:
+    """Return the namespaces whose pods its required terms may select, None for all."""
+    found = set[str]()
+    for which in (AFFINITY, ANTI_AFFINITY):
+        for term in _affinity(pod, which).get(REQUIRED) or ():
+            if term.get("namespaceSelector") is not None:
+                return None
+
+            found.update(term.get("namespaces") or (objects.namespace(pod),))
+
+    return frozenset(found)
 
 
 def preferred(pod: Object, which: str) -> tuple[tuple[PodTerm, int], ...]:
@@ -72,8 +109,13 @@ def repelled(pod: Object) -> tuple[PodTerm, ...]:
         return ()
 
 
+def _affinity(pod: Object, which: str) -> Object:
+    found: Object = (objects.spec(pod).get("affinity") or {}).get(which) or {}
+    return found
+
+
 def _listed(pod: Object, which: str, when: str) -> Iterable[Object]:
-    affinity: Object = (objects.spec(pod).get("affinity") or {}).get(which) or {}
+    affinity = _affinity(pod, which)
     terms = [term for listed in affinity.values() for term in listed or ()]
     most, field = constraint_size.POD_TERMS, f"spec.affinity.{which}"
     selecting = [term for term in terms if _selects(term)]

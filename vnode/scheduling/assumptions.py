@@ -82,7 +82,8 @@ class Assumptions:
         Call it at the end of an attempt, while the queue has the pod: no pod is woken by itself.
         """
         if self._cache.forget(uid, node):
-            self._queue.move(ClusterEvent(EventKind.POD_FORGOTTEN, node), by=uid)
+            pod = self._queue.pod(uid)
+            self._queue.move(ClusterEvent(EventKind.POD_FORGOTTEN, node, pod=pod), by=uid)
 
     def _assume(self, pod: Object, node: str) -> None:
         self._cache.assume(pod, node, self._clock.monotonic())

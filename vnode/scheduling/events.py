@@ -2,14 +2,18 @@
 
 Watchers of targets, nodes and pods turn a change into a ClusterEvent and give it to the queue;
 plugins have registered which kinds can undo their rejections. An event names its node, so that it
-wakes no pod that this node never rejected.
+wakes no pod that this node never rejected, and the pod that it is about, so that plugins can tell
+whom that one concerns.
 """
 
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Final
+
+from vnode.api.objects import Object
 
 
 class EventKind(enum.Enum):
@@ -40,6 +44,8 @@ class ClusterEvent:
     kind: EventKind
     node: str | None = None
     namespace: str | None = None
+    pod: Object | None = field(default=None, compare=False)
+    """The pod that came or went, if it was one; events about several are equal."""
 
     def concerns(self, namespace: str) -> bool:
         """Tell whether it may help pods of that namespace."""
@@ -56,6 +62,12 @@ class ClusterEventWithHint:
 
     kind: EventKind
     anywhere: bool = False
+    scope: Callable[[Object], frozenset[str] | None] | None = None
+    """Returns the namespaces whose pods can help a rejected pod by such an event, None for all;
+    without it, all can."""
+    helps: Callable[[Object, Object], bool] | None = None
+    """Tells whether such an event about the second pod may help the first, which was rejected;
+    without it, it may."""
 
 
 EVERYTHING: Final = frozenset(ClusterEventWithHint(kind, anywhere=True) for kind in EventKind)

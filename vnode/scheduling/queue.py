@@ -110,6 +110,11 @@ class SchedulingQueue:
 
         return counts
 
+    def pod(self, uid: str) -> Object | None:
+        """Return the pod as the queue knows it; None if it is not in the queue."""
+        queued = self._pods.get(uid)
+        return queued.pod if queued else None
+
     def place(self, uid: str) -> str | None:
         """Return where the pod is; None if it is not in the queue."""
         queued = self._pods.get(uid)
@@ -197,7 +202,7 @@ class SchedulingQueue:
 
         queued.rejected = rejected
         self._put(queued, UNSCHEDULABLE)
-        self._unschedulable.add(uid, rejected)
+        self._unschedulable.add(queued.pod, rejected)
         flush_at = self._clock.monotonic() + self._settings.max_unschedulable
         due = min(flush_at, max(retry_at, self._soonest()))
         self._flush.push(max(due, queued.ready_at), queued)

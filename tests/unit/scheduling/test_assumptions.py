@@ -123,10 +123,10 @@ def test_a_node_that_is_gone_takes_nobody(env: AssumptionsEnvironment) -> None:
 
 async def test_a_forgotten_pod_wakes_others_and_not_itself(env: AssumptionsEnvironment) -> None:
     for uid in ("p", "q"):
-        env.queue.add(pod(uid))
+        env.queue.add(lonely(uid))
         await env.queue.pop()
 
-    env.assumptions.assume(pod("p"), "a")
+    env.assumptions.assume(lonely("p"), "a")
     for uid in ("p", "q"):
         env.queue.reject(uid, {"a": frozenset({"InterPodAffinity"})})
 

@@ -203,10 +203,10 @@ def proxy_event(old: Object | None, new: Object | None) -> ClusterEvent | None:
     """Return the event by which a change of a proxy may help waiting pods, as the cache counts."""
     before, after = _node_of(old), _node_of(new)
     if after and after != before:
-        return ClusterEvent(EventKind.POD_ADD, after)
+        return ClusterEvent(EventKind.POD_ADD, after, pod=new)
 
     if before and (not after or (_is_ending(new) and not _is_ending(old))):
-        return ClusterEvent(EventKind.POD_DELETE, before)
+        return ClusterEvent(EventKind.POD_DELETE, before, pod=old)
 
     return None
 
