@@ -7,7 +7,8 @@ that was asked longest ago. `CandidateProbe` chooses the targets; this module li
 
 Each further candidate costs writes in two clusters, and there are attempts for many reasons.
 Thousands of pods that fit nowhere must not move their candidates about for ever: all of them
-together get a bounded number of further candidates. The first of each pod is free.
+together get a bounded number of further candidates. The first of each pod is free, and each
+namespace has a few that others cannot use up.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from vnode.api import objects
-from vnode.api.token_bucket import TokenBucket
+from vnode.api.token_bucket import MinuteLimits, TokenBucket
 from vnode.pods import chaperons
 from vnode.pods.source.attempt import Attempt
 from vnode.runtime.links import Links
@@ -25,6 +26,8 @@ from vnode.scheduling.result import CycleResult
 
 RATE: Final = 10.0  # further candidates a second, over time
 BURST: Final = 600  # further candidates at once: a minute's worth
+OWN_PER_MINUTE: Final = 30  # further candidates of each namespace, whatever others use
+OWN_BURST: Final = 10
 
 
 class Rotation:
@@ -33,6 +36,7 @@ class Rotation:
     def __init__(self, links: Links) -> None:
         self._links = links
         self._further = TokenBucket(RATE, BURST)
+        self._own: MinuteLimits[str] = MinuteLimits(OWN_BURST)
 
     def next(self, queued: QueuedPod, result: CycleResult, now: float) -> list[str]:
         """Return the nodes that did not pass on which the pod is to have a candidate all the same.
@@ -45,8 +49,11 @@ class Rotation:
         return [
             node
             for node in result.nominated
-            if not queued.asked or self._is_seen(node, queued) or self._further.take(now)
+            if not queued.asked or self._is_seen(node, queued) or self._take(queued, now)
         ]
+
+    def _take(self, queued: QueuedPod, now: float) -> bool:
+        return self._further.take(now) or self._own.take(queued.namespace, OWN_PER_MINUTE, now)
 
     def record(
         self, queued: QueuedPod, attempt: Attempt, result: CycleResult, reasons: Iterable[str]
