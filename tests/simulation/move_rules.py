@@ -34,6 +34,8 @@ class WorkloadUnderMove:
 
     unready: dict[str, float] = field(default_factory=dict)
     """Live pods that are not ready -> since when."""
+    ending: dict[str, float] = field(default_factory=dict)
+    """UIDs of pods that end -> since when."""
     begun: list[float] = field(default_factory=list)
     """When the pods were evicted whose moves are not over, oldest first."""
     kept: set[str] = field(default_factory=set)
@@ -100,6 +102,9 @@ class MoveRules:
 
         if change.new is None:
             workload.kept.discard(uid)
+            workload.ending.pop(uid, None)
+        elif not is_live:
+            workload.ending.setdefault(uid, now)
 
         self._look_at_kept(name, workload, now)
 
@@ -153,6 +158,9 @@ class MoveRules:
             for uid, at in workload.unready.items()
             if uid not in waiting
         )
+        if wanted is not None and wanted.owner is WorkloadOwner.STATEFUL_SET:  # replaced when gone
+            starting += sum(self._lag < now - at < STARTING for at in workload.ending.values())
+
         if self.schedule.all_is_well and starting and starting + 1 > most:
             what = f"{objects.key(pod)} is moved, and {starting} others are not ready"
             self._wrong("moves wait for pods that start", what)
