@@ -87,7 +87,8 @@ class PlacementRules:
                     found[f"{objects.key(chaperon)} in {name}"] = objects.uid(chaperon)
 
         for policy in self._policies():
-            found[f"plans of {objects.name(policy)}"] = objects.status(policy).get("workloads")
+            workloads = objects.status(policy).get("workloads") or ()
+            found[f"plans of {objects.name(policy)}"] = [_lasting(each) for each in workloads]
 
         return found
 
@@ -255,6 +256,20 @@ def _is_together(policy: Policy, pod: Object) -> bool:
     That goes on when its reason is over, and the pods say so; in the end all are in one place.
     """
     return policy.mode is Mode.SINGLE and not policy.drains and moved_for(pod) is None
+
+
+def _lasting(workload: Object) -> Object:
+    """Return what a status says of a workload, without moments: these pass, as users expect."""
+    targets = [
+        {field: value for field, value in each.items() if field != "noMovesUntil"}
+        for each in workload["targets"]
+    ]
+    return {**workload, "targets": [each for each in targets if any(map(_counts, each.values()))]}
+
+
+def _counts(value: object) -> bool:
+    """Tell whether a value of an entry is the number of anything."""
+    return isinstance(value, int) and value > 0
 
 
 def _lives(pod: Object) -> bool:
