@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
+import pytest
+
+from tests.unit.planning.test_plan import replica
+from tests.unit.pods.policies import entry, spread
+from vnode.api.owners import owner_key
 from vnode.placement.moves.under_way import BACKOFF, Move, MoveOutcome, MovesUnderWay
+from vnode.placement.moves.workload_moves import WorkloadMoves
 from vnode.planning.failover import OWNER
 from vnode.planning.move_policy import STARTING
 from vnode.planning.move_reasons import DRAIN
 from vnode.planning.move_state import Replica
+from vnode.planning.workload import Workload
+from vnode.planning.workload_key import PlannedWorkload
 from vnode.scheduling.promises import REPORT_SECONDS
 
 
@@ -125,3 +134,19 @@ def test_a_pod_that_came_to_a_better_cluster_was_not_moved_in_vain() -> None:
     moves.moves[0].better = frozenset({"b"})
     assert settle(moves, Replica("new", "b"), now=0.0) == [MoveOutcome.ELSEWHERE]
     assert moves.in_backoff(0.0) == frozenset()
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_a_pod_that_another_policy_has_planned_was_not_moved_in_vain(changed: bool) -> None:
+    before = spread(entry("a"))
+    workload = Workload("deployment/default/web")
+    moves = WorkloadMoves(PlannedWorkload(workload.key, ""), before, workload)
+    pod = replica("new", "b")
+    pod["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
+    workload.put(pod)
+    owner = owner_key(pod)
+    moves.begin(Move("old", "default/old", "a", frozenset({"old"}), DRAIN, owner))
+    after = spread(entry("b")) if changed else replace(before)
+    moves.settle(after, workload, lambda _move: False, 0.0, datetime(2026, 1, 1, tzinfo=UTC))
+    assert not moves.under_way
+    assert moves.under_way.in_backoff(0.0) == (frozenset() if changed else {"a"})

@@ -4,7 +4,8 @@ A move begins when a pod is evicted. It is over when a pod that its owner has ma
 or when the owner makes none: then the workload lacks none. A pod that was moved to a cluster and
 did not become ready there was moved in vain: what is known of the room there was wrong, so nothing
 is moved there for a while, each time for longer, unless the cluster gets more room than it had.
-Only a pod of the same template can show that, and none that came to run in a still better cluster.
+Only a pod of the same template can show that, and none that came to run in a still better cluster,
+or that was planned by another policy than the one that it was moved by.
 """
 
 from __future__ import annotations
@@ -63,6 +64,8 @@ class Move:
     replacement: str = ""
     replaced_at: float = 0.0
     """Since when there is the new pod."""
+    is_outdated: bool = False
+    """The policy has changed since: the new pod may have been planned for another cluster."""
 
 
 @dataclass(slots=True)
@@ -94,6 +97,11 @@ class MovesUnderWay:
     def withdraw(self, move: Move) -> None:
         """Take a move back: its pod was not evicted after all."""
         self.moves.remove(move)
+
+    def outdate(self) -> None:
+        """Take note that the policy has changed: what becomes of these moves shows nothing."""
+        for move in self.moves:
+            move.is_outdated = True
 
     def evicted(self) -> frozenset[str]:
         """Return the UIDs of the pods that were evicted, which count no more."""
@@ -212,7 +220,8 @@ class MovesUnderWay:
 
         # A pod of another ReplicaSet, after a rollout or of a Deployment that was made anew, tells
         # nothing of the room for this one.
-        if replica.owner == move.owner and not (replica.ready and replica.node in move.better):
+        is_alike = replica.owner == move.owner and not move.is_outdated
+        if is_alike and not (replica.ready and replica.node in move.better):
             self._back_off(move, now)
 
         return MoveOutcome.ELSEWHERE if replica.ready else MoveOutcome.LATE

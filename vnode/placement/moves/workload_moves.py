@@ -180,6 +180,9 @@ class WorkloadMoves:
 
         What moves had directed to their clusters goes with them.
         """
+        if self.policy is not policy and self.policy != policy:
+            self.under_way.outdate()
+
         self.policy, self.workload = policy, workload
         self.demands.tidy(policy)
         if self._is_another():
