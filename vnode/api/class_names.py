@@ -77,6 +77,32 @@ def decode(text: object) -> ClassNames:
 @lru_cache(maxsize=256)  # summaries come every second, with the same text
 def _decode(text: str) -> ClassNames:
     try:
-        return msgspec.json.decode(text, type=ClassNames)
+        found = msgspec.json.decode(text, type=dict[str, Any])
     except documents.NO_JSON:
         return UNKNOWN
+
+    meanings = found.get("priorities")
+    values = {
+        name: value
+        for name, entry in (meanings if isinstance(meanings, dict) else {}).items()
+        if (value := _value(entry)) is not None
+    }
+    runtime, priority = (_strings(found.get(key)) for key in ("runtimeClasses", "priorityClasses"))
+    decoded = ClassNames(runtime, priority, values)
+    return UNKNOWN if decoded == UNKNOWN else decoded
+
+
+def _strings(listed: Any) -> frozenset[str] | None:
+    """Return the names in a list; a bad one hides no other. None if there is no sense in it."""
+    if not isinstance(listed, list):
+        return None
+
+    found = frozenset(name for name in listed if isinstance(name, str))
+    return found if found or not listed else None
+
+
+def _value(entry: Any) -> PriorityValue | None:
+    try:
+        return msgspec.convert(entry, PriorityValue)
+    except msgspec.ValidationError:
+        return None

@@ -37,6 +37,7 @@ RENEW_TOKEN: Final = OWN_PREFIX + "renew-token"  # Secret of a Target: life to a
 CREATE_NAMESPACES: Final = OWN_PREFIX + "create-namespaces"  # ClusterTarget; "true"
 CREATE_SERVICE_ACCOUNTS: Final = OWN_PREFIX + "create-service-accounts"  # Target; "true"
 SHOWN_LABELS: Final = OWN_PREFIX + "shown-labels"  # Target: keys that its Node has in any case
+LABEL_DOMAINS: Final = OWN_PREFIX + "label-domains"  # Target: labels that its nodes may share
 CONFIRM_CLUSTER: Final = OWN_PREFIX + "confirm-cluster"  # Target: UID that its cluster may have
 PLACEMENT_POLICY: Final = OWN_PREFIX + "placement-policy"  # label of pods: its name
 CLUSTER_PLACEMENT_POLICY: Final = OWN_PREFIX + "cluster-placement-policy"  # label of pods: its name

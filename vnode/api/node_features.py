@@ -84,9 +84,35 @@ def decode(text: object) -> NodeFeatures:
 @lru_cache(maxsize=256)  # summaries come every second, with the same text
 def _decode(text: str) -> NodeFeatures:
     try:
-        return _valid(msgspec.json.decode(text, type=NodeFeatures))
+        found = msgspec.json.decode(text, type=dict[str, Any])
     except documents.NO_JSON:
         return NONE
+
+    declared, handlers = found.get("declaredFeatures"), _dict(found.get("runtimeHandlers"))
+    return _valid(
+        NodeFeatures(
+            tuple(filter(_is_text, declared if isinstance(declared, list) else ())),
+            _flags(found.get("features")),
+            {name: _flags(given) for name, given in handlers.items() if _are_flags(given)},
+        )
+    )
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _are_flags(value: Any) -> bool:
+    return isinstance(value, dict) and len(_flags(value)) == len(value)
+
+
+def _flags(value: Any) -> dict[str, bool]:
+    """Return the features that are true or false; what else is in there hides none of them."""
+    return {name: flag for name, flag in _dict(value).items() if isinstance(flag, bool)}
 
 
 def _valid(features: NodeFeatures) -> NodeFeatures:

@@ -21,8 +21,9 @@ from vnode.api.virtual_constraints import HOSTNAME
 _HONOR: Final = "Honor"
 # Places; roles, by which tools find the control plane's machines; and Karpenter's, which counts
 # what has them for the limits of its own pools.
-_DOMAINS: Final = ("failure-domain.beta.kubernetes.io", "node-role.kubernetes.io", "karpenter.sh")
-_TOPOLOGY: Final = "topology."
+OLD_PLACES: Final = "failure-domain.beta.kubernetes.io"
+_DOMAINS: Final = (OLD_PLACES, "node-role.kubernetes.io", "karpenter.sh")
+TOPOLOGY: Final = "topology."
 _LIMIT: Final = 256 * 1024  # bytes; all annotations of an object together have no more
 
 ALL: Final = "*"
@@ -32,7 +33,7 @@ ALL: Final = "*"
 def is_of_place(key: str) -> bool:
     """Tell whether a label says where a machine is, or for what this cluster has it."""
     domain, _, name = key.rpartition("/")
-    return bool(name) and (key == HOSTNAME or domain in _DOMAINS or domain.startswith(_TOPOLOGY))
+    return bool(name) and (key == HOSTNAME or domain in _DOMAINS or domain.startswith(TOPOLOGY))
 
 
 def is_shown(key: str, shown: Collection[str]) -> bool:

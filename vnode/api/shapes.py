@@ -100,10 +100,21 @@ class _Copy(msgspec.Struct):
     status: _CopyStatus | None = None
 
 
+class _SummaryMetadata(msgspec.Struct, rename="camel"):
+    name: str
+    uid: str
+    resource_version: str
+    namespace: str = ""
+    labels: dict[str, Any] | None = None
+    annotations: dict[str, Any] | None = None
+
+
 class _Summary(msgspec.Struct):
-    metadata: _ReceivedMetadata
-    capacity: dict[str, str | int] | None = None
-    allocatable: dict[str, str | int] | None = None
+    """What `trim_summary` can make use of: one bad entry does not hide the rest."""
+
+    metadata: _SummaryMetadata
+    capacity: dict[str, Any] | None = None
+    allocatable: dict[str, Any] | None = None
 
 
 MOST_RESOURCES: Final = 1_000
@@ -115,31 +126,49 @@ _COMMON_RESOURCES: Final = ("cpu", "memory", "pods", "ephemeral-storage")
 
 
 def trim_summary(summary: Object) -> Object:
-    """Drop resources and labels beyond those numbers, since each is parsed at each look."""
-    metadata = summary["metadata"]
-    kept = {**summary, "metadata": {**metadata, "labels": _first(metadata.get("labels"))}}
+    """Drop entries that are not in their form, and those beyond these numbers.
+
+    A bad one hides no other; of many, each would be parsed at each look.
+    """
+    kept = {**summary, "metadata": dict(summary["metadata"])}
+    metadata = kept["metadata"]
+    labels = _entries(metadata.get("labels"), str)
+    metadata["labels"] = dict(itertools.islice(labels.items(), MOST_LABELS))
+    if "annotations" in metadata:
+        metadata["annotations"] = _entries(metadata["annotations"], str)
+
     for field in ("capacity", "allocatable"):
-        listed = summary.get(field)
-        if listed is not None and len(listed) > MOST_RESOURCES:
-            common = {name: listed[name] for name in _COMMON_RESOURCES if name in listed}
-            first = dict(itertools.islice(listed.items(), MOST_RESOURCES - len(common)))
-            kept[field] = first | common
+        if summary.get(field) is not None:
+            kept[field] = _first_resources(_entries(summary[field], (str, int)))
 
     return kept
 
 
-def _first(labels: dict[str, str] | None) -> dict[str, str]:
-    return dict(itertools.islice((labels or {}).items(), MOST_LABELS))
+def _first_resources(listed: Object) -> Object:
+    if len(listed) <= MOST_RESOURCES:
+        return listed
+
+    common = {name: listed[name] for name in _COMMON_RESOURCES if name in listed}
+    return dict(itertools.islice(listed.items(), MOST_RESOURCES - len(common))) | common
 
 
-def _test(type_: type) -> Callable[[Any], bool]:
+def _entries(listed: Object | None, form: type | tuple[type, ...]) -> Object:
+    """Return the entries of which the value has that type; true and false are no numbers."""
+    return {
+        key: value
+        for key, value in (listed or {}).items()
+        if isinstance(value, form) and not isinstance(value, bool)
+    }
+
+
+def _test(type_: type, has_names: Callable[[Object], bool]) -> Callable[[Any], bool]:
     def has_form(obj: Any) -> bool:
         try:
             msgspec.convert(obj, type_)
         except (msgspec.ValidationError, RecursionError):
             return False
 
-        return _has_names(obj)
+        return has_names(obj)
 
     return has_form
 
@@ -147,18 +176,25 @@ def _test(type_: type) -> Callable[[Any], bool]:
 def _has_names(obj: Object) -> bool:
     """Tell whether an object is called what one can be called, and its parent likewise if named."""
     annotations = objects.annotations(obj)
-    own, parent = objects.name(obj), annotations.get(keys.PARENT_NAME) or "none"
-    places = (objects.namespace(obj), annotations.get(keys.PARENT_NAMESPACE) or "")
-    return all(names.SUBDOMAIN.fullmatch(name) for name in (own, parent)) and all(
-        not place or names.LABEL.fullmatch(place) for place in places
+    parent, place = (annotations.get(key) for key in (keys.PARENT_NAME, keys.PARENT_NAMESPACE))
+    return (
+        _has_own_name(obj)
+        and bool(names.SUBDOMAIN.fullmatch(parent or "none"))
+        and bool(not place or names.LABEL.fullmatch(place))
     )
 
 
-is_chaperon = _test(_Chaperon)
+def _has_own_name(obj: Object) -> bool:
+    namespace = objects.namespace(obj)
+    name = names.SUBDOMAIN.fullmatch(objects.name(obj))
+    return bool(name and (not namespace or names.LABEL.fullmatch(namespace)))
+
+
+is_chaperon = _test(_Chaperon, _has_names)
 """Tells whether the value can be read as a PodChaperon."""
 
-is_summary = _test(_Summary)
-"""Tells whether the value can be read as a ClusterSummary."""
+is_summary = _test(_Summary, _has_own_name)
+"""Tells whether the value can be read as a ClusterSummary, after `trim_summary`."""
 
-is_copy = _test(_Copy)
+is_copy = _test(_Copy, _has_names)
 """Tells whether the value can be read as a copy, of whatever kind."""

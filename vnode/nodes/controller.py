@@ -307,7 +307,12 @@ class NodeController:
         shared = objects.labels(link.summary or {})
         labels, hidden = labelling.split(
             target,
-            labelling.of_target(shared, excluded, link.description.labels),
+            labelling.of_target(
+                shared,
+                excluded,
+                link.description.labels,
+                domains=link.options.label_domains,
+            ),
             role=role,
             shown=link.options.shown_labels,
             spread_over=spread_over,

@@ -1,5 +1,6 @@
 """Decides which labels a virtual Node has: its own, and those of its target. No I/O.
 
+`vnode.nodes.claims` says which a target may choose.
 `vnode.api.node_labels` says which of the target's a Node object must not have, for the sake of the
 source's own pods and Services; these go into an annotation.
 """
@@ -15,9 +16,9 @@ from vnode.api.objects import Object
 from vnode.api.shapes import MOST_LABELS
 from vnode.api.target_key import TargetKey
 from vnode.api.virtual_constraints import HOSTNAME
+from vnode.nodes import claims
 from vnode.nodes.coexistence import ROLE
 
-_ISOLATION: Final = "node-restriction.kubernetes.io"
 _BASE: Final = {
     "type": "virtual-kubelet",
     "kubernetes.io/role": "cluster",
@@ -39,25 +40,25 @@ def of_target(
     shared: Mapping[str, str],
     excluded: Callable[[str], bool] | None,
     inventory: Mapping[str, str] = _NONE,
+    *,
+    domains: Collection[str] = (),
 ) -> dict[str, str]:
     """Return the labels that describe a target: common ones of its nodes, and of its inventory.
 
-    `excluded` tells for "key=value" which of these are left out. So are those that isolate nodes
-    from each other: like a kubelet, a target must not choose them for itself. So is the hostname of
-    a target's only node: that of a virtual node is its own name.
+    `excluded` tells for "key=value" which of these are left out. So are those that `claims` leaves
+    to others than a target, and those of no domain in `domains`, if there are any. So is the
+    hostname of a target's only node: that of a virtual node is its own name.
     """
-    foreign = sorted(
-        key for key in shared if keys.is_foreign(key) and not _isolates(key) and key != HOSTNAME
-    )
+    claimed = sorted(key for key, value in shared.items() if claims.may_have(key, value, domains))
     common = {
         key: shared[key]
-        for key in foreign[:MOST_LABELS]  # before they are matched, which takes longer
+        for key in claimed[:MOST_LABELS]  # before they are matched, which takes longer
         if not (excluded and excluded(f"{key}={shared[key]}"))
     }
     described = {
         key: value
         for key, value in inventory.items()
-        if not _isolates(key) and not (excluded and excluded(f"{key}={value}"))
+        if not claims.isolates(key) and not (excluded and excluded(f"{key}={value}"))
     }
     return {**common, **described}
 
@@ -72,9 +73,8 @@ def split(
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Return all labels that the Node has, and those of its target that it hides.
 
-    A target may say what it is by a label of ours, such as `type`, but not which Target it is.
+    Those of ours win: others tell a virtual node from a machine by them.
     """
-    ours = {key: described.get(key, value) for key, value in _BASE.items()}
     others = {key: value for key, value in described.items() if key not in _BASE}
     own, hidden = node_labels.split(others, shown, spread_over)
     if node_labels.is_shown(HOSTNAME, shown) and len(target.node_name) <= names.LABEL_LIMIT:
@@ -82,7 +82,7 @@ def split(
 
     identity = _identity(target)
     left = {key: value for key, value in hidden.items() if key not in identity}
-    return {**own, **ours, **role, **identity}, left
+    return {**own, **_BASE, **role, **identity}, left
 
 
 def left_over(
@@ -109,9 +109,3 @@ def _identity(target: TargetKey) -> dict[str, str]:
     known = virtual_constraints.identity_labels(target.namespace, target.name)
     name = target.node_name
     return {**known, keys.NODE_NAME: name} if len(name) <= names.LABEL_LIMIT else known
-
-
-def _isolates(key: str) -> bool:
-    """Tell whether the NodeRestriction plugin guards a label: node-restriction.kubernetes.io."""
-    domain = key.partition("/")[0]
-    return domain == _ISOLATION or domain.endswith("." + _ISOLATION)

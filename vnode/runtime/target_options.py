@@ -22,7 +22,8 @@ class TargetOptions:
     it stays by `vnode.api.cluster_bound`. With `load_balancers`, Services and Ingresses have them
     there whatever stays, or never; None means by that table. `network_policies` says whether those
     of the source follow its pods. `shown_labels` are keys of labels that the Node itself has in any
-    case, "*" for all.
+    case, "*" for all. `label_domains` are keys and domains of labels that its nodes may share with
+    that Node; all without any.
     """
 
     storage_classes: Mapping[str, str] | None = None
@@ -31,6 +32,7 @@ class TargetOptions:
     source_api: tuple[str, str] | None = None
     priority_classes: Mapping[str, str] = field(default_factory=dict)
     shown_labels: frozenset[str] = frozenset()
+    label_domains: frozenset[str] = frozenset()
     load_balancer_classes: Mapping[str, str] = field(default_factory=dict)
     ingress_classes: Mapping[str, str] = field(default_factory=dict)
     follow_anyway: tuple[str, ...] = ()

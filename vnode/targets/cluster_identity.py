@@ -92,7 +92,7 @@ def uid_from(summary: Object | None) -> str | None:
     if summary is None or not shapes.is_summary(summary):
         return None
 
-    uid = objects.annotations(summary).get(keys.CLUSTER_UID, "")
+    uid = objects.annotations(shapes.trim_summary(summary)).get(keys.CLUSTER_UID, "")
     return uid if _UID.fullmatch(uid) else ""
 
 

@@ -116,7 +116,8 @@ def _options(obj: Object) -> TargetOptions:
         create_service_accounts=_flag(annotations, keys.CREATE_SERVICE_ACCOUNTS),
         priority_classes=_optional_pairs(annotations, keys.PRIORITY_CLASSES),
         source_api=_source_api(annotations.get(keys.TOKENS, "target")),
-        shown_labels=_label_keys(annotations.get(keys.SHOWN_LABELS, "")),
+        shown_labels=_label_keys(annotations, keys.SHOWN_LABELS, node_labels.ALL),
+        label_domains=_label_keys(annotations, keys.LABEL_DOMAINS),
         load_balancer_classes=_optional_pairs(annotations, keys.LOAD_BALANCER_CLASSES),
         ingress_classes=_optional_pairs(annotations, keys.INGRESS_CLASSES),
         follow_anyway=_follow_anyway(annotations.get(keys.FOLLOW_ANYWAY, "")),
@@ -177,15 +178,19 @@ def _source_api(text: str) -> tuple[str, str] | None:
     return found["host"].strip("[]"), found["port"]
 
 
-def _label_keys(text: str) -> frozenset[str]:
-    """Parse the keys of an annotation."""
+def _label_keys(annotations: Mapping[str, str], name: str, all_: str = "") -> frozenset[str]:
+    """Parse the keys of an annotation, which may be `all_` if that is not empty.
+
+    A domain has the form of a key without one.
+    """
+    text = annotations.get(name, "")
     found = frozenset(key.strip() for key in text.split(",") if key.strip())
-    if bad := sorted(
-        key for key in found if key != node_labels.ALL and not names.QUALIFIED_NAME.fullmatch(key)
-    ):
+    valid = names.QUALIFIED_NAME.fullmatch
+    if bad := sorted(key for key in found if key != all_ and not valid(key)):
+        instead = f"{all_} for all" if all_ else "domains of keys"
         raise ConfigError(
-            f"annotation {keys.SHOWN_LABELS}: {bad[0]!r} is no key of a label: write keys with "
-            f"commas between them, or {node_labels.ALL} for all"
+            f"annotation {name}: {bad[0]!r} is no key of a label: write keys with "
+            f"commas between them, or {instead}"
         )
 
     return found

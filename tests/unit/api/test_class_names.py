@@ -59,3 +59,12 @@ def test_a_list_that_is_too_long_is_left_out_and_the_other_one_stays():
 )
 def test_what_a_target_says_without_sense_is_as_if_it_said_nothing(annotation):
     assert class_names.decode(annotation) is UNKNOWN
+
+
+def test_a_bad_entry_hides_no_other():
+    text = (
+        '{"runtimeClasses": ["gvisor", 1, null], "priorityClasses": "high",'
+        ' "priorities": {"high": {"value": 7}, "low": {"value": "x"}, "odd": 3}}'
+    )
+    found = class_names.decode(text)
+    assert found == ClassNames(frozenset({"gvisor"}), None, {"high": PriorityValue(7)})

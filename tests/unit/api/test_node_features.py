@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vnode.api import node_features
+from vnode.api.node_features import NodeFeatures
 from vnode.api.objects import Object
 
 RESIZE = "InPlacePodLevelResourcesVerticalScaling"
@@ -120,3 +121,12 @@ def test_nothing_is_declared_that_a_node_lacks_nor_left_out_that_all_have(
         assert all((each.get("features") or {})[k] for k in found.get("features", ()))
         for common in found.get("runtimeHandlers", ()):
             assert all(handlers[common["name"]][k] for k in common.get("features", ()))
+
+
+def test_a_bad_entry_hides_no_other():
+    text = (
+        '{"declaredFeatures": ["A", 3], "features": {"b": true, "c": "x"},'
+        ' "runtimeHandlers": {"runc": {"d": true}, "odd": {"e": 3}}}'
+    )
+    found = node_features.decode(text)
+    assert found == NodeFeatures(("A",), {"b": True}, {"runc": {"d": True}})

@@ -170,6 +170,23 @@ def test_of_a_summary_no_more_is_kept_than_any_cluster_has() -> None:
         assert (kept[field]["cpu"], kept[field]["pods"]) == ("4", 110)
 
 
+def test_a_bad_entry_of_a_summary_hides_no_other() -> None:
+    bad: dict[str, Any] = {"bad": {"deep": []}, "odd": None, "yes": True, "half": 1.5}
+    metadata = {"name": "singleton", "uid": "u", "resourceVersion": "1"}
+    summary = {
+        "metadata": {**metadata, "labels": {**bad, "a": "b"}, "annotations": {**bad, "c": "d"}},
+        "capacity": {**bad, "cpu": "4", "pods": 110},
+        "allocatable": {**bad, "cpu": 3},
+    }
+    summary["metadata"]["annotations"][keys.PARENT_NAME] = {"no": "name"}
+    assert shapes.is_summary(summary)
+    assert shapes.trim_summary(summary) == {
+        "metadata": {**metadata, "labels": {"a": "b"}, "annotations": {"c": "d"}},
+        "capacity": {"cpu": "4", "pods": 110},
+        "allocatable": {"cpu": 3},
+    }
+
+
 def test_a_summary_of_usual_size_is_kept_whole() -> None:
     summary = {
         "metadata": {"name": "singleton", "labels": {"a": "b"}, "annotations": {"c": "d"}},

@@ -22,7 +22,6 @@ PLACES = {
     "failure-domain.beta.kubernetes.io/region": "r1",
     "topology.ebs.csi.aws.com/zone": "z1",
     "topology.example.com/rack": "7",
-    "node-role.kubernetes.io/control-plane": "",
     "karpenter.sh/nodepool": "default",
 }
 OTHERS = {"kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", "gpu": "a100"}
@@ -47,7 +46,7 @@ def test_a_target_cannot_change_what_its_node_is():
     assert shown[keys.PROVIDER_LABEL] == keys.PROVIDER
     assert shown[keys.TARGET_NAME] == "c2"
     assert shown["region"] == "r1"
-    assert shown["type"] == "big"
+    assert shown["type"] == "virtual-kubelet"
     assert keys.OWN_PREFIX + "x" not in node_labels.of_node(node)
 
 
@@ -65,10 +64,94 @@ def test_labels_that_isolate_nodes_are_not_the_targets_to_choose():
     shared = {
         "node-restriction.kubernetes.io/pci": "yes",
         "team.node-restriction.kubernetes.io/pci": "yes",
-        "xnode-restriction.kubernetes.io/fine": "yes",
+        "restriction.example.com/fine": "yes",
     }
     shown = labelling.of_target(shared, None)
-    assert shown.keys() == {"xnode-restriction.kubernetes.io/fine"}
+    assert shown.keys() == {"restriction.example.com/fine"}
+
+
+_FACTS = {
+    "kubernetes.io/os": "windows",
+    "kubernetes.io/arch": "arm64",
+    "beta.kubernetes.io/os": "windows",
+    "beta.kubernetes.io/arch": "arm64",
+    "node.kubernetes.io/instance-type": "m5.large",
+    "beta.kubernetes.io/instance-type": "m5.large",
+    "node.kubernetes.io/windows-build": "10.0.20348",
+    "feature.node.kubernetes.io/cpu-model.vendor_id": "Intel",
+    "topology.gke.io/zone": "z",
+    "nvidia.com/gpu.product": "A100",
+    "cloud.google.com/gke-accelerator": "nvidia-l4",
+    "karpenter.sh/capacity-type": "spot",
+    "disktype": "ssd",
+    "empty": "",
+}
+_OF_OTHERS = {
+    keys.OCM_CLUSTER_NAME: "w2",
+    "feature.open-cluster-management.io/addon-x": "available",
+    "node-role.kubernetes.io/control-plane": "",
+    "node-role.kubernetes.io/master": "",
+    "kubernetes.io/role": "master",
+    "kubernetes.io/cluster-service": "true",
+    "example.kubernetes.io/anything": "x",
+    "example.k8s.io/anything": "x",
+    "node.kubernetes.io/exclude-from-external-load-balancers": "false",
+    "node.kubernetes.io/exclude-from-anything": "x",
+    "alpha.service-controller.kubernetes.io/exclude-balancer": "false",
+    "svccontroller.k3s.cattle.io/enablelb": "true",
+    "k8s.ovn.org/egress-assignable": "",
+}
+
+
+@pytest.mark.parametrize("key", [*_FACTS, ZONE, REGION, "failure-domain.beta.kubernetes.io/zone"])
+def test_pods_choose_a_target_by_what_its_machines_are(key):
+    value = _FACTS.get(key, "a")
+    assert node_labels.of_node(made_of(labelling.of_target({key: value}, None)))[key] == value
+
+
+@pytest.mark.parametrize("key", _OF_OTHERS)
+def test_a_target_does_not_say_what_its_node_is_for(key):
+    found = labelling.of_target({**_OF_OTHERS, "gpu": "a100"}, None)
+    assert found == {"gpu": "a100"}
+    assert node_labels.of_node(made_of(found)).get(key) == objects.labels(made_of({})).get(key)
+
+
+def test_an_inventory_says_which_cluster_a_node_is():
+    shared, profile = {keys.OCM_CLUSTER_NAME: "w2"}, {keys.OCM_CLUSTER_NAME: "w3"}
+    assert labelling.of_target(shared, None, profile) == profile
+
+
+def test_labels_of_vnode_win_over_those_of_an_inventory_too():
+    own = objects.labels(made_of({}))
+    assert objects.labels(made_of(dict.fromkeys(own, "other"))) == own
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("kubernetes.io/os", "solaris"),
+        ("kubernetes.io/arch", ""),
+        ("a b", "x"),
+        ("x/y/z", "x"),
+        ("", "x"),
+        ("k" * 64, "x"),
+        ("bad-value", "a b"),
+        ("long-value", "x" * 64),
+        ("not-ascii", "ä"),
+    ],
+)
+def test_a_bad_label_hides_no_other(key, value):
+    assert labelling.of_target({key: value, "gpu": "a100"}, None) == {"gpu": "a100"}
+
+
+def test_a_target_may_be_believed_in_some_domains_only():
+    domains = {"nvidia.com", "disktype", "topology.kubernetes.io", keys.OCM_CLUSTER_NAME}
+    shared = {**_FACTS, **_OF_OTHERS, ZONE: "z"}
+    found = labelling.of_target(shared, None, {"of-inventory": "x"}, domains=domains)
+    assert found.keys() == {
+        *("nvidia.com/gpu.product", "disktype", ZONE, "of-inventory"),
+        *("kubernetes.io/os", "kubernetes.io/arch"),
+    }
 
 
 def test_a_node_has_no_more_labels_than_fit():
@@ -160,11 +243,11 @@ def test_no_label_of_a_target_is_lost_between_the_node_and_its_annotation(
     role = {ROLE: ""} if has_role else {}
     node = made_of(described, role=role, shown=shown, spread_over=spread_over)
     known = node_labels.of_node(node)
-    ours = {keys.TARGET_NAME, *role}
+    ours = {keys.TARGET_NAME, "type", *role}
     assert {k: known[k] for k in described if k not in ours} == {
         k: v for k, v in described.items() if k not in ours
     }
-    for key in objects.labels(node).keys() & (spread_over | PLACES.keys()) - ours - {"type"}:
+    for key in objects.labels(node).keys() & (spread_over | PLACES.keys()) - ours:
         assert key in shown
 
 

@@ -147,6 +147,16 @@ def test_a_target_says_which_labels_its_node_has_in_any_case():
     assert model.parse(make_target(self=True)).options.shown_labels == frozenset()
 
 
+def test_a_target_says_in_which_domains_its_labels_are_believed():
+    target = make_target(self=True)
+    target["metadata"]["annotations"] = {keys.LABEL_DOMAINS: "nvidia.com, example.com/rack,disk,"}
+    found = model.parse(target).options.label_domains
+    assert found == {"nvidia.com", "example.com/rack", "disk"}
+    target["metadata"]["annotations"] = {keys.LABEL_DOMAINS: "*"}
+    with pytest.raises(ConfigError, match=r"'\*' is no key of a label: write .* or domains"):
+        model.parse(target)
+
+
 @pytest.mark.parametrize("text", ["a b", "zone=a", "/zone", "x" * 64])
 def test_what_is_no_key_of_a_label_is_named_with_the_cure(text):
     target = make_target(self=True)
