@@ -19,6 +19,7 @@ import msgspec
 from vnode.api import documents
 from vnode.api.errors import ConfigError, TooLarge, Unreachable
 from vnode.kube import answer_limits, answers, decoding, tls
+from vnode.kube.answer_heads import BoundedConnector
 from vnode.kube.credentials import DEFAULT_LIFE, EARLY, Cached
 
 _DISCOVERY: Final = "/.well-known/openid-configuration"
@@ -108,7 +109,7 @@ class Oidc(Cached):
                 "or use an exec plugin"
             )
 
-        connector = aiohttp.TCPConnector(ssl=tls.shared(self._config.authority, False))
+        connector = BoundedConnector(ssl=tls.shared(self._config.authority, False))
         async with aiohttp.ClientSession(
             connector=connector, timeout=_TIMEOUT, cookie_jar=aiohttp.DummyCookieJar()
         ) as session:

@@ -17,6 +17,7 @@ import aiohttp
 from vnode import __version__
 from vnode.api import kinds
 from vnode.kube import sockets
+from vnode.kube.answer_heads import BoundedConnector
 from vnode.kube.endpoint import Endpoint
 
 _POOL: Final = 48  # connections for short requests
@@ -86,7 +87,7 @@ class Sessions:
 
 
 def _session(endpoint: Endpoint, limit: int) -> aiohttp.ClientSession:
-    connector = aiohttp.TCPConnector(
+    connector = BoundedConnector(
         limit=limit,
         ssl=endpoint.ssl or False,
         keepalive_timeout=60,

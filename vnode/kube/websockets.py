@@ -12,6 +12,7 @@ import aiohttp
 
 from vnode.api import errors
 from vnode.kube import answers
+from vnode.kube.answer_heads import BoundedConnector
 from vnode.kube.client import Client
 from vnode.kube.transport import OPENING
 
@@ -28,7 +29,7 @@ async def connect(
     Raises an ApiError if the API server refuses or redirects, Unreachable if it cannot be reached.
     """
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT)
-    connector = aiohttp.TCPConnector(ssl=client.endpoint.ssl or False)
+    connector = BoundedConnector(ssl=client.endpoint.ssl or False)
     async with aiohttp.ClientSession(
         connector=connector,
         timeout=timeout,

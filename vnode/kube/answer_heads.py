@@ -1,0 +1,110 @@
+"""Bounds the heads of answers, as `answer_limits` bounds their bodies.
+
+A server may send informational answers (1xx) before the one that counts, and aiohttp skips them
+without counting: a hundred thousand in 4 MB keep the processor busy for seconds, for each request.
+It may also go on with further answers that nobody asked for. So the bytes of a connection are
+parsed in pieces, and after each one it is judged what came of it; the request fails with the first
+piece that is out of bounds, and the connection is closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from typing import Any, Final
+
+import aiohttp
+from aiohttp.client_proto import ResponseHandler
+
+MOST_INFORMATIONAL: Final = 8
+"""Informational answers to one request; API servers send none, proxies perhaps a `100 Continue`."""
+MOST_BYTES: Final = 64 * 1024
+"""All heads of the answers to one request, trailers aside; Go's servers and clients allow 1 MiB,
+and those of API servers have less than one KiB."""
+_PIECE: Final = 8 * 1024  # bytes; some two hundred of the shortest heads, a few milliseconds
+
+
+class HeadOutOfBounds(aiohttp.ClientError):
+    """A server that sends more before, or beside, its answer than any honest one does."""
+
+
+class BoundedHeads(ResponseHandler):
+    """Reads the answers on one connection, one for each request."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(loop)
+        self._restart()
+
+    def _restart(self) -> None:
+        self._informational = 0
+        self._answers = 0  # that are the answer to the request, of which there is one
+        self._head_size = 0  # bytes until that
+
+    def set_response_params(self, **params: Any) -> None:
+        """Begin to wait for the answer to a request."""
+        self._restart()
+        super().set_response_params(**params)
+
+    def feed_data(self, data: Any, size: int = 0) -> None:
+        """Take the head of an answer that has been parsed."""
+        code = data[0].code
+        if code < 200 and code != 101:
+            self._informational += 1
+        else:
+            self._answers += 1
+
+        super().feed_data(data, size)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse bytes until they are out of bounds.
+
+        A parser that has paused, as decompression does, takes the rest at once, to keep it.
+        """
+        start = 0
+        while start < len(data) or not start:
+            end = len(data) if self._reading_paused else start + _PIECE
+            piece, start = data[start:end], end
+            awaits = not self._answers
+            super().data_received(piece)
+            if self._exception is not None:
+                return
+
+            if awaits and not self._answers:
+                self._head_size += len(piece)
+
+            if wrong := self._excess():
+                self._give_up(wrong)
+                return
+
+            if not data:
+                return
+
+    def set_exception(self, exc: Any, exc_cause: Any = None) -> None:
+        """Fail the request; that the connection was then lost is no news."""
+        if not isinstance(self._exception, HeadOutOfBounds):
+            super().set_exception(exc, *(() if exc_cause is None else (exc_cause,)))
+
+    def _excess(self) -> str:
+        if self._informational > MOST_INFORMATIONAL:
+            return f"the server sent more than {MOST_INFORMATIONAL} informational answers (1xx)"
+
+        if self._head_size > MOST_BYTES:
+            return f"the head of the answer has more than {MOST_BYTES} bytes"
+
+        return "the server sent more than one answer" if self._answers > 1 else ""
+
+    def _give_up(self, wrong: str) -> None:
+        """Fail the request; what was read of its answers is dropped, and nothing more is read."""
+        self._buffer.clear()
+        self.set_exception(HeadOutOfBounds(wrong))
+        if self.transport is not None:
+            self.transport.abort()
+
+
+class BoundedConnector(aiohttp.TCPConnector):
+    """Makes connections on which heads are bounded."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        factory: Any = functools.partial(BoundedHeads, loop=self._loop)
+        self._factory = factory
