@@ -39,7 +39,7 @@ class Attacked:
         self.plugin = RecordingPlugin(folder, inventoried.config.providers[-1].exec_config)
         self.traps = Traps(folder)
         host = urlsplit(self.server).hostname or ""
-        policies = {"args_policy": "Append", "env_policy": "Replace"}
+        policies = {"args_policy": "Append", "env_policy": "Replace", "variables": ("TENANT",)}
         providers = (
             self.plugin.provider("closed"),
             self.plugin.provider("open", **policies),
@@ -189,8 +189,8 @@ async def test_variables_that_decide_what_code_runs_are_refused(attacked: Attack
             target = name.lower().replace("_", "-")
             await attacked.add(target, "open", **{VARIABLES: variables})
             text = (
-                f"extension {VARIABLES} sets {name}, which decides what code a plugin runs: set it "
-                "in the agent's configuration, if it is needed"
+                f"extension {VARIABLES} sets {name}, which is not listed in the agent's "
+                "configuration (profileSourcedEnvVars of that provider)"
             )
             expected[target] = ("ProfileRefused", text)
 

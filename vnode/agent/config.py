@@ -21,6 +21,7 @@ from vnode.api.errors import ConfigError
 from vnode.api.target_key import TargetKey
 from vnode.following.config import FollowingConfig
 from vnode.issuing.config import IssuingConfig
+from vnode.kube import exec_plugins
 from vnode.kube.endpoint import Trust
 from vnode.kubelet import server
 from vnode.pods.event_record import DelegateEventsMode
@@ -70,6 +71,8 @@ class AgentConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     """Commands that kubeconfigs of ClusterTargets may run as exec credential plugins."""
     namespaced_exec_commands: tuple[str, ...] = ()
     """Likewise those of Targets, whose arguments users of a namespace choose."""
+    namespaced_exec_variables: tuple[str, ...] = ()
+    """Variables that these may set for their plugins."""
     inventory: InventoryConfig = InventoryConfig()
     """How Targets get at the clusters of ClusterProfiles."""
     stream_grace_period_seconds: int = server.STREAM_GRACE
@@ -92,7 +95,8 @@ class AgentConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
             return Trust(commands=frozenset(self.exec_commands))
 
         commands = frozenset(self.namespaced_exec_commands)
-        return Trust(commands=commands, setting="namespacedExecCommands")
+        variables = frozenset(self.namespaced_exec_variables)
+        return Trust(commands=commands, setting="namespacedExecCommands", variables=variables)
 
     def check(self) -> None:
         """Raise ConfigError, with the cure, if a value is out of bounds or contradicts another."""
@@ -102,6 +106,7 @@ class AgentConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         self.lease.check()
         self.inventory.check()
         self.issuing.check()
+        exec_plugins.check_list(self.namespaced_exec_variables, "namespacedExecVariables")
         if self.targets_per_namespace < 0:
             raise ConfigError("targetsPerNamespace must not be negative; 0 connects no Target")
 

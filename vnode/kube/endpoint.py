@@ -39,12 +39,14 @@ _HOST_RULE: Final = (
 class Trust:
     """Says what a kubeconfig may make the agent do: read local files, run these commands.
 
-    `setting` is the field of the configuration that lists the commands.
+    `setting` is the field of the configuration that lists the commands; `variables` are those that
+    it may set for them, None for all that decide no code.
     """
 
     files: bool = False
     commands: frozenset[str] = frozenset()
     setting: str = "execCommands"
+    variables: frozenset[str] | None = None
 
 
 OPERATOR: Final = Trust(files=True, commands=frozenset({"*"}))
@@ -250,7 +252,7 @@ def _authorization(
         return credentials.Constant(f"Basic {base64.b64encode(pair).decode()}")
 
     if plugin := user.get("exec"):
-        return exec_plugins.allowed(plugin, cluster, trust.commands, trust.setting)
+        return exec_plugins.allowed(plugin, cluster, trust.commands, trust.setting, trust.variables)
 
     if provider := user.get("auth-provider"):
         name = provider.get("name") if isinstance(provider, dict) else None

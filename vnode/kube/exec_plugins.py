@@ -20,18 +20,24 @@ _CODE_VARIABLE: Final = re.compile(
     r"(LD_|DYLD_|GLIBC_|PYTHON|PERL|RUBY|JAVA_|JDK_|_JAVA_|BASH_|CLOUDSDK_PYTHON).*"
     r"|NODE_OPTIONS|NODE_PATH|PATH|HOME|SHELL|ENV|IFS|GCONV_PATH|LOCPATH"
     r"|KUBECONFIG|AWS_CONFIG_FILE|AWS_SHARED_CREDENTIALS_FILE"
-    r"|CLOUDSDK_CONFIG|AZURE_CONFIG_DIR",
+    r"|CLOUDSDK_CONFIG|AZURE_CONFIG_DIR"
+    r"|(OPENSSL_|GIT_|LESS).*|PAGER|EDITOR|VISUAL|BROWSER|MALLOC_TRACE",
     re.IGNORECASE,
 )
 """Names of variables by which a program loads code, or configuration that names commands."""
 
 
 def allowed(
-    plugin: Any, cluster: dict[str, Any], commands: Collection[str], setting: str
+    plugin: Any,
+    cluster: dict[str, Any],
+    commands: Collection[str],
+    setting: str,
+    variables: Collection[str] | None = None,
 ) -> PluginCredentials:
     """Return the plugin of a kubeconfig if it runs one of the commands; `*` is any.
 
-    It may be shown `cluster`, for which it is.
+    It may be shown `cluster`, for which it is, and set these variables; without a list of them, all
+    that decide no code.
 
     Raises ConfigError, which names the field of the configuration that lists the commands.
     """
@@ -44,7 +50,7 @@ def allowed(
                 f"only run commands listed in the agent's configuration ({setting})"
             )
 
-        _check_environment(plugin)
+        _check_environment(plugin, variables)
 
     spec = exec_credentials.spec_of(
         plugin if isinstance(plugin, dict) else {},
@@ -60,8 +66,8 @@ def decides_code(variable: str) -> bool:
     return _CODE_VARIABLE.fullmatch(variable) is not None
 
 
-def _check_environment(plugin: dict[str, Any]) -> None:
-    """Refuse variables that would have a command that is allowed run other code."""
+def _check_environment(plugin: dict[str, Any], variables: Collection[str] | None) -> None:
+    """Refuse variables that are not listed, or would have a command run other code."""
     entries = plugin.get("env") or []
     for entry in entries if isinstance(entries, list) else [entries]:
         name = entry.get("name") if isinstance(entry, dict) else None
@@ -75,3 +81,18 @@ def _check_environment(plugin: dict[str, Any]) -> None:
                 f"the kubeconfig sets {name} for its exec plugin, which decides what code that "
                 "runs: set it where the agent runs, if it is needed"
             )
+
+        if variables is not None and name not in variables:
+            raise ConfigError(
+                f"the kubeconfig sets {name} for its exec plugin: kubeconfigs of Targets may only "
+                "set variables listed in the agent's configuration (namespacedExecVariables)"
+            )
+
+
+def check_list(variables: Collection[str], where: str) -> None:
+    """Raise ConfigError if a list of variables that others may set has one that decides code."""
+    if wrong := sorted(filter(decides_code, variables)):
+        raise ConfigError(
+            f"{where} lists {wrong[0]}, which decides what code a plugin runs: set it where the "
+            "agent runs, if it is needed"
+        )

@@ -354,6 +354,9 @@ def with_plugin(*variables: str) -> str:
         "HOME",
         "KUBECONFIG",
         "AWS_CONFIG_FILE",
+        "OPENSSL_MODULES",
+        "GIT_SSH_COMMAND",
+        "PAGER",
     ],
 )
 def test_a_variable_that_decides_what_code_runs_is_refused(name):
@@ -365,6 +368,14 @@ def test_a_variable_that_decides_what_code_runs_is_refused(name):
 
 def test_a_variable_that_chooses_an_account_is_none_of_those():
     assert endpoint_of(with_plugin("AWS_PROFILE", "AWS_REGION"), trust=ALLOWED)
+
+
+def test_a_kubeconfig_of_a_target_sets_the_variables_that_are_listed():
+    trust = Trust(commands=frozenset({"aws"}), variables=frozenset({"AWS_PROFILE"}))
+    assert endpoint_of(with_plugin("AWS_PROFILE"), trust=trust)
+    for name in ("AWS_REGION", "AWS_ENDPOINT_URL", "SSL_CERT_FILE", "aws_profile", ""):
+        with pytest.raises(ConfigError, match=rf"sets {name} for .* \(namespacedExecVariables\)"):
+            endpoint_of(with_plugin("AWS_PROFILE", name), trust=trust)
 
 
 @pytest.mark.parametrize("env", ["PATH", [1], [None], [{"value": "x"}], {"name": "PATH"}])

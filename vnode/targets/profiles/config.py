@@ -12,6 +12,7 @@ from typing import Final, Literal
 import msgspec
 
 from vnode.api.errors import ConfigError
+from vnode.kube import exec_plugins
 
 _API_VERSIONS = Literal["client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1"]
 _HOST: Final = re.compile(r"(\*\.)?[A-Za-z0-9._:-]+")
@@ -51,6 +52,8 @@ class AccessProvider(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         name="profileSourcedEnvVarsPolicy", default="Ignore"
     )
     """Whether variables that a profile has are set too, and whether they win."""
+    variables: tuple[str, ...] = msgspec.field(name="profileSourcedEnvVars", default=())
+    """Names of the variables that a profile may set by that policy."""
     servers: tuple[str, ...] = ()
     """Hosts that this provider's credentials may be sent to, `*.` for all of a domain; empty: any
     that a believed profile names."""
@@ -114,6 +117,7 @@ def _check(provider: AccessProvider) -> None:
         if not variable.name or "=" in variable.name or "\0" in variable.name + variable.value:
             raise ConfigError(f"{where}: {variable.name!r} cannot be the name of a variable")
 
+    exec_plugins.check_list(provider.variables, f"{where}: profileSourcedEnvVars")
     if wrong := [pattern for pattern in provider.servers if not _HOST.fullmatch(pattern)]:
         raise ConfigError(
             f"{where}: servers has {wrong[0]!r}: write a host such as c2.example.com, without "

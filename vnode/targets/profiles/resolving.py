@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from vnode.api import enumeration, objects
 from vnode.api.objects import Object
-from vnode.kube import endpoint, exec_credentials, exec_plugins
+from vnode.kube import endpoint, exec_credentials
 from vnode.kube.endpoint import Endpoint
 from vnode.kube.exec_credentials import ExecCredential, ExecSpec
 from vnode.kube.kubeconfig import FieldError
@@ -170,7 +170,7 @@ def _plugin(
         args += _args(exec_credentials.extension(cluster, ARGS), what)
 
     if provider.env_policy != "Ignore":
-        given = _variables(exec_credentials.extension(cluster, VARIABLES), what)
+        given = _variables(exec_credentials.extension(cluster, VARIABLES), provider, what)
         own = {**own, **given} if provider.env_policy == "Replace" else {**given, **own}
 
     shown = exec_credentials.cluster_info(cluster) if config.provide_cluster_info else None
@@ -201,7 +201,7 @@ def _args(value: Any, what: str) -> list[str]:
     return listed
 
 
-def _variables(value: Any, what: str) -> dict[str, str]:
+def _variables(value: Any, provider: AccessProvider, what: str) -> dict[str, str]:
     given = value if value is not None else {}
     if (
         not isinstance(given, dict)
@@ -213,11 +213,11 @@ def _variables(value: Any, what: str) -> dict[str, str]:
             refusals.REFUSED, f"{what}: extension {VARIABLES} must map names to strings"
         )
 
-    if wrong := [name for name in given if exec_plugins.decides_code(name)]:
+    if wrong := [name for name in given if name not in provider.variables]:
         raise ProfileRefused(
             refusals.REFUSED,
-            f"{what}: extension {VARIABLES} sets {wrong[0]}, which decides what code a plugin "
-            "runs: set it in the agent's configuration, if it is needed",
+            f"{what}: extension {VARIABLES} sets {wrong[0]}, which is not listed in the agent's "
+            "configuration (profileSourcedEnvVars of that provider)",
         )
 
     return given

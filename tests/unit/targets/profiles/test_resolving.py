@@ -119,7 +119,11 @@ def test_arguments_and_variables_of_a_profile_count_only_if_the_operator_says_so
     assert resolve(made).plugin.args == ("-v",)
     assert resolve(made).plugin.environment == ENVIRONMENT
     own = {"command": "/plugins/reader", "env": [{"name": "REGION", "value": "own"}]}
-    policies = {"profileSourcedCLIArgsPolicy": "Append", "execConfig": own}
+    policies = {
+        "profileSourcedCLIArgsPolicy": "Append",
+        "profileSourcedEnvVars": ["TENANT", "REGION"],
+        "execConfig": own,
+    }
     appended = config(**policies, profileSourcedEnvVarsPolicy="AppendIfNotExists")
     found = resolve(made, appended).plugin
     assert found.args == ("--tenant", "a")
@@ -135,7 +139,33 @@ def test_arguments_and_variables_of_a_profile_count_only_if_the_operator_says_so
 def test_variables_that_decide_what_runs_or_are_none_are_refused(value):
     made = profile(access(extensions=[extension(resolving.VARIABLES, value)]))
     with pytest.raises(ProfileRefused, match="additional-envs"):
-        resolve(made, config(profileSourcedEnvVarsPolicy="Replace"))
+        resolve(made, config(profileSourcedEnvVarsPolicy="Replace", profileSourcedEnvVars=["A"]))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("AWS_ENDPOINT_URL_STS", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CA_BUNDLE", "AWS_PROFILE"),
+        *("AZURE_AUTHORITY_HOST", "AZURE_FEDERATED_TOKEN_FILE", "SSL_CERT_FILE", "HTTPS_PROXY"),
+        *("OPENSSL_CONF", "GIT_SSH_COMMAND", "KUBERNETES_SERVICE_HOST", "tenant", "TENANT "),
+    ],
+)
+def test_a_profile_sets_no_variable_that_its_provider_does_not_list(name):
+    made = profile(access(extensions=[extension(resolving.VARIABLES, {"TENANT": "a", name: "b"})]))
+    by = config(profileSourcedEnvVarsPolicy="Replace", profileSourcedEnvVars=["TENANT"])
+    cure = rf"sets {name}, which is not listed in the agent's configuration \(profileSourcedEnvVars"
+    with pytest.raises(ProfileRefused, match=cure):
+        resolve(made, by)
+
+
+def test_an_operator_may_list_what_only_leads_elsewhere_and_nothing_that_runs_code():
+    given = {"AWS_ENDPOINT_URL_STS": "https://sts.example"}
+    made = profile(access(extensions=[extension(resolving.VARIABLES, given)]))
+    by = config(profileSourcedEnvVarsPolicy="Replace", profileSourcedEnvVars=list(given))
+    by.check()
+    assert resolve(made, by).plugin.environment.items() >= given.items()
+    with pytest.raises(ConfigError, match="profileSourcedEnvVars lists LD_PRELOAD, which decides"):
+        config(profileSourcedEnvVars=["LD_PRELOAD"]).check()
 
 
 @pytest.mark.parametrize("value", [{"a": "b"}, [1], "x", ["a\0b"], ["a"] * 65, ["a" * 5000]])
