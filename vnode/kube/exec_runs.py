@@ -2,7 +2,7 @@
 
 Command, arguments and part of the environment may come from somebody who need not be trusted. So a
 run has bounds: a time, a size, a number at the same time. It has no terminal and no input, and what
-it has started ends with it.
+it has started in its session ends with it; a process in a session of its own outlives it.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ async def run(execution: Execution) -> bytes:
 
 @asynccontextmanager
 async def _started(execution: Execution) -> AsyncIterator[Process]:
-    """Start a process for the block; afterwards it is gone, and all that it has started with it."""
+    """Start a process for the block; afterwards it is gone, and all that is in its session."""
     loop, name = asyncio.get_running_loop(), execution.command
     try:
         transport, protocol = await loop.subprocess_exec(
