@@ -24,12 +24,31 @@ _Form = TypeVar("_Form")
 _STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 """A string of JSON, or what is left of one: it takes linear time whatever the text is."""
 
-_DEPTH: Final = 64  # levels; a PodSpec needs a dozen
+DEPTH: Final = 64  # levels; a PodSpec needs a dozen
 _EVENTS: Final = 10_000  # of YAML; a quarter of a second, and a large pod has a thousand
 _LoaderClass = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_TOO_DEEP: Final = f"it is nested more than {_DEPTH} levels deep"
+_TOO_DEEP: Final = f"it is nested more than {DEPTH} levels deep"
 _OPENING: Final = (yaml.MappingStartEvent, yaml.SequenceStartEvent)
 _CLOSING: Final = (yaml.MappingEndEvent, yaml.SequenceEndEvent)
+
+
+def depth_of(value: Any) -> int:
+    """Return how many levels of maps and lists a value has; 0 for one that is neither.
+
+    It does not recurse, and gives up soon after the depth that documents may have.
+    """
+    depth, level = 0, [value]
+    while depth <= DEPTH:
+        level = [each for each in level if isinstance(each, dict | list)]
+        if not level:
+            break
+
+        depth += 1
+        level = [
+            inner for each in level for inner in (each.values() if isinstance(each, dict) else each)
+        ]
+
+    return depth
 
 
 def read_note(text: object, form: type[_Form]) -> _Form | None:
@@ -101,7 +120,7 @@ def _refuse_unbounded(text: str) -> None:
 
         depth += isinstance(event, _OPENING)
         depth -= isinstance(event, _CLOSING)
-        if depth > _DEPTH:
+        if depth > DEPTH:
             raise ConfigError(_TOO_DEEP)
 
         if number > _EVENTS:

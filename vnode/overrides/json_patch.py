@@ -113,6 +113,13 @@ def _clone(value: Any) -> tuple[Any, int]:
 
 
 def _add(document: Any, path: Pointer, value: Any) -> None:
+    """Put a value where a path leads, unless that makes the document deeper than one may be.
+
+    Each operation may add its path's length, and what reads a pod goes down its levels.
+    """
+    if len(path) + documents.depth_of(value) > documents.DEPTH:
+        raise ConfigError(f"the pod would be nested more than {documents.DEPTH} levels deep")
+
     parent = document
     for depth, token in enumerate(path[:-1]):
         parent = _child(parent, token, makes=path[depth + 1])

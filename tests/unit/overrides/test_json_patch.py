@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 from typing import Any
 
 import jsonpatch
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vnode.api import documents
 from vnode.api.errors import ConfigError
 from vnode.overrides import json_patch
 from vnode.overrides.json_patch import Operation
@@ -150,3 +152,37 @@ def test_copies_that_double_each_time_end() -> None:
     copies = [Operation("copy", ("a", str(n)), None, ("a",)) for n in range(64)]
     with pytest.raises(ConfigError, match="bytes are copied"):
         patched({"a": {"x": "y" * 64}}, *copies)
+
+
+def deeper(op: str, number: int) -> list[Operation]:
+    """Return operations that each put what the one before has made 240 levels deeper, or so."""
+    names = [f"/n{each}" for each in range(number + 1)]
+    down = "/x" * 239
+    return [
+        Operation(op, json_patch.pointer(to + down), None, json_patch.pointer(origin))
+        for origin, to in itertools.pairwise(names)
+    ]
+
+
+@pytest.mark.parametrize("op", ["move", "copy"])
+def test_operations_do_not_nest_a_pod_without_end(op: str) -> None:
+    _, why = attempt({"n0": {}}, *deeper(op, 63))
+    assert why.startswith(f"patches[0] ({op} /n1/x/x")
+    assert why.endswith("the pod would be nested more than 64 levels deep")
+
+
+@pytest.mark.parametrize("levels", [65, 15_000])
+def test_a_value_that_is_nested_too_deeply_is_refused(levels: int) -> None:
+    value: Any = "x"
+    for _ in range(levels):
+        value = {"a": value}
+
+    assert "deep" in attempt({}, add("/a", value))[1]
+
+
+@given(DOCUMENTS, st.lists(OPERATIONS | st.sampled_from(deeper("move", 3)), max_size=8))
+def test_whatever_is_applied_is_no_deeper_than_a_document_may_be(
+    document: Any, operations: list[Operation]
+) -> None:
+    made, _ = attempt(document, *operations)
+    assert made is None or documents.depth_of(made) <= documents.DEPTH
