@@ -19,8 +19,10 @@ from vnode.kube.client import Client
 from vnode.kube.store import Store
 from vnode.nodes import controller as nodes
 from vnode.nodes.controller import NodeController
+from vnode.nodes.lease_renewal import LeaseRenewal
 from vnode.nodes.managed_clusters import ManagedClusters
 from vnode.runtime.links import Link, LinkHealth, Links
+from vnode.runtime.stall_guard import StallGuard
 
 SUMMARY = {
     "metadata": {
@@ -111,8 +113,16 @@ async def target(client: Client, request: pytest.FixtureRequest) -> AsyncIterato
 
 @asynccontextmanager
 async def running(
-    client: Client, links: Links, targets: FixedTargets, members: ManagedClusters | None = None
+    client: Client,
+    links: Links,
+    targets: FixedTargets,
+    members: ManagedClusters | None = None,
+    leases: LeaseRenewal | None = None,
 ) -> AsyncIterator[Any]:
+    """Run a controller; the Leases are renewed beside it, or by whoever gives `leases`."""
+    renewal = leases or LeaseRenewal(SystemClock())
+    guard = StallGuard()
+    beside = () if leases else (renewal.run(client, guard), guard.run())
     known = nodes.informer(client)
     controller = NodeController(
         client,
@@ -122,10 +132,12 @@ async def running(
         advertise_address="10.1.2.3",
         port_of=lambda _name: 10251,
         managed_clusters=members,
+        leases=renewal,
         clock=SystemClock(),
     )
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(part.run()) for part in (known, controller)]
+        parts = (known.run(), controller.run(), *beside)
+        tasks = [group.create_task(part) for part in parts]
         try:
             await known.synced.wait()
             yield controller

@@ -28,6 +28,7 @@ from vnode.pods.source.candidates import CandidateSettings
 from vnode.pods.target.extender import BindRequest, Extender
 from vnode.runtime.health import ProcessHealth
 from vnode.runtime.links import Links
+from vnode.runtime.stall_guard import StallGuard
 from vnode.runtime.supervisor import Supervisor, sleep_forever, supervise
 from vnode.targets.cluster_identity import Expected, Recognition
 from vnode.targets.connection import Connection
@@ -157,6 +158,14 @@ class SimulatedReplica(Agent):
         )
 
     async def _lead_when_elected(self) -> None:
+        """Lead; the heartbeats of nodes have no thread of their own, where nothing takes time."""
+        guard = StallGuard(monotonic=self._shared.clock.monotonic)
+        async with supervise() as tasks:
+            tasks.start(guard.run(), "beat")
+            tasks.start(self._shared.node_leases.run(self._shared.client, guard), "node-leases")
+            await self._lead_again_and_again()
+
+    async def _lead_again_and_again(self) -> None:
         while True:
             self._term = asyncio.create_task(
                 self._lead(), name=f"term of {self._shared.identity.name}"

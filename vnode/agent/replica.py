@@ -117,9 +117,6 @@ class Agent:
 
     async def _lead_when_elected(self) -> None:
         options = self._shared.options
-        if not options.config.leader_election:
-            await self._lead()
-            return
 
         def elect(client: Client, may_renew: Callable[[], bool]) -> Elector:
             return Elector(
@@ -132,7 +129,12 @@ class Agent:
                 may_renew=may_renew,
             )
 
-        await election.lead(self._connect, elect, self._lead)
+        await election.lead(
+            self._connect,
+            elect if options.config.leader_election else None,
+            self._lead,
+            self._shared.node_leases.run,
+        )
 
     async def _lead(self) -> None:
         """Run one term; its subscriptions end with it, since what it listens to lives on."""

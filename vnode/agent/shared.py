@@ -27,6 +27,7 @@ from vnode.kube.informer import Handler, Informer
 from vnode.kube.server_clock import ServerClock
 from vnode.nodes import controller as nodes
 from vnode.nodes.former_nodes import FormerNodes
+from vnode.nodes.lease_renewal import LeaseRenewal
 from vnode.overrides.overrides import PolicyOverrides
 from vnode.placement.policies.collection import PlacementPolicies
 from vnode.pods.reservations import Reservations
@@ -97,6 +98,7 @@ class Shared:
         )
         self.chaperons, self.delegates = chaperon_controller.informers(client)
         self.nodes = nodes.informer(client)
+        self.node_leases = LeaseRenewal(self.clock)
         self.targets = TargetLister(client, limit=options.config.targets_per_namespace)
         self.former_nodes = FormerNodes(self.nodes, self.targets.has_node)
         self.policies = PlacementPolicies(client, self.targets, self.clock)

@@ -234,6 +234,7 @@ class Term:
             managed_clusters=ManagedClusters(shared.client) if tainting else None,
             coexistence=self._coexistence,
             former=shared.former_nodes,
+            leases=shared.node_leases,
             clock=shared.clock,
         )
         kubelet.subscribe(nodes.refresh)

@@ -36,15 +36,14 @@ def build(
     }
 
 
-def build_for_node(node: Object, now: datetime) -> Object:
-    """Build the Lease of a node, as the API server gave it; it is deleted with the node."""
-    name = objects.name(node)
+def build_for_node(name: str, uid: str, now: datetime) -> Object:
+    """Build the Lease of a node; it is deleted with the node."""
     lease = build(name, NODE_NAMESPACE, name, NODE_DURATION, now)
     owner = {
         "apiVersion": kinds.NODES.api_version,
         "kind": kinds.NODES.kind,
         "name": name,
-        "uid": objects.uid(node),
+        "uid": uid,
     }
     lease["metadata"]["ownerReferences"] = [owner]
     return lease
@@ -86,24 +85,24 @@ def release(lease: Object, now: datetime) -> Object:
     return objects.if_unchanged({"spec": changes}, lease)
 
 
-async def renew_for_node(client: Client, node: Object, now: datetime) -> None:
+async def renew_for_node(client: Client, name: str, uid: str, now: datetime) -> None:
     """Send one heartbeat of a node: renew its lease, or create it if there is none.
 
     A lease that is left of an earlier node of that name is taken over.
     """
-    lease = build_for_node(node, now)
+    lease = build_for_node(name, uid, now)
     body = {
         "metadata": {"ownerReferences": lease["metadata"]["ownerReferences"]},
         "spec": {
-            "holderIdentity": objects.name(node),
+            "holderIdentity": name,
             "leaseDurationSeconds": NODE_DURATION,
             **renewal(now)["spec"],
         },
     }
     try:
-        await client.patch(kinds.LEASES, objects.name(node), body, NODE_NAMESPACE)
+        await client.patch(kinds.LEASES, name, body, NODE_NAMESPACE)
     except NotFound:
         try:
             await client.create(kinds.LEASES, lease)
         except AlreadyExists:
-            await client.patch(kinds.LEASES, objects.name(node), body, NODE_NAMESPACE)
+            await client.patch(kinds.LEASES, name, body, NODE_NAMESPACE)

@@ -6,9 +6,10 @@ somebody edits or deletes the Node, the Node's name is put into the queue, and o
 corrects it, writing only what differs. The Node of a Target that cannot be connected is not ready,
 and says so.
 
-The Lease shows only that the agent lives, and is renewed whatever the target does; the condition
-Ready shows at once whether the target lives, with the reason. With leases, a status that changes
-nothing is written only every five minutes, as by the kubelet.
+The Lease shows only that the agent lives, and is renewed whatever the target does, by another
+thread (`lease_renewal.py`), which is told here which Nodes there are; the condition Ready shows at
+once whether the target lives, with the reason. With leases, a status that changes nothing is
+written only every five minutes, as by the kubelet.
 
 A target may change its summary as often as it likes: a burst of its changes is shown at once, and
 then the present one every ten seconds (`vnode.runtime.write_limits`).
@@ -61,7 +62,7 @@ class NodeController:
     `certificate_health` returns the health of that API's certificate from a signer or files, None
     without one. Nodes have the taints of their `managed_clusters`, if these are given, and the
     labels that `coexistence` allows. `nodes` is an `informer` that the caller runs, in every
-    replica; `former` remembers those that are deleted.
+    replica; `former` remembers those that are deleted. The caller runs `leases`, too.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class NodeController:
         managed_clusters: ManagedClusters | None = None,
         coexistence: Coexistence | None = None,
         former: FormerNodes | None = None,
+        leases: LeaseRenewal | None = None,
         clock: Clock,
     ) -> None:
         self._client = client
@@ -93,7 +95,7 @@ class NodeController:
         self._controller: Controller[str] = Controller(
             "virtual-nodes", self._reconcile, workers=4, lane=self._namespace_of, total=16
         )
-        self._leases = LeaseRenewal(client, self._leased, clock)
+        self._leases = leases or LeaseRenewal(clock)
         self._wanted: dict[str, TargetKey] = {}  # by node name: the Targets that exist
         self._written: dict[str, Written] = {}  # by node name
         self._expectations = Expectations(self.refresh)  # of writes to Nodes, by name
@@ -103,18 +105,20 @@ class NodeController:
 
     async def run(self) -> None:
         """Work until cancelled."""
-        async with supervisor.supervise() as tasks:
-            await self._nodes.synced.wait()
-            await self._targets.wait_synced()
-            tasks.start(self._follow_targets(), "virtual-nodes-targets")
-            self._nodes.subscribe(self._on_node)
-            self._links.subscribe(self._on_link, lambda link: self.refresh(link.node_name))
-            self._coexistence.subscribe(self.refresh_all)
-            tasks.start(self._leases.run(), "node-leases")
-            if self._members is not None:
-                self._members.watch(tasks.keyed(), self._on_member)
+        try:
+            async with supervisor.supervise() as tasks:
+                await self._nodes.synced.wait()
+                await self._targets.wait_synced()
+                tasks.start(self._follow_targets(), "virtual-nodes-targets")
+                self._nodes.subscribe(self._on_node)
+                self._links.subscribe(self._on_link, lambda link: self.refresh(link.node_name))
+                self._coexistence.subscribe(self.refresh_all)
+                if self._members is not None:
+                    self._members.watch(tasks.keyed(), self._on_member)
 
-            await self._controller.run()
+                await self._controller.run()
+        finally:
+            self._leases.clear()  # whoever leads next knows which Nodes there are
 
     def refresh(self, node_name: str) -> None:
         """Reconcile a Node: something that it depends on, such as its port, may have changed."""
@@ -135,15 +139,14 @@ class NodeController:
             self._wanted = {key.node_name: key for key in fitting}
             for name in before.keys() | self._wanted.keys() | set(self._nodes.store):
                 self._controller.add(name)
-                self._leases.add(name)
+                self._vouch(name)
 
             await changed.wait()
 
     def _on_node(self, old: Object | None, new: Object | None) -> None:
         name = objects.name(objects.latest(old, new))
         self._controller.add(name)
-        if old is None:
-            self._leases.add(name)
+        self._vouch(name)
 
     def _on_link(self, link: Link) -> None:
         name = link.node_name
@@ -382,9 +385,13 @@ class NodeController:
 
         return self._server_version
 
-    def _leased(self, name: str) -> Object | None:
-        """Return the Node whose Lease is renewed; its or its Target's next event adds it again."""
-        return self._nodes.store.get(name) if name in self._wanted else None
+    def _vouch(self, name: str) -> None:
+        """Have the Lease of a Node renewed as long as there are both the Node and its Target."""
+        node = self._nodes.store.get(name)
+        if node is None or name not in self._wanted:
+            self._leases.drop(name)
+        else:
+            self._leases.keep(name, objects.uid(node))
 
     def _namespace_of(self, name: str) -> str:
         target = self._wanted.get(name)

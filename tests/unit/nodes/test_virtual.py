@@ -114,7 +114,7 @@ def test_the_version_of_the_cluster_is_read_by_version_parsers():
 
 
 def test_a_lease_belongs_to_its_node_and_lasts_four_renewals():
-    lease = leases.build_for_node({"metadata": {"name": "n", "uid": "u"}}, NOW)
+    lease = leases.build_for_node("n", "u", NOW)
     assert lease["metadata"]["namespace"] == "kube-node-lease"
     assert lease["metadata"]["ownerReferences"][0]["uid"] == "u"
     assert lease["spec"]["holderIdentity"] == "n"

@@ -6,6 +6,7 @@ In real time, since the work's loop is held up in earnest.
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable
 
@@ -18,6 +19,8 @@ from vnode.kube.client import Client
 from vnode.runtime import election
 from vnode.runtime.leader import Elector, LeaseTiming
 from vnode.runtime.loop_thread import loop_thread, run_in
+from vnode.runtime.stall_guard import StallGuard
+from vnode.runtime.supervisor import sleep_forever
 
 TIMING = LeaseTiming(duration=0.6, renew_deadline=0.4, retry_period=0.05)
 
@@ -48,6 +51,10 @@ def hold_up(seconds: float) -> None:
         pass
 
 
+async def nothing(_client: Client, _guard: StallGuard) -> None:
+    await sleep_forever()
+
+
 async def test_a_loop_that_is_held_up_keeps_its_lease() -> None:
     cluster, terms = Cluster(), 0
 
@@ -57,7 +64,7 @@ async def test_a_loop_that_is_held_up_keeps_its_lease() -> None:
         hold_up(3 * TIMING.duration)
         await asyncio.sleep(TIMING.duration)
 
-    await election.lead(cluster.connect, cluster.elect, work)
+    await election.lead(cluster.connect, cluster.elect, work, nothing)
     assert terms == 1
     assert cluster.lease["holderIdentity"] == ""
 
@@ -77,8 +84,60 @@ async def test_a_loop_that_stands_still_for_too_long_gives_up() -> None:
             cancelled += 1
             raise
 
-    await election.lead(cluster.connect, cluster.elect, work, stall_timeout=TIMING.duration)
+    guard = StallGuard(TIMING.duration)
+    await election.lead(cluster.connect, cluster.elect, work, nothing, guard=guard)
     assert cancelled == 1
+
+
+class Heart:
+    """Runs in the thread, and notes when it has; a moment of the work's loop takes it no time."""
+
+    def __init__(self) -> None:
+        self.beats: list[float] = []
+        self.thread = ""
+
+    async def __call__(self, _client: Client, _guard: StallGuard) -> None:
+        self.thread = threading.current_thread().name
+        while True:
+            self.beats.append(time.monotonic())
+            await asyncio.sleep(0.01)
+
+    def during(self, begin: float, end: float) -> int:
+        return sum(begin < beat < end for beat in self.beats)
+
+
+async def test_what_runs_beside_the_work_is_not_held_up_with_it_nor_ends_with_the_lease() -> None:
+    cluster, heart, stood = Cluster(), Heart(), (0.0, 0.0)
+
+    async def work() -> None:
+        nonlocal stood
+        if stood[1]:
+            return
+
+        begin = time.monotonic()
+        hold_up(4 * TIMING.duration)
+        stood = begin, time.monotonic()
+        await sleep_forever()
+
+    guard = StallGuard(TIMING.duration)
+    await election.lead(cluster.connect, cluster.elect, work, heart, guard=guard)
+    assert heart.thread == "election"
+    begin, end = stood
+    lost = begin + TIMING.duration + TIMING.renew_deadline
+    assert heart.during(begin, lost) > 10
+    assert heart.during(lost, end) > 5
+
+
+async def test_without_an_election_there_is_a_thread_beside_the_work_all_the_same() -> None:
+    cluster, heart = Cluster(), Heart()
+
+    async def work() -> None:
+        hold_up(0.5)
+
+    await election.lead(cluster.connect, None, work, heart)
+    assert heart.thread == "election"
+    assert len(heart.beats) > 10
+    assert not cluster.lease
 
 
 async def test_work_that_fails_ends_the_election_with_its_error() -> None:
@@ -88,7 +147,7 @@ async def test_work_that_fails_ends_the_election_with_its_error() -> None:
         raise KeyError("of the work")
 
     with pytest.raises(ExceptionGroup) as caught:
-        await election.lead(cluster.connect, cluster.elect, work)
+        await election.lead(cluster.connect, cluster.elect, work, nothing)
 
     assert caught.group_contains(KeyError)
 
@@ -105,7 +164,7 @@ async def test_one_that_is_cancelled_ends_its_work_first_and_then_releases_the_l
             await asyncio.sleep(0.1)
             course.append(cluster.lease["holderIdentity"])
 
-    leading = asyncio.create_task(election.lead(cluster.connect, cluster.elect, work))
+    leading = asyncio.create_task(election.lead(cluster.connect, cluster.elect, work, nothing))
     await working.wait()
     leading.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -59,8 +59,7 @@ def test_a_renewal_keeps_the_acquire_time() -> None:
 
 
 def test_the_lease_of_a_node_goes_with_the_node() -> None:
-    node = {"metadata": {"name": "admiralty-c2", "uid": "u"}}
-    lease = leases.build_for_node(node, NOW)
+    lease = leases.build_for_node("admiralty-c2", "u", NOW)
     assert lease["spec"]["leaseDurationSeconds"] == 40
     assert lease["spec"]["holderIdentity"] == "admiralty-c2"
     assert lease["metadata"]["ownerReferences"] == [
