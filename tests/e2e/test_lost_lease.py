@@ -14,7 +14,7 @@ from tests import certificates, kit
 from tests.e2e import test_agent_endpoints as endpoints
 from tests.e2e.own_targets import home, named, put_target
 from tests.kit import Fleet
-from vnode.api import keys, kinds, objects
+from vnode.api import keys, kinds, objects, webhook_paths
 from vnode.api.clock import SystemClock
 from vnode.api.errors import Conflict
 from vnode.api.objects import Object
@@ -22,7 +22,6 @@ from vnode.kube import leases
 from vnode.kube.client import Client
 from vnode.runtime.leader import AGENT_LEASE
 from vnode.runtime.supervisor import supervise
-from vnode.webhook import server
 
 __all__ = ["home"]  # a fixture
 
@@ -36,7 +35,8 @@ PAUSE = 0.02  # seconds between two requests of the stream
 class Stream:
     """Requests to the webhook and the kubelet API, each on a connection of its own."""
 
-    def __init__(self, fleet: Fleet, node: Object, pod: str) -> None:
+    def __init__(self, fleet: Fleet, configuration: Object, node: Object, pod: str) -> None:
+        self._webhook = webhook_paths.address_of(configuration["webhooks"][0]["clientConfig"])
         self._address = endpoints.address(fleet, "c1")
         self._trusting = endpoints.trusting(fleet, "c1")
         shown = certificates.kubelet_client(fleet.folder / "c1" / "pki")
@@ -67,8 +67,7 @@ class Stream:
 
     async def _admit(self, session: aiohttp.ClientSession) -> str:
         body = {"request": {"uid": "u", "namespace": "default", "object": kit.pod("never-made")}}
-        url = f"https://{self._address}:9443{server.PATH}"
-        async with session.post(url, json=body, ssl=self._trusting) as answer:
+        async with session.post(self._webhook, json=body, ssl=self._trusting) as answer:
             return f"admitted: {(await answer.json())['response']['allowed']}"
 
     async def _logs(self, session: aiohttp.ClientSession) -> str:
@@ -125,7 +124,8 @@ async def test_an_agent_that_loses_its_lease_goes_on_to_serve_and_writes_nothing
     await source.create(kinds.PODS, kit.pod("before"), "default")
     pod = await kit.until_running(source, "before")
     node = await source.get(kinds.NODES, objects.spec(pod)["nodeName"])
-    stream = Stream(fleet, node, "before")
+    configuration = await source.get(kinds.MUTATING_WEBHOOKS, "vnode")
+    stream = Stream(fleet, configuration, node, "before")
     async with stream.flowing():
         await take_lease(source)
         await until_deposed(fleet)

@@ -12,9 +12,8 @@ import msgspec
 from tests.fuzz import typed
 from tests.fuzz.agents import FuzzFinding
 from tests.fuzz.environment import CANARY, FuzzEnvironment
-from vnode.api import keys, kinds, objects
+from vnode.api import keys, kinds, objects, webhook_paths
 from vnode.api.objects import Object
-from vnode.webhook import server as webhook
 
 PATIENCE: Final = 120.0  # seconds; on a machine that does nothing else it takes less than one
 _numbers = itertools.count()
@@ -58,8 +57,10 @@ def review(manifest: Object) -> Object:
 
 
 def url(env: FuzzEnvironment) -> str:
-    """Return the address of the source's webhook."""
-    return f"https://{env.agents['source'].address}:9443{webhook.PATH}"
+    """Return the address of the source's webhook, with the path that an API server calls."""
+    configuration = env.source.find(kinds.MUTATING_WEBHOOKS, "vnode") or {}
+    path = webhook_paths.address_of(configuration["webhooks"][0]["clientConfig"])
+    return f"https://{env.agents['source'].address}:9443{path}"
 
 
 async def admit(env: FuzzEnvironment, manifest: Object) -> Object | None:

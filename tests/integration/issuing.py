@@ -37,7 +37,7 @@ from vnode.targets.target_lister import TargetLister
 
 JOBS = [{"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["get", "list", "create"]}]
 REQUEST = "queue"
-AUTHORS = RecordedAuthors(lambda: bytes(range(32)))
+AUTHORS = RecordedAuthors(lambda: bytes(range(32)), SystemClock().now)
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from tests.integration.served_webhook import own_address
 from tests.kit import Fleet
 from tests.rights import bind
 from vnode.api import kinds, objects
+from vnode.api.clock import SystemClock
 from vnode.api.errors import Denied, NotFound, ServerError
 from vnode.cli import kubeconfigs, manifests
 from vnode.issuing import rights
@@ -69,7 +70,7 @@ async def served(source: Client, agent: Client, namespace: str) -> AsyncIterator
         hook = manifests.webhook("vnode", f"https://{address}:{listener.port}")
         hook["webhooks"] = [each for each in hook["webhooks"] if each["name"].startswith("authors")]
         await source.apply(kinds.MUTATING_WEBHOOKS, hook)
-        keeper = TrustedWebhook(source, authority)
+        keeper = TrustedWebhook(source, authority, lambda: bytes(32), SystemClock())
         try:
             async with background.running(keeper.run()):
                 await keeper.trusted.wait()

@@ -13,7 +13,8 @@ import pytest
 
 from tests import kit
 from tests.permitted import MANIFESTS
-from vnode.api import errors, keys, kinds, objects
+from vnode.api import errors, keys, kinds, objects, webhook_paths
+from vnode.api.clock import SystemClock
 from vnode.kube.client import Client
 from vnode.runtime.certs.authority import Authority
 from vnode.runtime.certs.issued import ServingCertificate
@@ -82,9 +83,9 @@ async def serving_webhook(client: Client, reinvocation: str) -> AsyncIterator[st
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(listener.run())]
             await listener.ready.wait()
-            url = f"https://{address}:{listener.port}{server.PATH}"
+            url = f"https://{address}:{listener.port}{webhook_paths.PODS}"
             await client.create(kinds.MUTATING_WEBHOOKS, configuration(url, name, reinvocation))
-            keeper = TrustedWebhook(client, source, CONFIGURATION)
+            keeper = TrustedWebhook(client, source, lambda: bytes(32), SystemClock(), CONFIGURATION)
             tasks.append(group.create_task(keeper.run()))
             await keeper.trusted.wait()
             ready.set()

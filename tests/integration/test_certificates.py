@@ -12,6 +12,7 @@ import pytest
 
 from tests import kit
 from vnode.api import kinds, objects
+from vnode.api.clock import SystemClock
 from vnode.kube.client import Client
 from vnode.runtime.certs import authority, issued, keypairs
 from vnode.runtime.certs.authority import Authority
@@ -132,7 +133,7 @@ async def test_a_wiped_ca_bundle_is_repaired(client: Client, namespace: str) -> 
             entry["clientConfig"].get("caBundle") == encoded for entry in configuration["webhooks"]
         )
 
-    keeper = TrustedWebhook(client, source, name)
+    keeper = TrustedWebhook(client, source, lambda: bytes(32), SystemClock(), name)
     async with asyncio.TaskGroup() as group:
         task = group.create_task(keeper.run())
         await keeper.trusted.wait()

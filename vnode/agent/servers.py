@@ -15,6 +15,7 @@ from vnode.runtime.certs.webhook_bundle import TrustedWebhook
 from vnode.runtime.serving import Server
 from vnode.runtime.supervisor import Supervisor
 from vnode.webhook.authors import AuthorWebhook
+from vnode.webhook.paths import ServedPaths
 from vnode.webhook.server import LIMITS, Webhook
 
 
@@ -40,6 +41,8 @@ async def start(shared: Shared, authority: Authority, tasks: Supervisor) -> None
     extender = Extender(
         shared.client, shared.reservations, shared.delegates, authority.trusts, shared.clock
     ).app()
+    paths = ServedPaths(shared.client, lambda: shared.manifest_key.key, shared.clock)
+    tasks.start(paths.run(), "webhook-paths")
     servers = (
         Server(
             "webhook",
@@ -48,6 +51,7 @@ async def start(shared: Shared, authority: Authority, tasks: Supervisor) -> None
             ports.webhook,
             ssl_context=await for_webhook.start(),
             limits=LIMITS,
+            serves=paths.are_served,
         ),
         Server(
             "extender",
@@ -68,7 +72,9 @@ async def start(shared: Shared, authority: Authority, tasks: Supervisor) -> None
 
 def _publish_credentials(shared: Shared, authority: Authority, tasks: Supervisor) -> None:
     """Publish the webhook's CA to the API server, and the scheduler's client certificate."""
-    trusted = TrustedWebhook(shared.client, authority)
+    trusted = TrustedWebhook(
+        shared.client, authority, lambda: shared.manifest_key.key, shared.clock
+    )
     credentials = ClientCertificate(
         shared.client,
         authority,

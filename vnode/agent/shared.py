@@ -79,12 +79,16 @@ class Shared:
         self.clock = ServerClock(SystemClock(), client.skew)
         self.health = health
         self.links = Links()
-        self.manifest_key = ManifestKey(client, options.namespace)
+        self.manifest_key = ManifestKey(client, options.namespace, now=self.clock.now)
         self.manifests = SavedManifests(
             lambda: self.manifest_key.key,
             trust_unsigned=options.config.trust_unsigned_manifests,
         )
-        self.authors = RecordedAuthors(lambda: self.manifest_key.key)
+        self.authors = RecordedAuthors(
+            lambda: self.manifest_key.key,
+            self.clock.now,
+            lambda: self.manifest_key.authors_timed_since,
+        )
         self.namespaces = Informer(client, kinds.NAMESPACES, trim=_metadata_only)
         self.enabled_namespaces = EnabledNamespaces(
             self.namespaces, label_required=options.config.require_namespace_label

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -179,7 +180,8 @@ async def _print(where: Access | None, flags: InstallFlags) -> None:
         async with where.client() as client:
             present = await _read_settings(client)
 
-    terminal.say(manifests.to_yaml(objects_for(flags.applied_to(present))), newline=False)
+    wanted = replace(flags.applied_to(present), secret="")  # what is printed may be read by anybody
+    terminal.say(manifests.to_yaml(objects_for(wanted)), newline=False)
 
 
 def objects_for(settings: InstallSettings) -> Objects:

@@ -1,8 +1,8 @@
 """Reads the settings of an earlier `vnode install`, so that another run does not undo them. Pure.
 
-The webhook configuration holds all of them: the agent's address, namespace, and timeout. `vnode
-install` keeps what its flags do not change, and `vnode doctor` names the flags of a cluster in its
-cures.
+The webhook configuration holds all of them: the agent's address and its secret, namespace, and
+timeout. `vnode install` keeps what its flags do not change, and `vnode doctor` names the flags of a
+cluster in its cures.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from vnode.api import objects
+from vnode.api import objects, webhook_paths
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.cli import manifests
@@ -28,6 +28,8 @@ class InstallSettings:
     url: str | None = None
     reinvocation: str = "Never"
     timeout: int = 10
+    secret: str = ""
+    """At the end of the webhook's paths; the agents have written it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,7 @@ class InstallFlags:
             url,
             self.reinvocation or present.reinvocation,
             self.timeout or present.timeout,
+            present.secret,
         )
 
 
@@ -61,12 +64,14 @@ def read(webhook: Object | None) -> InstallSettings:
     if hook is None:
         return InstallSettings()
 
-    default = InstallSettings()
+    default, config = InstallSettings(), hook.get("clientConfig") or {}
+    address, secret = webhook_paths.split(webhook_paths.address_of(config))
     return InstallSettings(
         _namespace(hook) or default.namespace,
-        (hook.get("clientConfig") or {}).get("url"),
+        address if config.get("url") else None,
         str(hook.get("reinvocationPolicy") or default.reinvocation),
         int(hook.get("timeoutSeconds") or default.timeout),
+        secret or "",
     )
 
 
@@ -86,6 +91,7 @@ def hook(settings: InstallSettings) -> Object:
         settings.url,
         reinvocation=settings.reinvocation,
         timeout=settings.timeout,
+        secret=settings.secret,
     )
 
 
@@ -116,7 +122,7 @@ def command(settings: InstallSettings) -> str:
         arguments += ["--namespace", settings.namespace]
 
     if settings.url:
-        arguments += ["--webhook-url", settings.url.removesuffix(manifests.WEBHOOK_PATH)]
+        arguments += ["--webhook-url", settings.url.removesuffix(webhook_paths.PODS)]
 
     if settings.reinvocation != default.reinvocation:
         arguments += ["--reinvocation-policy", settings.reinvocation]

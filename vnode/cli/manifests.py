@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import yaml
 
-from vnode.api import documents, kinds
+from vnode.api import documents, kinds, webhook_paths
 from vnode.api.errors import ConfigError
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
@@ -21,7 +21,6 @@ NAMESPACE: Final = "vnode"  # in the files
 ACCOUNT: Final = "vnode"  # the service account of the agent
 SERVICE: Final = "vnode"  # of agents that run in the cluster
 WEBHOOK: Final = "vnode"  # the name of the webhook configuration
-WEBHOOK_PATH: Final = "/mutate--v1-pod"  # of the webhook for pods, the first one
 PART_OF: Final = "app.kubernetes.io/part-of=vnode"  # selects all objects of these files
 
 _KINDS: Final[dict[str, Kind]] = {
@@ -65,17 +64,26 @@ def rbac(namespace: str) -> Objects:
 
 
 def webhook(
-    namespace: str, url: str | None = None, *, reinvocation: str = "Never", timeout: int = 10
+    namespace: str,
+    url: str | None = None,
+    *,
+    reinvocation: str = "Never",
+    timeout: int = 10,
+    secret: str = "",
 ) -> Object:
     """Load the webhook configuration, for the Service `vnode` or for `url` (https://HOST:PORT).
 
     `reinvocation` and `timeout` are for the webhook of pods, which is the first one.
 
-    It has no caBundle: server-side apply keeps the one that the agent has written.
+    It has no caBundle: server-side apply keeps the one that the agent has written. The `secret` at
+    the end of the paths is the agents', too.
     """
     [obj] = _load(_root() / "webhook.yaml")
     for each in obj["webhooks"]:
         service = each["clientConfig"]["service"]
+        if secret:
+            service["path"] += f"/{secret}"
+
         if url is None:
             service["namespace"] = namespace
         else:
@@ -107,7 +115,7 @@ def _webhook_url(url: str) -> str:
             f"--webhook-url {url!r} must start with https://, e.g. https://192.0.2.1:9443"
         )
 
-    return url.rstrip("/").removesuffix(WEBHOOK_PATH)
+    return url.rstrip("/").removesuffix(webhook_paths.PODS)
 
 
 def _moved(obj: Object, namespace: str) -> Object:

@@ -127,8 +127,9 @@ class IssueAttempt:
             raise StepFailed(
                 IssueStep.VALID,
                 "AuthorUnknown",
-                "its author is unknown: vnode's webhook was not called when it was created, or the "
-                "webhook's key has been replaced; delete the request, and create it again",
+                "its author is unknown: vnode's webhook was not called when it was created, or "
+                "more than 30 s before, or its key has been replaced; delete the request, and "
+                "create it again",
             )
 
         rights = AuthorRights(self._local, author)

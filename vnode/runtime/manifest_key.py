@@ -2,6 +2,9 @@
 
 The first replica creates the Secret; the others find it. Whoever deletes it revokes all signatures:
 the agents make another key, and pods that wait go nowhere until they are created again.
+
+The Secret says, too, since when signatures of authors have a time (`vnode.api.authors`): when the
+first agent that writes one found it, or made it.
 """
 
 from __future__ import annotations
@@ -9,10 +12,11 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Final
 
 from vnode.api import kinds, objects
-from vnode.api.errors import AlreadyExists, ConfigError, NotFound, VnodeError
+from vnode.api.errors import AlreadyExists, ConfigError, Conflict, NotFound, VnodeError
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
@@ -20,6 +24,7 @@ from vnode.runtime.certs import authority, renewal
 
 SECRET: Final = "vnode-manifest-key"  # noqa: S105 - its name
 _FIELD: Final = "key"
+_SINCE: Final = "authorsTimedSince"
 _BYTES: Final = 32  # as many as SHA-256 gives
 _RETRY: Final = 5.0  # seconds
 
@@ -31,16 +36,28 @@ def random_key() -> bytes:
     return secrets.token_bytes(_BYTES)
 
 
+def wall_clock() -> datetime:
+    """Return this machine's time."""
+    return datetime.now(UTC)
+
+
 class ManifestKey:
-    """Holds the key. Call `load` first, then `run`."""
+    """Holds the key. Call `load` first, then `run`. `now` returns the API server's time."""
 
     def __init__(
-        self, client: Client, namespace: str, *, make: Callable[[], bytes] = random_key
+        self,
+        client: Client,
+        namespace: str,
+        *,
+        make: Callable[[], bytes] = random_key,
+        now: Callable[[], datetime] = wall_clock,
     ) -> None:
         self._client = client
         self._namespace = namespace
         self._make = make
+        self._now = now
         self._key = b""
+        self.authors_timed_since = datetime.min.replace(tzinfo=UTC)
 
     @property
     def key(self) -> bytes:
@@ -59,6 +76,7 @@ class ManifestKey:
             secret = await self._create()
 
         self._key = _parse(secret)
+        self.authors_timed_since = _timed_since(secret) or await self._begin(secret)
 
     async def run(self) -> None:
         """Follow the Secret, and make it again if it is deleted."""
@@ -74,8 +92,23 @@ class ManifestKey:
 
         return None
 
+    async def _begin(self, secret: Object) -> datetime:
+        """Write that signatures of authors have a time from now on; return since when they do."""
+        data = authority.secret_of("", "", {_SINCE: _written(self._now())})["data"]
+        try:
+            secret = await self._client.patch(
+                kinds.SECRETS,
+                SECRET,
+                objects.if_unchanged({"data": data}, secret),
+                self._namespace,
+            )
+        except Conflict:  # another replica has
+            secret = await self._client.get(kinds.SECRETS, SECRET, self._namespace)
+
+        return _timed_since(secret) or self._now()
+
     async def _create(self) -> Object:
-        data = {_FIELD: self._make()}
+        data = {_FIELD: self._make(), _SINCE: _written(self._now())}
         secret = authority.secret_of(self._namespace, SECRET, data, kind="Opaque")
         try:
             created = await self._client.create(kinds.SECRETS, secret)
@@ -84,6 +117,15 @@ class ManifestKey:
 
         log.info("created a new key in Secret %s/%s", self._namespace, SECRET)
         return created
+
+
+def _written(time: datetime) -> bytes:
+    return objects.timestamp(time).encode()
+
+
+def _timed_since(secret: Object) -> datetime | None:
+    time = objects.parse_timestamp(authority.data_of(secret, _SINCE).decode(errors="replace"))
+    return time if time is not None and time.tzinfo is not None else None
 
 
 def _parse(secret: Object) -> bytes:

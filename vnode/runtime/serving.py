@@ -39,6 +39,9 @@ _LINGERING: Final = 1.0  # seconds in which the rest of a refused body is read a
 class Server:
     """Serves an application. `ready` is set while it listens; then `port` is known.
 
+    `serves` tells whether a path is one of this server's: if not, a request is answered with 404
+    before its body is read. Without it, the paths are those of the application.
+
     With `authenticates`, the middlewares of the application refuse callers that they do not know,
     and the limits are for connections of which no request has passed them yet. Without it, they are
     for all connections.
@@ -55,6 +58,7 @@ class Server:
         grace: float = _GRACE,
         limits: ConnectionLimits | None = None,
         authenticates: bool = False,
+        serves: Callable[[str], Awaitable[bool]] | None = None,
     ) -> None:
         self.name = name
         self.host = host
@@ -68,6 +72,9 @@ class Server:
             app.middlewares.append(_forget(self._connections))
         else:
             app.middlewares.insert(0, _bound(self._connections))
+
+        if serves is not None:
+            app.middlewares.insert(0, _only(serves))
 
     async def run(self) -> None:
         """Listen until cancelled; ConfigError if that is impossible on the address.
@@ -130,6 +137,21 @@ def _forget(connections: UnauthenticatedConnections) -> Any:
         return await handler(request)
 
     return authorized
+
+
+def _only(serves: Callable[[str], Awaitable[bool]]) -> Any:
+    """Return the outermost middleware of a server whose paths are known to few."""
+
+    @web.middleware
+    async def secluded(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if request.match_info.http_exception is not None or not await serves(request.path):
+            refusal = web.HTTPNotFound()
+            refusal.force_close()
+            raise refusal
+
+        return await handler(request)
+
+    return secluded
 
 
 def _bound(connections: UnauthenticatedConnections) -> Any:

@@ -15,13 +15,13 @@ from typing import Any, Final
 import msgspec
 from aiohttp import web
 
-from vnode.api import documents, keys, objects
+from vnode.api import documents, keys, objects, webhook_paths
 from vnode.api.authors import Author, RecordedAuthors
 from vnode.api.errors import ConfigError, VnodeError
 from vnode.api.objects import Object
 from vnode.webhook.patch import Patch
+from vnode.webhook.server import routes
 
-PATH: Final = "/record-author"
 _VALUES: Final = 50_000  # in a review; the largest request has half of that
 _RECORDED: Final = (keys.AUTHOR, keys.AUTHOR_SIGNATURE)
 
@@ -69,7 +69,7 @@ class AuthorWebhook:
 
     def add_to(self, app: web.Application) -> None:
         """Serve it beside the other webhook."""
-        app.add_routes([web.post(PATH, self.handle)])
+        app.add_routes(routes(webhook_paths.AUTHORS, self.handle))
 
     async def handle(self, request: web.Request) -> web.Response:
         """Answer one review; 400 if the body is none."""

@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 from aiohttp import web
 
-from vnode.api import documents, keys, objects, renaming, spelling
+from vnode.api import documents, keys, objects, renaming, spelling, webhook_paths
 from vnode.api.errors import ConfigError, VnodeError
 from vnode.api.objects import Object
 from vnode.api.saved_manifest import SavedManifests
@@ -25,9 +25,6 @@ from vnode.runtime.connections import ConnectionLimits
 from vnode.telemetry import metrics
 from vnode.webhook import election, mutate, own_pods
 
-PATH: Final = "/mutate--v1-pod"
-OWN_PODS_PATH: Final = "/keep-own-pods"
-"""For pods of namespaces that did not opt in: none of them is elected."""
 BODY_LIMIT: Final = 8 * 1024 * 1024  # bytes; the API server takes no object over 3 MiB
 VALUES: Final = 50_000
 """In a review, since it is decoded in one piece; a large pod has a thousand."""
@@ -42,6 +39,13 @@ NamespaceAnnotations = Callable[[str], Awaitable[Mapping[str, str] | None]]
 Finalizers = Callable[[str], Sequence[str]]
 
 log = logging.getLogger(__name__)
+
+
+def routes(
+    path: str, handler: Callable[[web.Request], Awaitable[web.Response]]
+) -> list[web.RouteDef]:
+    """Return the routes of one path, with a secret and without: the server knows which count."""
+    return [web.post(path, handler), web.post(path + "/{secret}", handler)]
 
 
 class MalformedReview(VnodeError):
@@ -87,7 +91,12 @@ class Webhook:
     def app(self) -> web.Application:
         """Return the application to be served over TLS."""
         app = web.Application(client_max_size=BODY_LIMIT)
-        app.add_routes([web.post(PATH, self.handle), web.post(OWN_PODS_PATH, self.handle_own)])
+        for path, handler in (
+            (webhook_paths.PODS, self.handle),
+            (webhook_paths.OWN_PODS, self.handle_own),
+        ):
+            app.add_routes(routes(path, handler))
+
         return app
 
     async def handle(self, request: web.Request) -> web.Response:

@@ -24,7 +24,6 @@ from vnode.runtime.links import Links
 from vnode.targets import expiry
 from vnode.targets.target_lister import TargetLister
 
-AUTHORS = RecordedAuthors(lambda: bytes(32))
 ALICE = Author("alice", groups=("team", "system:authenticated"))
 EAST = TargetKey("", "east")
 RULES = [{"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["get", "create"]}]
@@ -43,6 +42,7 @@ class IssuingEnvironment:
 
     def __init__(self, clock: Clock, *, chance: float = 0.5, connected: bool = True) -> None:
         self.clock = clock
+        self.authors = RecordedAuthors(lambda: bytes(32), clock.now)
         self.source, self.target = APIServer("c1", clock), APIServer("c2", clock)
         self.source.add(kinds.CLUSTER_TARGETS, {"metadata": {"name": "east"}})
         self.links = Links()
@@ -62,7 +62,7 @@ class IssuingEnvironment:
             self.source.client("agent"),
             self.links,
             self.lister,
-            AUTHORS,
+            self.authors,
             self._namespaces,
             self.events,
             longest=86400,
@@ -84,7 +84,7 @@ class IssuingEnvironment:
         spec = {key: value for key, value in {**SPEC, **changes}.items() if value is not None}
         obj = {"kind": "AuthTokenRequest", "metadata": metadata, "spec": spec}
         if author is not None:
-            metadata["annotations"] = AUTHORS.annotations(obj, "team", author)
+            metadata["annotations"] = self.authors.annotations(obj, "team", author)
 
         return self.source.add(kinds.AUTH_TOKEN_REQUESTS, obj)
 

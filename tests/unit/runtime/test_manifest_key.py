@@ -12,6 +12,7 @@ from tests.apiserver.server import APIServer
 from vnode.api import kinds
 from vnode.api.clock import Clock
 from vnode.api.errors import ConfigError
+from vnode.runtime.certs import authority
 from vnode.runtime.manifest_key import SECRET, ManifestKey
 
 pytestmark = pytest.mark.looptime
@@ -48,6 +49,32 @@ async def test_a_deleted_key_is_replaced_by_one_that_all_share(server: APIServer
         server.remove(kinds.SECRETS, SECRET, "vnode")
         await asyncio.sleep(1)
         assert replicas[0].key == replicas[1].key != before
+
+
+async def test_it_says_since_when_authors_are_signed_with_a_time(
+    server: APIServer, clock: Clock
+) -> None:
+    """Of a Secret that is older than that, it is when the first replica found it."""
+    data = authority.secret_of("vnode", SECRET, {"key": bytes(32)})
+    server.add(kinds.SECRETS, data)
+    await asyncio.sleep(100)
+    replicas = [ManifestKey(server.client(), "vnode", now=clock.now) for _ in range(2)]
+    for one in replicas:
+        await one.load()
+        await asyncio.sleep(100)
+
+    first, second = (one.authors_timed_since for one in replicas)
+    assert first == second
+    assert (clock.now() - first).total_seconds() == pytest.approx(200, abs=1)
+
+
+async def test_of_a_new_key_authors_are_signed_with_a_time_from_the_first_on(
+    server: APIServer, clock: Clock
+) -> None:
+    key = ManifestKey(server.client(), "vnode", now=clock.now)
+    await key.load()
+    assert (clock.now() - key.authors_timed_since).total_seconds() < 1
+    assert len(server.received("patch", kinds.SECRETS)) == 0
 
 
 async def test_a_secret_without_a_key_is_an_error_with_a_cure(server: APIServer) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import hmac
 import json
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import jsonpatch
@@ -17,7 +19,8 @@ from vnode.api.errors import ConfigError, Unreachable
 from vnode.api.objects import Object
 from vnode.webhook.authors import AuthorWebhook
 
-AUTHORS = RecordedAuthors(lambda: bytes(32))
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+AUTHORS = RecordedAuthors(lambda: bytes(32), lambda: NOW)
 FORGED = {keys.AUTHOR: '{"username":"root"}', keys.AUTHOR_SIGNATURE: "c2ln"}
 
 
@@ -59,7 +62,7 @@ async def answer(obj: Object, user: str = "alice", **more: Any) -> Object:
 def admitted(obj: Object, response: Object) -> Object:
     patch = json.loads(base64.b64decode(response["patch"])) if "patch" in response else []
     found: Object = jsonpatch.apply_patch(obj, patch)
-    found["metadata"]["namespace"] = "team"
+    found["metadata"] |= {"namespace": "team", "creationTimestamp": objects.timestamp(NOW)}
     return found
 
 
@@ -106,6 +109,51 @@ async def test_a_signature_is_good_for_one_object(change: Any) -> None:
     made = admitted(request(), await answer(request()))
     assert AUTHORS.author(made) is not None
     change(made)
+    assert AUTHORS.author(made) is None
+
+
+@pytest.mark.parametrize(
+    ("later", "is_believed"), [(-10, False), (-1, True), (29, True), (31, False), (86400, False)]
+)
+async def test_a_signature_is_good_for_an_object_that_was_created_then(
+    later: int, is_believed: bool
+) -> None:
+    """Whoever has got one in time could else use it while no webhook is called."""
+    made = admitted(request(), await answer(request()))
+    created = objects.timestamp(NOW + timedelta(seconds=later))
+    made["metadata"]["creationTimestamp"] = created
+    assert (AUTHORS.author(made) is not None) == is_believed
+
+
+async def test_the_time_of_a_signature_cannot_be_changed() -> None:
+    made = admitted(request(), await answer(request()))
+    annotations = objects.annotations(made)
+    time, _, signature = annotations[keys.AUTHOR_SIGNATURE].partition(".")
+    for forged in (f"{int(time) + 3600}.{signature}", signature, f".{signature}"):
+        annotations[keys.AUTHOR_SIGNATURE] = forged
+        made["metadata"]["creationTimestamp"] = objects.timestamp(NOW + timedelta(hours=1))
+        assert AUTHORS.author(made) is None
+
+
+@pytest.mark.parametrize(("created", "is_believed"), [(-1, True), (1, False)])
+async def test_a_signature_without_a_time_is_good_for_what_was_created_before_there_were_times(
+    created: int, is_believed: bool
+) -> None:
+    made = admitted(request(), await answer(request()))
+    text = objects.annotations(made)[keys.AUTHOR]
+    # As agents wrote it before: a literal, so that no change of the code changes both.
+    objects.annotations(made)[keys.AUTHOR_SIGNATURE] = base64.b64encode(
+        hmac.digest(
+            bytes(32),
+            json.dumps(
+                ["author", "AuthTokenRequest", "team", "queue", text], separators=(",", ":")
+            ).encode(),
+            "sha256",
+        )
+    ).decode()
+    made["metadata"]["creationTimestamp"] = objects.timestamp(NOW + timedelta(seconds=created))
+    authors = RecordedAuthors(lambda: bytes(32), lambda: NOW, lambda: NOW)
+    assert (authors.author(made) is not None) == is_believed
     assert AUTHORS.author(made) is None
 
 

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.permitted import MANIFESTS
-from vnode.api import keys, selectors
+from vnode.api import keys, selectors, webhook_paths
 from vnode.api.errors import Unreachable
 from vnode.placement.policies.matching import PolicyIndex
 from vnode.planning.failover import Failover
@@ -170,12 +170,13 @@ async def test_a_large_pod_of_long_texts_is_answered() -> None:
 
 async def test_over_http_bad_bodies_are_400_and_huge_ones_413() -> None:
     async with TestClient(TestServer(webhook().app())) as client:
-        good = await client.post(server.PATH, json=review({keys.ELECT: ""}))
+        good = await client.post(webhook_paths.PODS, json=review({keys.ELECT: ""}))
         assert good.status == 200
         for body in (b"", b"{}", b"[" * 100_000, b"\xff", b'{"request":{"uid":"u","object":[]}}'):
-            assert (await client.post(server.PATH, data=body)).status == 400
+            assert (await client.post(webhook_paths.PODS, data=body)).status == 400
 
-        huge = await client.post(server.PATH, data=io.BytesIO(b" " * (server.BODY_LIMIT + 1)))
+        many = io.BytesIO(b" " * (server.BODY_LIMIT + 1))
+        huge = await client.post(webhook_paths.PODS, data=many)
         assert huge.status == 413
 
 

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from vnode import __version__
-from vnode.api import keys, kinds, objects
+from vnode.api import keys, kinds, objects, webhook_paths
 from vnode.api.objects import Object, Objects
 from vnode.cli import manifests
 from vnode.cli.doctor import cures
@@ -193,6 +193,11 @@ def _webhook(facts: ClusterFacts) -> _Result:
     alive = [end for end in authorities if end > facts.now]
     if not alive:
         return Level.FAIL, "no certificate in its caBundle is valid", "restart the agent"
+
+    if "" in webhook_paths.secrets_in(facts.webhook or {}):
+        text = "its paths have no secret: whoever reaches the agent has it answer reviews"
+        cure = "the agent adds one five minutes after an installation; if it does not, see its log"
+        return Level.WARN, text, cure
 
     return Level.OK, f"its CA ends on {in_days(max(alive), facts.now)}", ""
 
