@@ -25,7 +25,7 @@ _STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 """A string of JSON, or what is left of one: it takes linear time whatever the text is."""
 
 DEPTH: Final = 64  # levels; a PodSpec needs a dozen
-_EVENTS: Final = 10_000  # of YAML; a quarter of a second, and a large pod has a thousand
+EVENTS: Final = 10_000  # of YAML; a quarter of a second, and a large pod has a thousand
 _LoaderClass = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _TOO_DEEP: Final = f"it is nested more than {DEPTH} levels deep"
 _OPENING: Final = (yaml.MappingStartEvent, yaml.SequenceStartEvent)
@@ -86,20 +86,20 @@ def _values(payload: bytes) -> int:
     return 1 + payload.count(b",") + payload.count(b"{") + payload.count(b"[")
 
 
-def parse(text: str) -> Any:
-    """Return the JSON value of a JSON or YAML text; None for an empty one.
+def parse(text: str, *, events: int = EVENTS) -> Any:
+    """Return the JSON value of a JSON or YAML text of so many elements; None for an empty one.
 
     Raises ConfigError, which says what is wrong without naming where the text came from.
     """
     try:
         return msgspec.json.decode(text)
     except NO_JSON:
-        return _parse_yaml(text)
+        return _parse_yaml(text, events)
 
 
-def _parse_yaml(text: str) -> Any:
+def _parse_yaml(text: str, events: int) -> Any:
     try:
-        _refuse_unbounded(text)
+        _refuse_unbounded(text, events)
         value = yaml.load(text, Loader=_LoaderClass)  # noqa: S506 - a SafeLoader, in C if possible
         return msgspec.json.decode(msgspec.json.encode(value))
     except yaml.MarkedYAMLError as error:
@@ -112,7 +112,7 @@ def _parse_yaml(text: str) -> Any:
         raise ConfigError("it is not YAML that could be written as JSON") from error
 
 
-def _refuse_unbounded(text: str) -> None:
+def _refuse_unbounded(text: str, events: int) -> None:
     depth = 0
     for number, event in enumerate(yaml.parse(text, Loader=_LoaderClass)):
         if isinstance(event, yaml.AliasEvent):
@@ -123,8 +123,8 @@ def _refuse_unbounded(text: str) -> None:
         if depth > DEPTH:
             raise ConfigError(_TOO_DEEP)
 
-        if number > _EVENTS:
-            raise ConfigError(f"it has more than {_EVENTS} elements of YAML: write it in JSON")
+        if number > events:
+            raise ConfigError(f"it has more than {events} elements of YAML: write it in JSON")
 
 
 def load_all(text: str) -> list[Any]:

@@ -3,6 +3,9 @@
 The engine is RE2, as in Admiralty, whose Go has its syntax: it matches in time linear in the label,
 whatever the expression. So what a match costs follows from the size of the compiled program, which
 is bounded, as are the memory of each expression and the number of those that are kept.
+
+A pod is looked at often, with labels that stay, and so are pods of one template: what an expression
+said of a label is remembered. So is that one is unfit, which takes as long to find.
 """
 
 from __future__ import annotations
@@ -18,12 +21,17 @@ LENGTH: Final = 512  # characters
 _PROGRAM: Final = 1_000  # instructions: less than a millisecond for the longest label
 _MEMORY: Final = 256 * 1024  # bytes for one expression: its program, and what matching remembers
 _KEPT: Final = 128  # expressions
+_REMEMBERED: Final = 256  # labels of each; some 20 MB, if all are as long as can be
+
+_TOO_LARGE: Final = (
+    "it is too large when compiled: repeat fewer times, for example with + instead of {1,250}"
+)
 
 
 class LabelPattern:
     """A compiled expression."""
 
-    __slots__ = ("_compiled",)
+    __slots__ = ("_compiled", "_known")
 
     def __init__(self, text: str) -> None:
         options = re2.Options()
@@ -31,6 +39,7 @@ class LabelPattern:
         options.log_errors = False  # RE2 would write the user's text to standard error
         options.never_capture = True
         self._compiled = re2.compile(text.encode(), options)
+        self._known: dict[str, bool] = {}
 
     @property
     def size(self) -> int:
@@ -39,39 +48,47 @@ class LabelPattern:
 
     def matches(self, label: str) -> bool:
         """Tell whether the expression matches anywhere in a label, which is written `key=value`."""
-        return self._compiled.search(label.encode(errors="replace")) is not None
+        found = self._known.get(label)
+        if found is None:
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+
+            found = self._compiled.search(label.encode(errors="replace")) is not None
+            self._known[label] = found
+
+        return found
 
 
-@lru_cache(maxsize=_KEPT)
 def compile_safe(text: str) -> LabelPattern:
     """Compile the expression, for use on labels; ConfigError says why it is unfit."""
     if len(text) > LENGTH:
         raise ConfigError(f"it is longer than {LENGTH} characters: shorten it")
 
+    compiled = _compiled(text)
+    if isinstance(compiled, str):
+        raise ConfigError(compiled)
+
+    return compiled
+
+
+@lru_cache(maxsize=_KEPT)
+def _compiled(text: str) -> LabelPattern | str:
+    """Return the compiled expression, or why it is unfit."""
     try:
         pattern = LabelPattern(text)
     except (re2.error, UnicodeEncodeError) as error:
-        raise _unfit(error) from error
+        return _unfit(error)
 
-    if pattern.size > _PROGRAM:
-        raise _too_large()
-
-    return pattern
+    return _TOO_LARGE if pattern.size > _PROGRAM else pattern
 
 
-def _unfit(error: Exception) -> ConfigError:
+def _unfit(error: Exception) -> str:
     first = error.args[0] if error.args else ""
     text = first.decode(errors="replace") if isinstance(first, bytes) else str(error)
     if "too large" in text:
-        return _too_large()
+        return _TOO_LARGE
 
-    return ConfigError(
+    return (
         f"it is not a regular expression in RE2's syntax ({text}), which has neither look-around "
         "nor back references: rewrite it without"
-    )
-
-
-def _too_large() -> ConfigError:
-    return ConfigError(
-        "it is too large when compiled: repeat fewer times, for example with + instead of {1,250}"
     )

@@ -20,6 +20,9 @@ from vnode.api.patterns import LabelPattern
 NODE_LABELS: Final = "topology.kubernetes.io/"
 MOST_MATCHED: Final = 100
 """Labels that are matched by an annotation, at each look at the pod; pods have some dozens."""
+MOST_WORK: Final = 1_000_000
+"""Instructions of the program times characters of all labels: at worst six milliseconds, if each
+character takes each instruction. `^app=` has ten."""
 
 _SELECTOR_FIELDS: Final = ("labelSelector", "matchLabelKeys", "mismatchLabelKeys")
 
@@ -45,6 +48,13 @@ def kept_labels_of(pod: Object) -> LabelPattern | None:
         raise ConfigError(
             f"annotation {keys.NO_PREFIX_LABEL_REGEXP}: the pod has {count} labels: use "
             f"{MOST_MATCHED} at most with it"
+        )
+
+    characters = sum(len(key) + len(value) + 1 for key, value in objects.labels(pod).items())
+    if keep.size * characters > MOST_WORK:
+        raise ConfigError(
+            f"annotation {keys.NO_PREFIX_LABEL_REGEXP}: it is too large for the pod's labels of "
+            f"{characters} characters: name the start of a key, as in '^example.com/queue='"
         )
 
     spec = objects.spec(pod)

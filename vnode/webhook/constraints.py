@@ -17,6 +17,7 @@ from vnode.api import documents
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 
+_YAML: Final = 2_000  # elements; read in a few milliseconds, as JSON ten thousand in one
 FIELDS: Final = ("nodeSelector", "tolerations", "affinity", "topologySpreadConstraints")
 
 
@@ -161,7 +162,7 @@ _IGNORED: Final = frozenset(
 
 def parse(text: str) -> Object:
     """Return those of the four fields that are given; ConfigError says what is wrong."""
-    fragment = documents.parse(text)
+    fragment = documents.parse(text, events=_YAML)
     if fragment is None:
         return {}
 

@@ -42,7 +42,7 @@ _expressions = st.recursive(
 
 @pytest.mark.parametrize("text", _SLOW)
 def test_an_expression_that_makes_other_engines_backtrack_costs_milliseconds(text: str) -> None:
-    patterns.compile_safe.cache_clear()
+    patterns._compiled.cache_clear()
     started = time.process_time()
     pattern = patterns.compile_safe(text)
     for _ in range(10):
@@ -66,6 +66,32 @@ def test_a_program_that_is_too_large_is_refused_before_it_costs_anything(text: s
 def test_another_syntax_is_refused_with_the_cure(text: str) -> None:
     with pytest.raises(ConfigError, match=r"RE2's syntax .* look-around nor back references"):
         patterns.compile_safe(text)
+
+
+def test_what_is_unfit_is_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """RE2 takes 17 ms to find that a program is too large."""
+    text = "(?:.*(?:ab|ba)){200}"
+    with pytest.raises(ConfigError):
+        patterns.compile_safe(text)
+
+    monkeypatch.setattr(patterns, "LabelPattern", None)
+    with pytest.raises(ConfigError, match="too large when compiled"):
+        patterns.compile_safe(text)
+
+
+def test_what_an_expression_said_of_a_label_is_remembered_and_bounded() -> None:
+    pattern = patterns.compile_safe("(?:.*(?:ab|ba)){30}x")
+    labels = [("ab" * 200)[number:] for number in range(100)]
+    first = [pattern.matches(label) for label in labels]
+    started = time.process_time()
+    for _ in range(10):
+        assert [pattern.matches(label) for label in labels] == first
+
+    assert time.process_time() - started < 0.01
+    for number in range(10_000):
+        pattern.matches(f"l{number}=")
+
+    assert len(pattern._known) <= patterns._REMEMBERED
 
 
 def test_a_refused_expression_is_not_written_to_standard_error(
@@ -92,7 +118,7 @@ def test_a_bounded_number_of_expressions_is_kept() -> None:
         patterns.compile_safe(f"^{number}=")
 
     assert patterns.compile_safe("^first") is not first
-    assert patterns.compile_safe.cache_info().currsize < 1_000
+    assert patterns._compiled.cache_info().currsize < 1_000
 
 
 @given(_expressions, st.text("ab=.1-", max_size=12))
