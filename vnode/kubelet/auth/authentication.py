@@ -23,7 +23,7 @@ from vnode.api.errors import VnodeError
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kubelet.auth.cache import ExpiringCache
-from vnode.kubelet.auth.reviews_in_flight import ReviewsInFlight
+from vnode.runtime.reviews_in_flight import ReviewsInFlight
 
 KEPT_FOR: Final = 120.0  # seconds, the kubelet's default, for good tokens and for bad ones
 _LIMIT: Final = 4096  # tokens

@@ -16,8 +16,8 @@ from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kubelet.auth.authentication import UserInfo
 from vnode.kubelet.auth.cache import ExpiringCache
-from vnode.kubelet.auth.reviews_in_flight import ReviewsInFlight
 from vnode.kubelet.refusal import Refused
+from vnode.runtime.reviews_in_flight import ReviewsInFlight
 
 ALLOWED_FOR: Final = 300.0  # seconds, the kubelet's default
 DENIED_FOR: Final = 30.0  # seconds, the kubelet's default

@@ -14,7 +14,7 @@ from vnode.kubelet.auth import authentication
 from vnode.kubelet.auth.authentication import Authenticator, UserInfo
 from vnode.kubelet.auth.authorization import Authorizer
 from vnode.kubelet.auth.gate import Gate
-from vnode.kubelet.auth.reviews_in_flight import OF_ALL, OF_ONE
+from vnode.runtime.reviews_in_flight import OF_ALL, OF_ONE
 
 pytestmark = pytest.mark.looptime
 
