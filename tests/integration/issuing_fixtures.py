@@ -63,7 +63,7 @@ async def served(source: Client, agent: Client, namespace: str) -> AsyncIterator
     certificate = ServingCertificate(authority, "webhook", (address,))
     app = web.Application()
     refusal = rights.refusal(agent, IssuingConfig(enabled=True))
-    AuthorWebhook(AUTHORS, refusal).add_to(app)
+    app.add_routes(AuthorWebhook(AUTHORS, refusal).routes())
     listener = Server("webhook", app, address, 0, ssl_context=await certificate.start())
     async with background.running(listener.run()):
         await listener.ready.wait()

@@ -1,4 +1,4 @@
-"""Starts the webhook and the extender, before anything else of an agent.
+"""Starts the extender, and the process of the webhook, before anything else of an agent.
 
 With them it publishes what their callers need: the CA in the webhook configuration, and the
 candidate scheduler's client certificate.
@@ -6,68 +6,67 @@ candidate scheduler's client certificate.
 
 from __future__ import annotations
 
+import msgspec
+
+from vnode.agent.admission import AdmissionSettings
+from vnode.agent.admission_reports import AdmissionReports
 from vnode.agent.shared import Shared
-from vnode.issuing import rights
 from vnode.pods.target.extender import Extender
 from vnode.runtime.certs.authority import Authority
 from vnode.runtime.certs.issued import ClientCertificate, ServingCertificate
 from vnode.runtime.certs.webhook_bundle import TrustedWebhook
+from vnode.runtime.child_process import ChildProcess
 from vnode.runtime.serving import Server
 from vnode.runtime.supervisor import Supervisor
-from vnode.webhook.authors import AuthorWebhook
-from vnode.webhook.paths import ServedPaths
-from vnode.webhook.server import LIMITS, Webhook
 
 
 async def start(shared: Shared, authority: Authority, tasks: Supervisor) -> None:
-    """Start both servers and renew their certificates; the authority must be loaded."""
+    """Start both, and renew the extender's certificate; the authority must be loaded."""
     _publish_credentials(shared, authority, tasks)
     options, health = shared.options, shared.health
     address, ports = options.address, options.config.ports
     hosts = (address, f"vnode.{options.namespace}.svc", *options.config.serving_names)
-    for_webhook = ServingCertificate(authority, "webhook", hosts, clock=shared.clock)
     for_extender = ServingCertificate(
         authority, "extender", hosts, clients=True, clock=shared.clock
-    )
-    webhook = Webhook(
-        shared.namespace_annotations,
-        shared.targets.finalizers,
-        shared.manifests,
-        shared.policies,
-    ).app()
-    AuthorWebhook(shared.authors, rights.refusal(shared.client, options.config.issuing)).add_to(
-        webhook
     )
     extender = Extender(
         shared.client, shared.reservations, shared.delegates, authority.trusts, shared.clock
     ).app()
-    paths = ServedPaths(shared.client, lambda: shared.manifest_key.key, shared.clock)
-    tasks.start(paths.run(), "webhook-paths")
-    servers = (
-        Server(
-            "webhook",
-            webhook,
-            address,
-            ports.webhook,
-            ssl_context=await for_webhook.start(),
-            limits=LIMITS,
-            serves=paths.are_served,
-        ),
-        Server(
-            "extender",
-            extender,
-            address,
-            ports.extender,
-            ssl_context=await for_extender.start(),
-            authenticates=True,
-        ),
+    server = Server(
+        "extender",
+        extender,
+        address,
+        ports.extender,
+        ssl_context=await for_extender.start(),
+        authenticates=True,
     )
-    for server in servers:
-        tasks.start(server.run(), server.name)
-        health.add_event(server.name, server.ready)
+    admission = _admission(shared)
+    for part in (server, admission):
+        tasks.start(part.run(), part.name)
+        health.add_event(part.name, part.ready)
 
-    for certificate in (for_webhook, for_extender):
-        tasks.start(certificate.run(), "serving-certificate")
+    tasks.start(for_extender.run(), "serving-certificate")
+
+
+def _admission(shared: Shared) -> ChildProcess:
+    """Make the process that serves the webhook."""
+    options = shared.options
+    settings = AdmissionSettings(
+        options.namespace,
+        options.address,
+        options.config.ports.webhook,
+        options.config.serving_names,
+        options.config.trust_unsigned_manifests,
+        options.config.targets_per_namespace,
+        options.config.issuing,
+    )
+    return ChildProcess(
+        "webhook",
+        options.admission_command,
+        msgspec.json.encode(settings),
+        AdmissionReports().take,
+        shared.clock,
+    )
 
 
 def _publish_credentials(shared: Shared, authority: Authority, tasks: Supervisor) -> None:

@@ -64,6 +64,8 @@ class AgentOptions:
     holder: str
     stop_requested: asyncio.Event = field(default_factory=asyncio.Event)
     """Set before the agent is cancelled by a signal; not set when a fault cancels it."""
+    admission_command: tuple[str, ...] = ()
+    """Starts the process that answers admission reviews."""
 
 
 class Shared:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
+from functools import lru_cache
 from typing import Final
 
 from vnode.api.objects import Object
@@ -28,6 +29,7 @@ _ENDING: Final = re.compile(
 )
 
 
+@lru_cache(maxsize=2)
 def secret_of(key: bytes) -> str:
     """Return the secret that agents with that key add to the paths."""
     return hmac.new(key, _PURPOSE, hashlib.sha256).hexdigest()[:_DIGITS]

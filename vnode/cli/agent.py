@@ -6,6 +6,7 @@ import asyncio
 import ipaddress
 import os
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -79,6 +80,7 @@ def agent(
         config=config.load(config_file),
         credentials=credentials_dir,
         holder=lease_identity.own(os.environ),
+        admission_command=_admission_command(kubeconfig, context),
     )
     access = Access(kubeconfig, context)
 
@@ -86,6 +88,15 @@ def agent(
         return Client(access.endpoint(home=False), name="local")
 
     main.run(_serve(connect, cluster_name, options))
+
+
+def _admission_command(kubeconfig: Path | None, context: str | None) -> tuple[str, ...]:
+    """Return the command of the process that answers reviews: it logs as this one does."""
+    command = [sys.executable, "-m", "vnode", *main.log_flags()]
+    command += ["admission"]
+    command += ["--kubeconfig", str(kubeconfig)] if kubeconfig is not None else []
+    command += ["--context", context] if context is not None else []
+    return tuple(command)
 
 
 def _address(text: str | None) -> str:

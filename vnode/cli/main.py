@@ -44,6 +44,9 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "scheduler-config": ("vnode.cli.scheduler_config", "Print the candidate scheduler's file."),
 }
 
+_HIDDEN: Final = {"admission": "vnode.cli.admission"}
+"""Name -> module, of what the agent starts itself."""
+
 _LEVELS: Final = ("debug", "info", "warning", "error")
 
 
@@ -56,10 +59,11 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import the command of that name; None if there is none."""
-        if cmd_name not in _COMMANDS:
+        module = _HIDDEN.get(cmd_name) or _COMMANDS.get(cmd_name, ("", ""))[0]
+        if not module:
             return None
 
-        command = importlib.import_module(_COMMANDS[cmd_name][0]).command()
+        command = importlib.import_module(module).command()
         assert isinstance(command, click.Command), f"command() of {cmd_name} made no command"
         return command
 
@@ -94,6 +98,13 @@ class LazyGroup(click.Group):
 )
 def cli(verbose: bool, log_level: str, log_format: str) -> None:
     logs.configure("debug" if verbose else log_level, log_format)
+
+
+def log_flags() -> list[str]:
+    """Return the flags by which another process of vnode logs as this one does."""
+    given = click.get_current_context().find_root().params
+    level = "debug" if given.get("verbose") else given.get("log_level", "info")
+    return ["--log-level", level, "--log-format", given.get("log_format", "auto")]
 
 
 def run(coroutine: Coroutine[Any, Any, None]) -> None:

@@ -11,7 +11,7 @@ import asyncio
 import ssl
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from typing import Any, Final
 
 import aiohttp
@@ -28,6 +28,7 @@ from vnode.runtime.connections import (
 from vnode.runtime.listening import ListeningSocket, listen
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Turns = Callable[[web.Request], AbstractAsyncContextManager[None]]
 
 _GRACE: Final = 5.0  # seconds that running handlers get at the end
 _HANDSHAKE: Final = 5.0  # seconds
@@ -40,7 +41,8 @@ class Server:
     """Serves an application. `ready` is set while it listens; then `port` is known.
 
     `serves` tells whether a path is one of this server's: if not, a request is answered with 404
-    before its body is read. Without it, the paths are those of the application.
+    before its body is read. Without it, the paths are those of the application. `turns` says when a
+    request is handled whose body was read; by default so many of each page are at once.
 
     With `authenticates`, the middlewares of the application refuse callers that they do not know,
     and the limits are for connections of which no request has passed them yet. Without it, they are
@@ -59,6 +61,7 @@ class Server:
         limits: ConnectionLimits | None = None,
         authenticates: bool = False,
         serves: Callable[[str], Awaitable[bool]] | None = None,
+        turns: Turns | None = None,
     ) -> None:
         self.name = name
         self.host = host
@@ -71,7 +74,7 @@ class Server:
         if authenticates:
             app.middlewares.append(_forget(self._connections))
         else:
-            app.middlewares.insert(0, _bound(self._connections))
+            app.middlewares.insert(0, _bound(self._connections, turns or _some_at_once()))
 
         if serves is not None:
             app.middlewares.insert(0, _only(serves))
@@ -154,25 +157,30 @@ def _only(serves: Callable[[str], Awaitable[bool]]) -> Any:
     return secluded
 
 
-def _bound(connections: UnauthenticatedConnections) -> Any:
+def _some_at_once() -> Turns:
+    # By route: pages that take long keep nobody from the others. As many as there are pages.
+    turns: defaultdict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(_AT_ONCE))
+
+    def take(request: web.Request) -> asyncio.Semaphore:
+        resource = request.match_info.route.resource
+        return turns[resource.canonical if resource is not None else ""]
+
+    return take
+
+
+def _bound(connections: UnauthenticatedConnections, turns: Turns) -> Any:
     """Return the outermost middleware, which reads whole requests, and serves some at once.
 
     A caller that is slow to send or to read takes nobody's place; its connection ends in time.
     """
-    # By route: pages that take long keep nobody from the others. As many as there are pages.
-    turns: defaultdict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(_AT_ONCE))
 
     @web.middleware
     async def bounded(request: web.Request, handler: Handler) -> web.StreamResponse:
-        resource = request.match_info.route.resource
-        route = resource.canonical if resource is not None else ""
         try:
             await _read(request)
-            await _acquire(turns[route])
-            try:
+            async with AsyncExitStack() as stack:
+                await _enter(stack, turns(request))
                 response = await handler(request)
-            finally:
-                turns[route].release()
         except web.HTTPException as refusal:
             refusal.force_close()
             raise
@@ -188,11 +196,11 @@ def _bound(connections: UnauthenticatedConnections) -> Any:
     return bounded
 
 
-async def _acquire(turns: asyncio.Semaphore) -> None:
+async def _enter(stack: AsyncExitStack, turn: AbstractAsyncContextManager[None]) -> None:
     """Wait for a turn, as a burst of pods has to; 503 if none comes."""
     try:
         async with asyncio.timeout(_TURN):
-            await turns.acquire()
+            await stack.enter_async_context(turn)
     except TimeoutError as error:
         raise web.HTTPServiceUnavailable(text="busy\n", headers={"Retry-After": "1"}) from error
 

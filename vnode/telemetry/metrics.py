@@ -230,6 +230,16 @@ ADMISSIONS: Final = Counter(
     ["result"],
     registry=REGISTRY,
 )
+ADMISSION_CPU: Final = Counter(
+    "vnode_admission_cpu_seconds_total",
+    "CPU time of the process that answers admission reviews.",
+    registry=REGISTRY,
+)
+ADMISSION_MEMORY: Final = Gauge(
+    "vnode_admission_resident_memory_bytes",
+    "Memory of the process that answers admission reviews.",
+    registry=REGISTRY,
+)
 CERTIFICATE_EXPIRY: Final = Gauge(
     "vnode_certificate_expiry_timestamp_seconds",
     "When a certificate ends, in Unix time.",
@@ -348,6 +358,16 @@ def forget(target: str) -> None:
         for labels in known:
             if labels[0] == target:
                 metric.remove(*labels)
+
+
+def values_by(metric: Counter | Gauge, label: str) -> dict[str, float]:
+    """Return the values of a metric by its one label."""
+    return {
+        sample.labels[label]: sample.value
+        for family in metric.collect()
+        for sample in family.samples
+        if not sample.name.endswith("_created")
+    }
 
 
 def render() -> bytes:

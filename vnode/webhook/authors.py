@@ -67,9 +67,9 @@ class AuthorWebhook:
         self._authors = authors
         self._refusal = refusal
 
-    def add_to(self, app: web.Application) -> None:
-        """Serve it beside the other webhook."""
-        app.add_routes(routes(webhook_paths.AUTHORS, self.handle))
+    def routes(self) -> list[web.RouteDef]:
+        """Return the routes, to be served beside those of the other webhook."""
+        return routes(webhook_paths.AUTHORS, self.handle)
 
     async def handle(self, request: web.Request) -> web.Response:
         """Answer one review; 400 if the body is none."""

@@ -73,7 +73,7 @@ class Webhook:
 
     `namespace_annotations` returns a namespace's annotations, None if there is no such namespace;
     `finalizers` those of the Targets and ClusterTargets that cover a namespace. `policies` are the
-    placement policies in force.
+    placement policies in force. `beside` are routes that are served beside these.
     """
 
     def __init__(
@@ -82,11 +82,13 @@ class Webhook:
         finalizers: Finalizers,
         manifests: SavedManifests,
         policies: Policies = NO_POLICIES,
+        beside: Iterable[web.RouteDef] = (),
     ) -> None:
         self._namespace_annotations = namespace_annotations
         self._finalizers = finalizers
         self._manifests = manifests
         self._policies = policies
+        self._beside = tuple(beside)
 
     def app(self) -> web.Application:
         """Return the application to be served over TLS."""
@@ -96,6 +98,8 @@ class Webhook:
             (webhook_paths.OWN_PODS, self.handle_own),
         ):
             app.add_routes(routes(path, handler))
+
+        app.add_routes(self._beside)
 
         return app
 

@@ -1,0 +1,121 @@
+"""Pods are admitted by a process of its own: what holds up the agent does not hold them up."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import aiohttp
+
+from hack.fleetlib.fleet import LocalFleet
+from tests import background, kit
+from tests.e2e import test_agent_endpoints as endpoints
+from tests.kit import Fleet
+from vnode.api import keys, kinds, objects
+from vnode.api.errors import ApiError, ServerError
+from vnode.api.objects import Object
+from vnode.kube.client import Client
+
+
+async def admitted(source: Client, name: str, **annotations: str) -> Object:
+    """Create a pod by a dry run; return what admission has made of it."""
+    body = {**kit.pod(name, annotations={keys.ELECT: "", **annotations}), "apiVersion": "v1"}
+    query = {"dryRun": "All"}
+    answer: Object = await source.request(
+        "POST", kinds.PODS.path("default"), query=query, body={**body, "kind": "Pod"}
+    )
+    return answer
+
+
+@contextmanager
+def frozen(fleet: Fleet) -> Iterator[None]:
+    """Have the agent of c1 do nothing within the block."""
+    site = LocalFleet(fleet.folder)
+    site.send_signal("c1", "agent", signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        site.send_signal("c1", "agent", signal.SIGCONT)
+
+
+def child_of_agent(fleet: Fleet) -> int:
+    identity = LocalFleet(fleet.folder).state().process("c1", "agent").identity
+    assert identity is not None
+    threads = Path(f"/proc/{identity.pid}/task").iterdir()
+    [pid] = [int(pid) for each in threads for pid in (each / "children").read_text().split()]
+    return pid
+
+
+async def test_pods_are_admitted_while_the_agent_stands_still(fleet: Fleet, source: Client) -> None:
+    with frozen(fleet):
+        for number in range(20):
+            begin = time.monotonic()
+            pod = await admitted(source, f"p{number}")
+            assert objects.spec(pod)["schedulerName"] == keys.PROXY_SCHEDULER
+            assert time.monotonic() - begin < 2
+
+
+async def test_a_process_that_ends_is_started_again(fleet: Fleet, source: Client) -> None:
+    await admitted(source, "before")
+    pid = child_of_agent(fleet)
+    os.kill(pid, signal.SIGKILL)
+    url = f"http://{endpoints.address(fleet, 'c1')}:8080/readyz"
+    async with asyncio.timeout(60), aiohttp.ClientSession() as session:
+        while True:
+            async with session.get(url) as answer:
+                is_ready = answer.status == 200
+
+            try:
+                await admitted(source, "after")
+            except ServerError:  # the API server: connection refused
+                assert not is_ready or child_of_agent(fleet) == pid
+            else:
+                break
+
+            await asyncio.sleep(0.2)
+
+    assert child_of_agent(fleet) != pid
+
+
+COSTLY = "{" + ", ".join(f"a{number}: [x]" for number in range(490)) + "}"
+"""As many elements as YAML may have; no field of a pod has such a name."""
+
+
+async def have_refused(attacker: Client, namespace: str) -> None:
+    """Create costly pods that are refused, on and on."""
+    annotations = {keys.ELECT: "", keys.PROXY_CONSTRAINTS: COSTLY}
+    pod = {**kit.pod("costly", annotations=annotations), "apiVersion": "v1", "kind": "Pod"}
+    while True:
+        with suppress(ApiError):
+            await attacker.request("POST", kinds.PODS.path(namespace), body=pod)
+
+
+async def slowest(source: Client) -> float:
+    """Return how long nearly all of some pods take at most."""
+    took = []
+    for number in range(60):
+        begin = time.monotonic()
+        await admitted(source, f"bystander-{number}")
+        took.append(time.monotonic() - begin)
+
+    return sorted(took)[-2]
+
+
+async def test_a_tenants_costly_pods_keep_no_other_namespace_waiting(
+    fleet: Fleet, source: Client
+) -> None:
+    namespace = await kit.new_namespace(source, "costly", elected=True)
+    quiet = await slowest(source)
+    async with fleet.client("c1") as attacker:
+        attacks = (have_refused(attacker, namespace) for _ in range(30))
+        async with background.running(*attacks):
+            busy = await slowest(source)
+
+    await source.delete(kinds.NAMESPACES, namespace)
+    print(f"a pod is admitted in {quiet:.3f} s, and in {busy:.3f} s beside costly ones")
+    assert busy < max(3 * quiet, 1.0), (quiet, busy)

@@ -1,0 +1,91 @@
+"""Gives each namespace its share of the time in which reviews are answered.
+
+A review is a computation of a tenth of a millisecond for most pods, and of up to some dozens for
+what somebody has made costly on purpose. They are answered one after the other, in turns by
+namespace (`vnode.runtime.fair_turns`): so a pod waits for one review of others at most, however
+many of them there are.
+
+AuthTokenRequests are seldom created, and their reviews wait for the API server, which is asked what
+the author may do. So these have no turns, but a bound on how many are under way.
+
+Who calls makes no difference: that can be API servers only, which know the paths.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+import msgspec
+from aiohttp import web
+
+from vnode.api import documents, webhook_paths
+from vnode.api.clock import Clock
+from vnode.api.token_bucket import TokenBucket
+from vnode.runtime.fair_turns import FairTurns
+from vnode.runtime.reviews_in_flight import ReviewsInFlight
+
+_READING: Final = 1e-8  # seconds a byte: decryption, and one look for the namespace
+_MANY: Final = 50  # reviews of one namespace that wait: it gets less than it asks for
+_SAID_EVERY: Final = 60.0  # seconds
+
+log = logging.getLogger(__name__)
+
+
+class _NamespaceOnly(msgspec.Struct):
+    namespace: str = ""
+
+
+class _ReviewOfNamespace(msgspec.Struct):
+    request: _NamespaceOnly
+
+
+_decoder: Final = msgspec.json.Decoder(_ReviewOfNamespace)
+
+
+class ReviewTurns:
+    """Gives turns to requests that have been read."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._turns: FairTurns[str] = FairTurns()
+        self._authors = ReviewsInFlight()
+        self._said = TokenBucket(1 / _SAID_EVERY, 1)
+
+    @asynccontextmanager
+    async def take(self, request: web.Request) -> AsyncIterator[None]:
+        """Wait for the turn of a review's namespace; 503 if its caller has gone meanwhile."""
+        body = await request.read()
+        namespace = _namespace_of(body)
+        if webhook_paths.split(request.path)[0] == webhook_paths.AUTHORS:
+            async with self._authors.one_more(namespace):
+                yield
+
+            return
+
+        self._tell_of(namespace)
+        async with self._turns.take(namespace, spent_before=len(body) * _READING):
+            if request.transport is None or request.transport.is_closing():
+                raise web.HTTPServiceUnavailable(text="nobody waits for it\n")
+
+            yield
+
+    def _tell_of(self, namespace: str) -> None:
+        """Log whose reviews wait for each other, at most once a minute."""
+        waiting = self._turns.waiting(namespace)
+        if waiting >= _MANY and self._said.take(self._clock.monotonic()):
+            log.warning(
+                "%d reviews of pods of namespace %r wait for each other: they take more time than "
+                "others leave them",
+                waiting,
+                namespace,
+            )
+
+
+def _namespace_of(body: bytes) -> str:
+    try:
+        return _decoder.decode(body).request.namespace
+    except documents.NO_JSON:
+        return ""
