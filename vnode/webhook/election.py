@@ -6,6 +6,7 @@ from typing import Final
 
 from vnode.api import keys, kinds, objects
 from vnode.api.objects import Object
+from vnode.api.virtual_constraints import HOSTNAME
 
 _MIRROR: Final = "kubernetes.io/config.mirror"
 _DELEGATE: Final = kinds.POD_CHAPERONS.kind
@@ -18,6 +19,33 @@ def elects_itself(pod: Object) -> bool:
     """
     annotations = objects.annotations(pod)
     return keys.ELECT in annotations or (keys.FORWARD in annotations and _DELEGATE in owners(pod))
+
+
+def is_left_alone(pod: Object) -> bool:
+    """Tell whether a pod is no proxy, and stays as it is, whatever its namespace says.
+
+    API servers do not even show us such a pod, by the `matchConditions` of our manifest, which say
+    the same in CEL. It is one that has a node, or is made for a certain one; and a delegate that is
+    to stay, unless it may have to be kept off virtual nodes (`vnode.webhook.own_pods`).
+    """
+    found = owners(pod)
+    if objects.node_name(pod) or found & {"DaemonSet", "Node"}:
+        return True
+
+    annotations = objects.annotations(pod)
+    asks = keys.ELECT in annotations or keys.FORWARD in annotations
+    return _DELEGATE in found and not asks and not _is_about_nodes(objects.spec(pod))
+
+
+def _is_about_nodes(spec: Object) -> bool:
+    """Tell whether a pod chooses nodes otherwise than by labels of its own, or tolerates all."""
+    if HOSTNAME in (spec.get("nodeSelector") or {}):
+        return True
+
+    if (spec.get("affinity") or {}).get("nodeAffinity") is not None:
+        return True
+
+    return any(not toleration.get("key") for toleration in spec.get("tolerations") or ())
 
 
 def is_exempt(pod: Object) -> bool:

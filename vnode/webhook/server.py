@@ -138,6 +138,10 @@ class Webhook:
             metrics.ADMISSIONS.labels("ignored").inc()
             return {"allowed": True}
 
+        if elects and election.is_left_alone(pod):
+            metrics.ADMISSIONS.labels("ignored").inc()
+            return {"allowed": True}
+
         try:
             if not elects or not await self._elected(pod, request.namespace):
                 return _of_own_pod(pod, may_go=elects)

@@ -249,6 +249,27 @@ def test_who_is_never_a_proxy() -> None:
     assert not election.is_exempt(owned("ReplicaSet", {}))
 
 
+def test_only_pods_that_are_no_proxies_and_stay_as_they_are_are_left_alone():
+    elect = {keys.ELECT: ""}
+    for kind in ("DaemonSet", "Node"):
+        assert election.is_left_alone(owned(kind, elect))
+
+    assert election.is_left_alone(pod(elect, nodeName="n1"))
+    assert not election.is_left_alone(pod({}, nodeName=""))
+    assert not election.is_left_alone(pod({keys.NO_ELECT: ""}))
+    assert election.is_left_alone(owned("PodChaperon", {}))
+    assert not election.is_left_alone(owned("PodChaperon", {keys.FORWARD: ""}))
+    for spec in (
+        {"tolerations": [{"operator": "Exists"}]},
+        {"nodeSelector": {"kubernetes.io/hostname": "admiralty-x"}},
+        {"affinity": {"nodeAffinity": {}}},
+    ):
+        delegate = owned("PodChaperon", {})
+        delegate["spec"] |= spec
+        assert not election.is_left_alone(delegate)
+        assert election.is_exempt(delegate)
+
+
 _word = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=6)
 _json = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | _word,
