@@ -147,7 +147,8 @@ class AgentProcess:
 
     def callbacks(self) -> list[dict[str, Any]]:
         """Return what the meter has written about callbacks since the last time."""
-        return [json.loads(line) for line in self._new(self._report)]
+        reports = (self._report, self._report.with_name(self._report.name + measuring.ADMISSION))
+        return [json.loads(line) for report in reports for line in self._new(report)]
 
     def _new(self, path: Path) -> list[str]:
         if not path.exists():

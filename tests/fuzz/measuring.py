@@ -2,6 +2,8 @@
 
     python -m tests.fuzz.measuring REPORT SECONDS agent --kubeconfig ...
 
+The agent's process for admission is measured as well, with a report of its own.
+
 A line of JSON goes into the file REPORT for each callback that takes more CPU time than all before
 it, and for each that takes more than SECONDS. It is the CPU time of the thread that counts: the
 machine may have more to do.
@@ -24,6 +26,8 @@ LIMIT: Final = 0.1  # seconds of CPU time in one callback, garbage collections a
 # More, with them: one of all objects takes some 80 ms where a hostile list fills the heap, and it
 # falls into whatever callback happens to make the last object.
 COLLECTING: Final = 0.15
+ADMISSION: Final = ".admission"
+"""The end of the name of the report about the process that the agent starts for admission."""
 FIRST: Final = 0.02  # seconds, below which nothing is written down
 _LOOK: Final = 0.02  # seconds between looks at what runs
 
@@ -101,10 +105,13 @@ def _described(handle: asyncio.Handle) -> str:
 
 def main() -> None:
     """Measure the command of the command line."""
-    report = Path(sys.argv.pop(1)).open("w")  # noqa: SIM115 - open as long as the process
-    LoopMeter(report, float(sys.argv.pop(1))).install()
+    name, limit = sys.argv.pop(1), sys.argv.pop(1)
+    report = Path(name).open("w")  # noqa: SIM115 - open as long as the process
+    LoopMeter(report, float(limit)).install()
+    from vnode.cli import agent
     from vnode.cli.main import main as run
 
+    agent.OWN_COMMAND = (sys.executable, "-m", "tests.fuzz.measuring", name + ADMISSION, limit)
     run()
 
 

@@ -156,6 +156,7 @@ class AdmissionServer:
             manifests,
             self._policies,
             beside=by_authors.routes(),
+            clock=self._clock,
         )
 
     async def _annotations_of(self, namespace: str) -> Mapping[str, str] | None:

@@ -28,6 +28,9 @@ from vnode.runtime.health import LIMITS, ProcessHealth
 from vnode.runtime.serving import Server
 from vnode.runtime.supervisor import supervise
 
+OWN_COMMAND: tuple[str, ...] = (sys.executable, "-m", "vnode")
+"""Starts another process of vnode; the fuzzer has that one measured, too."""
+
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -92,7 +95,7 @@ def agent(
 
 def _admission_command(kubeconfig: Path | None, context: str | None) -> tuple[str, ...]:
     """Return the command of the process that answers reviews: it logs as this one does."""
-    command = [sys.executable, "-m", "vnode", *main.log_flags()]
+    command = [*OWN_COMMAND, *main.log_flags()]
     command += ["admission"]
     command += ["--kubeconfig", str(kubeconfig)] if kubeconfig is not None else []
     command += ["--context", context] if context is not None else []

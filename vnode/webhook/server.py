@@ -16,9 +16,11 @@ import msgspec
 from aiohttp import web
 
 from vnode.api import documents, keys, objects, renaming, spelling, webhook_paths
+from vnode.api.clock import Clock, SystemClock
 from vnode.api.errors import ConfigError, VnodeError
 from vnode.api.objects import Object
 from vnode.api.saved_manifest import SavedManifests
+from vnode.api.token_bucket import TokenBucket
 from vnode.planning.failover import Failover
 from vnode.planning.policy import NO_POLICIES, Policies
 from vnode.runtime.connections import ConnectionLimits
@@ -34,6 +36,8 @@ LIMITS: Final = ConnectionLimits(
     each=BODY_LIMIT + 256 * 1024,
     total=8 * BODY_LIMIT,
 )
+
+_TOLD: Final = (0.2, 20)  # rejections that are logged: a second over time, and at once
 
 NamespaceAnnotations = Callable[[str], Awaitable[Mapping[str, str] | None]]
 Finalizers = Callable[[str], Sequence[str]]
@@ -83,12 +87,15 @@ class Webhook:
         manifests: SavedManifests,
         policies: Policies = NO_POLICIES,
         beside: Iterable[web.RouteDef] = (),
+        clock: Clock | None = None,
     ) -> None:
         self._namespace_annotations = namespace_annotations
         self._finalizers = finalizers
         self._manifests = manifests
         self._policies = policies
         self._beside = tuple(beside)
+        self._clock: Clock = clock or SystemClock()
+        self._told = TokenBucket(*_TOLD)
 
     def app(self) -> web.Application:
         """Return the application to be served over TLS."""
@@ -157,13 +164,31 @@ class Webhook:
             warnings = [*spelling.warnings(pod, elected=True), *renaming.warnings(pod)]
             warnings += [f"it runs nowhere: {refusal}"] if refusal else []
         except ConfigError as error:
-            return _rejection(request, 400, "BadRequest", str(error))
+            return self._rejection(request, 400, "BadRequest", str(error))
         except VnodeError as error:
             text = f"cannot tell whether the pod is to be a proxy: {error}; try again"
-            return _rejection(request, 503, "ServiceUnavailable", text)
+            return self._rejection(request, 503, "ServiceUnavailable", text)
 
         metrics.ADMISSIONS.labels("mutated").inc()
         return _with_warnings(_with_patch(patch), warnings)
+
+    def _rejection(self, request: _Request, code: int, reason: str, message: str) -> Object:
+        metrics.ADMISSIONS.labels("rejected").inc()
+        if self._told.take(self._clock.monotonic()):  # a user may create what is refused on and on
+            name = request.name or "(no name)"
+            log.warning("rejected pod %s/%s: %s", request.namespace, name, reason)
+
+        return {
+            "allowed": False,
+            "status": {
+                "apiVersion": "v1",
+                "kind": "Status",
+                "status": "Failure",
+                "code": code,
+                "reason": reason,
+                "message": message,
+            },
+        }
 
     def _failover(self, pod: Object, namespace: str) -> Failover | None:
         if not self._policies:
@@ -219,19 +244,3 @@ def _with_warnings(response: Object, warnings: Iterable[str]) -> Object:
     """Add warnings, which kubectl prints, to a response."""
     collected = list(warnings)
     return {**response, "warnings": collected} if collected else response
-
-
-def _rejection(request: _Request, code: int, reason: str, message: str) -> Object:
-    metrics.ADMISSIONS.labels("rejected").inc()
-    log.warning("rejected pod %s/%s: %s", request.namespace, request.name or "(no name)", reason)
-    return {
-        "allowed": False,
-        "status": {
-            "apiVersion": "v1",
-            "kind": "Status",
-            "status": "Failure",
-            "code": code,
-            "reason": reason,
-            "message": message,
-        },
-    }

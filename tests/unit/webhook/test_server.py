@@ -168,6 +168,17 @@ async def test_a_large_pod_of_long_texts_is_answered() -> None:
     assert (await answer(review({"text": text})))["allowed"]
 
 
+async def test_a_user_who_creates_what_is_refused_fills_no_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    refusing, bad = webhook(), review({keys.ELECT: "", keys.PROXY_CONSTRAINTS: "[]"})
+    for _ in range(200):
+        body = json.loads(await refusing.review(json.dumps(bad).encode()))
+        assert not body["response"]["allowed"]
+
+    assert 0 < len(caplog.records) < 50
+
+
 async def test_over_http_bad_bodies_are_400_and_huge_ones_413() -> None:
     async with TestClient(TestServer(webhook().app())) as client:
         good = await client.post(webhook_paths.PODS, json=review({keys.ELECT: ""}))
