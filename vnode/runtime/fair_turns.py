@@ -18,7 +18,8 @@ from typing import Final, Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
 
-_STRETCH: Final = 0.001  # seconds of work between two looks of the loop at who else has come
+_STRETCH: Final = 0.001  # seconds of work until the loop looks who else has come
+_PASSES: Final = 6  # of the loop then: to accept, to read, to parse and to ask for a turn take some
 _FORGOTTEN: Final = 1_000  # keys that are charged, before those that owe nothing are forgotten
 
 
@@ -50,16 +51,19 @@ class FairTurns(Generic[K]):
 
         begun = self._spent()
         try:
-            if self._at_a_stretch > _STRETCH:
-                self._at_a_stretch = 0.0
-                await asyncio.sleep(0)  # the loop reads who else has come
-                begun = self._spent()
-
             yield
         finally:
             cost = spent_before + self._spent() - begun
             self._charged[key] += cost
             self._at_a_stretch += cost
+            self._end(_PASSES if self._at_a_stretch > _STRETCH else 0)
+
+    def _end(self, passes: int) -> None:
+        """End the turn after so many passes of the loop, in which others come in."""
+        if passes:
+            self._at_a_stretch = 0.0
+            asyncio.get_running_loop().call_soon(self._end, passes - 1)
+        else:
             self._is_taken = False
             self._give()
 
