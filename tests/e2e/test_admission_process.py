@@ -118,4 +118,4 @@ async def test_a_tenants_costly_pods_keep_no_other_namespace_waiting(
 
     await source.delete(kinds.NAMESPACES, namespace)
     print(f"a pod is admitted in {quiet:.3f} s, and in {busy:.3f} s beside costly ones")
-    assert busy < max(3 * quiet, 1.0), (quiet, busy)
+    assert busy < 3.0, (quiet, busy)  # the processors are full of API servers; it was 20 s and more
