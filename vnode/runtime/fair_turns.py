@@ -1,10 +1,8 @@
 """Gives turns to pieces of work that use the same processor, one at a time, fairly by their keys.
 
 What a piece of work costs is known only afterwards, and some cost a thousand times as much as
-others. So each is charged to its key, and the next turn goes to the waiting key that has cost least
-since it began to wait: start-time fair queueing. Whoever comes after a pause begins where the
-others are, and so is next, however many pieces of the others wait. While nobody else waits, a key
-may have all turns.
+others. So each is charged to its key, by the time that it took, and `vnode.api.turns` says which of
+the keys that wait is next. Whoever comes to a queue of others is next, however many of them wait.
 """
 
 from __future__ import annotations
@@ -16,11 +14,13 @@ from collections.abc import AsyncIterator, Callable, Hashable
 from contextlib import asynccontextmanager
 from typing import Final, Generic, TypeVar
 
+from vnode.api.turns import Turns
+
 K = TypeVar("K", bound=Hashable)
 
+_ROUND: Final = 0.005  # seconds by which one may be ahead of another who has just come
 _STRETCH: Final = 0.001  # seconds of work until the loop looks who else has come
 _PASSES: Final = 6  # of the loop then: to accept, to read, to parse and to ask for a turn take some
-_FORGOTTEN: Final = 1_000  # keys that are charged, before those that owe nothing are forgotten
 
 
 class FairTurns(Generic[K]):
@@ -28,9 +28,8 @@ class FairTurns(Generic[K]):
 
     def __init__(self, spent: Callable[[], float] = time.thread_time) -> None:
         self._spent = spent
+        self._turns: Turns[K] = Turns(_ROUND)
         self._waiting: dict[K, deque[asyncio.Future[None]]] = {}  # no deque is empty
-        self._charged: dict[K, float] = {}  # of keys, in the time of `_present`
-        self._present = 0.0  # what the key whose turn was last had been charged before
         self._is_taken = False
         self._at_a_stretch = 0.0  # what turns have cost since the loop looked
 
@@ -44,17 +43,13 @@ class FairTurns(Generic[K]):
 
         What the block costs is charged to the key, with what the work has cost before.
         """
-        if self._is_taken or self._waiting:
-            await self._wait(key)
-        else:
-            self._begin(key)
-
+        await self._wait(key)
         begun = self._spent()
         try:
             yield
         finally:
             cost = spent_before + self._spent() - begun
-            self._charged[key] += cost
+            self._turns.pay(key, cost)
             self._at_a_stretch += cost
             self._end(_PASSES if self._at_a_stretch > _STRETCH else 0)
 
@@ -67,21 +62,14 @@ class FairTurns(Generic[K]):
             self._is_taken = False
             self._give()
 
-    def _begin(self, key: K) -> None:
-        """Take the turn; a key that comes back after a pause begins where the others are."""
-        self._charged[key] = max(self._charged.get(key, 0.0), self._present)
-        self._present = self._charged[key]
-        self._is_taken = True
-        if len(self._charged) > _FORGOTTEN:
-            self._forget(key)
-
     async def _wait(self, key: K) -> None:
-        if key not in self._waiting:
-            self._charged[key] = max(self._charged.get(key, 0.0), self._present)
-
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(key, deque()).append(turn)
+        self._turns.wait(key)
         self._give()
+        if turn.done():
+            return
+
         try:
             await turn
         except asyncio.CancelledError:
@@ -93,33 +81,20 @@ class FairTurns(Generic[K]):
         if turn.done() and not turn.cancelled():
             self._is_taken = False
             self._give()
-            return
-
-        waiting = self._waiting.get(key)
-        if waiting is not None and turn in waiting:
-            waiting.remove(turn)
-            if not waiting:
-                del self._waiting[key]
+        elif turn in self._waiting.get(key, ()):
+            self._waiting[key].remove(turn)
+            self._forget_if_none(key)
 
     def _give(self) -> None:
         """Give the turn to who is next, unless somebody has it."""
-        while self._waiting and not self._is_taken:
-            key = min(self._waiting, key=self._charged.__getitem__)
+        while not self._is_taken and (key := self._turns.next()) is not None:
             turn = self._waiting[key].popleft()
-            if not self._waiting[key]:
-                del self._waiting[key]
+            self._forget_if_none(key)
+            if not turn.cancelled():  # else whoever waited will be told in a moment
+                self._is_taken = True
+                turn.set_result(None)
 
-            if turn.cancelled():  # whoever waited will be told in a moment
-                continue
-
-            self._begin(key)
-            turn.set_result(None)
-
-    def _forget(self, present: K) -> None:
-        """Forget keys that would begin at the present time anyway."""
-        kept = (present, *self._waiting)
-        self._charged = {
-            key: charged
-            for key, charged in self._charged.items()
-            if charged > self._present or key in kept
-        }
+    def _forget_if_none(self, key: K) -> None:
+        if not self._waiting[key]:
+            del self._waiting[key]
+            self._turns.leave(key)

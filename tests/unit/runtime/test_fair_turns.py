@@ -116,14 +116,6 @@ async def test_who_stops_waiting_takes_no_turn_and_leaves_nothing() -> None:
     assert processor.done == ["next"]
 
 
-async def test_keys_that_owe_nothing_are_forgotten() -> None:
-    processor = Processor()
-    for number in range(3_000):
-        await processor.all((f"namespace-{number}", 0.001), ("always", 0.001))
-
-    assert len(processor.turns._charged) < 1_100
-
-
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.floats(0, 1)), max_size=40))
 def test_all_work_is_done_once_and_in_order_for_each_key(works: list[tuple[str, float]]) -> None:
     processor = Processor()

@@ -8,7 +8,7 @@ bundle yet, nobody is called, and both are set at once. A configuration that has
 paths has just been installed again, by an upgrade or a way back to an agent that knows no secret:
 it is left alone for some minutes, in which replicas come and go. Then the agents are called at the
 new path, by the address that the API server uses, as often as to meet each replica; if any does not
-know it, nothing is changed (docs/decisions/0094).
+know it, nothing is changed (docs/decisions/0097).
 """
 
 from __future__ import annotations
