@@ -25,6 +25,7 @@ from vnode.runtime.certs import authority, renewal
 SECRET: Final = "vnode-manifest-key"  # noqa: S105 - its name
 _FIELD: Final = "key"
 _SINCE: Final = "authorsTimedSince"
+_NEVER: Final = datetime.min.replace(tzinfo=UTC)
 _BYTES: Final = 32  # as many as SHA-256 gives
 _RETRY: Final = 5.0  # seconds
 
@@ -36,13 +37,11 @@ def random_key() -> bytes:
     return secrets.token_bytes(_BYTES)
 
 
-def wall_clock() -> datetime:
-    """Return this machine's time."""
-    return datetime.now(UTC)
-
-
 class ManifestKey:
-    """Holds the key. Call `load` first, then `run`. `now` returns the API server's time."""
+    """Holds the key. Call `load` first, then `run`.
+
+    `now` returns the API server's time, for an agent, which signs authors.
+    """
 
     def __init__(
         self,
@@ -50,14 +49,14 @@ class ManifestKey:
         namespace: str,
         *,
         make: Callable[[], bytes] = random_key,
-        now: Callable[[], datetime] = wall_clock,
+        now: Callable[[], datetime] | None = None,
     ) -> None:
         self._client = client
         self._namespace = namespace
         self._make = make
         self._now = now
         self._key = b""
-        self.authors_timed_since = datetime.min.replace(tzinfo=UTC)
+        self.authors_timed_since = _NEVER
 
     @property
     def key(self) -> bytes:
@@ -76,7 +75,11 @@ class ManifestKey:
             secret = await self._create()
 
         self._key = _parse(secret)
-        self.authors_timed_since = _timed_since(secret) or await self._begin(secret)
+        since = _timed_since(secret)
+        if since is None and self._now is not None:
+            since = await self._begin(secret, self._now())
+
+        self.authors_timed_since = since or _NEVER
 
     async def run(self) -> None:
         """Follow the Secret, and make it again if it is deleted."""
@@ -92,9 +95,9 @@ class ManifestKey:
 
         return None
 
-    async def _begin(self, secret: Object) -> datetime:
+    async def _begin(self, secret: Object, now: datetime) -> datetime:
         """Write that signatures of authors have a time from now on; return since when they do."""
-        data = authority.secret_of("", "", {_SINCE: _written(self._now())})["data"]
+        data = authority.secret_of("", "", {_SINCE: _written(now)})["data"]
         try:
             secret = await self._client.patch(
                 kinds.SECRETS,
@@ -105,10 +108,13 @@ class ManifestKey:
         except Conflict:  # another replica has
             secret = await self._client.get(kinds.SECRETS, SECRET, self._namespace)
 
-        return _timed_since(secret) or self._now()
+        return _timed_since(secret) or now
 
     async def _create(self) -> Object:
-        data = {_FIELD: self._make(), _SINCE: _written(self._now())}
+        data = {_FIELD: self._make()}
+        if self._now is not None:
+            data[_SINCE] = _written(self._now())
+
         secret = authority.secret_of(self._namespace, SECRET, data, kind="Opaque")
         try:
             created = await self._client.create(kinds.SECRETS, secret)
