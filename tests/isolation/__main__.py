@@ -78,7 +78,7 @@ async def _measure(fleet: Fleet, names: list[str], pods: int) -> list[AttackTime
 
 @asynccontextmanager
 async def _under_attack(fleet: Fleet, name: str) -> AsyncIterator[None]:
-    """Attack while the block runs."""
+    """Run the attack while the block runs."""
     words = ("-m", "tests.isolation.attacks", str(fleet.folder), name)
     process = await asyncio.create_subprocess_exec(
         sys.executable, *words, cwd=kit.ROOT, stdout=asyncio.subprocess.PIPE

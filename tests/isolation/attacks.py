@@ -22,10 +22,9 @@ from tests.isolation.costly import costly_policy, locking_pod, many_labels_pod, 
 from tests.isolation.hostile_server import informational
 from tests.isolation.scene import ATTACKER, Scene
 from tests.kit import Fleet
-from vnode.api import keys, kinds
+from vnode.api import keys, kinds, webhook_paths
 from vnode.api.errors import VnodeError
 from vnode.api.objects import Object
-from vnode.webhook import server
 
 BEGUN: Final = "begun"
 _WEBHOOK_PORT: Final = 9443
@@ -44,7 +43,7 @@ async def reviews_by_strangers(scene: Scene, begin: Begin) -> None:
     """Send such pods to the webhook's port on forty connections, without any credentials."""
     trusting = ssl.create_default_context()
     trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
-    url = f"https://{scene.agent}:{_WEBHOOK_PORT}{server.PATH}"
+    url = f"https://{scene.agent}:{_WEBHOOK_PORT}{webhook_paths.PODS}"
     body = {"request": {"uid": "u", "namespace": ATTACKER, "object": yaml_pod("stranger")}}
     begin()
 
@@ -255,7 +254,7 @@ async def _come_and_go(scene: Scene, pause: float) -> None:
 
 
 async def _at_once(count: int, act: Callable[[int], Awaitable[None]]) -> None:
-    """Act on and on, `count` at once; that somebody refuses is what should happen."""
+    """Call `act` on and on, `count` at once; that somebody refuses is what should happen."""
 
     async def go_on(number: int) -> None:
         while True:
