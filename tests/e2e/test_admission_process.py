@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import signal
 import time
 from collections.abc import Iterator
@@ -80,6 +81,19 @@ async def test_a_process_that_ends_is_started_again(fleet: Fleet, source: Client
             await asyncio.sleep(0.2)
 
     assert child_of_agent(fleet) != pid
+
+
+async def test_it_ends_without_an_error_when_its_agent_is_killed(fleet: Fleet) -> None:
+    log = LocalFleet(fleet.folder).log("c1", "agent")
+    said, child = log.stat().st_size, os.pidfd_open(child_of_agent(fleet))
+    try:
+        await asyncio.to_thread(fleet.run, "stop", "c1", "agent", "--kill")
+        ended, _, _ = await asyncio.to_thread(select.select, [child], [], [], 30)
+        assert ended
+        assert "Traceback" not in log.read_bytes()[said:].decode()
+    finally:
+        os.close(child)
+        await asyncio.to_thread(fleet.run, "start", "c1", "agent")
 
 
 COSTLY = "{" + ", ".join(f"a{number}: [x]" for number in range(490)) + "}"

@@ -47,15 +47,9 @@ async def _serve(access: Access) -> None:
     settings = _decode(await stream.readline())
     async with Client(access.endpoint(home=False), name="local") as client:
         serving = AdmissionServer(client, settings, _report)
-        with suppress(_Orphaned):
-            async with supervise() as tasks:
-                tasks.start(serving.run(), "admission")
-                await stream.read()
-                raise _Orphaned
-
-
-class _Orphaned(Exception):
-    """The agent has ended, or asks this process to."""
+        async with supervise() as tasks:
+            tasks.start(serving.run(), "admission")
+            await stream.read()  # to its end: the agent has ended, or asks this process to
 
 
 async def _input() -> asyncio.StreamReader:
