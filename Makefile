@@ -44,18 +44,15 @@ help:
 demo:
 	@$(RUN) hack/demo
 
-# Suites that start clusters mostly wait for them, so that three at a time keep two cores busy. The
-# longest come first, and run their files in processes that have fleets of their own. What they need
-# is fetched before, because apt lets one in at a time.
-LONG = e2e faults integration
-SHORT = random-faults coexistence chart random-inputs demo
-SUITES = $(LONG) $(SHORT)
+# Suites that start clusters mostly wait for them, so that three at a time keep two cores busy. Long
+# ones come first. What they need is fetched before, because apt lets one in at a time.
+SUITES = e2e faults random-faults integration coexistence chart random-inputs demo
 OF_INVENTORIES = secretreader kubeconfig-secretreader msa cp-creds placement
 PROGRAMS = helm promtool $(OF_INVENTORIES)
 JOBS ?= 3
 
 ifeq ($(shell id -u),0)
-SHORT := realnode docs-test $(SHORT) conformance-brief e2e-metrics dashboard-test
+SUITES := realnode $(SUITES) conformance-brief docs-test e2e-metrics dashboard-test
 PROGRAMS += metrics-server agnhost nonewprivs ginkgo e2e.test
 programs: realnode-programs browser
 REAL = realnode-programs  # what can also be done with a real node
@@ -158,7 +155,7 @@ fuzz: environment
 
 .PHONY: integration
 integration: binaries
-	$(RUN) -m pytest tests/integration -n 2 --dist loadfile
+	$(RUN) -m pytest tests/integration
 
 .PHONY: coexistence
 coexistence: binaries
@@ -171,7 +168,7 @@ chart: binaries
 
 .PHONY: e2e
 e2e: binaries
-	$(RUN) -m pytest tests/e2e -n 3 --dist loadfile
+	$(RUN) -m pytest tests/e2e -n 2 --dist loadfile
 
 # Every command of the documentation, in a shell, on a fleet.
 .PHONY: docs-test
@@ -189,7 +186,7 @@ e2e-metrics: binaries
 .PHONY: faults
 faults: binaries
 	@$(PYTHON) hack/binaries $(OF_INVENTORIES) > /dev/null
-	$(RUN) -m pytest tests/faults -n 2 --dist loadfile
+	$(RUN) -m pytest tests/faults
 
 .PHONY: random-faults
 random-faults: binaries
