@@ -39,7 +39,11 @@ class Attacked:
         self.plugin = RecordingPlugin(folder, inventoried.config.providers[-1].exec_config)
         self.traps = Traps(folder)
         host = urlsplit(self.server).hostname or ""
-        policies = {"args_policy": "Append", "env_policy": "Replace", "variables": ("TENANT",)}
+        policies = {
+            "args_policy": "Append",
+            "env_policy": "Replace",
+            "variables": ("TENANT", "INJECTED"),
+        }
         providers = (
             self.plugin.provider("closed"),
             self.plugin.provider("open", **policies),
