@@ -56,16 +56,9 @@ def _after(proxy: Object, patch: Object) -> Object:
     if not patch:
         return objects.status(proxy)
 
-    known = objects.status(proxy)
-    fields = {
-        field: objects.merge_patches(known.get(field) or {}, value)
-        if isinstance(value, dict)
-        else value
-        for field, value in patch.items()
-        if field != "conditions"
-    }
-    entries = conditions.patched(conditions.of(proxy), patch.get("conditions") or [])
-    after: Object = {**known, **fields, "conditions": entries}
+    changes = {field: value for field, value in patch.items() if field != "conditions"}
+    after = objects.merge_patches(objects.status(proxy), changes)
+    after["conditions"] = conditions.patched(conditions.of(proxy), patch.get("conditions") or [])
     return {k: v for k, v in after.items() if v is not None}
 
 

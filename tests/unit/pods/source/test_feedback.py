@@ -312,3 +312,10 @@ def test_directives_of_a_patch_are_not_a_targets_to_write():
     assert "$patch" not in status
     assert status["resources"] == {"a": "b"}
     assert status["conditions"] == [{"type": "x/y", "status": "True"}]
+
+
+@pytest.mark.parametrize("known", ["text", ["text"], 1, None])
+def test_a_map_takes_the_place_of_whatever_a_pod_had_in_that_field(known: object) -> None:
+    pod = {"metadata": {}, "status": {"allocatedResources": known}}
+    patch = {"status": {"allocatedResources": {"cpu": "1"}}}
+    assert after_feedback.exceeds(pod, patch) == ""
