@@ -53,7 +53,9 @@ def locking_pod(name: str, target: str) -> Object:
         "topologyKey": "kubernetes.io/hostname",
     }
     affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-    return kit.pod_in(target, name, affinity=affinity)
+    constraints = f"nodeSelector: {{{keys.CLUSTER_TARGET_NAME}: {target}}}"
+    annotations = {keys.ELECT: "", keys.PROXY_CONSTRAINTS: constraints}
+    return kit.pod(name, annotations=annotations, affinity=affinity)
 
 
 def many_labels_pod(name: str) -> Object:
