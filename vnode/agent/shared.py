@@ -203,11 +203,6 @@ class Shared:
         pods = [*proxies, *(self._bound.pods_on(node) if self._bound else ())]
         return [{k: v for k, v in pod.items() if k != references.FIELD} for pod in pods]
 
-    async def namespace_annotations(self, name: str) -> dict[str, str] | None:
-        """Return the annotations of a namespace, None if there is none of that name."""
-        namespace = self.namespaces.store.get(name)
-        return objects.annotations(namespace) if namespace is not None else None
-
 
 def _metadata_only(obj: Object) -> Object:
     return {"metadata": objects.metadata(obj)}

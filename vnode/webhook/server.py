@@ -141,11 +141,7 @@ class Webhook:
 
     async def _decide(self, request: _Request, *, elects: bool) -> Object:
         pod = request.object or {}
-        if request.operation != "CREATE":
-            metrics.ADMISSIONS.labels("ignored").inc()
-            return {"allowed": True}
-
-        if elects and election.is_left_alone(pod):
+        if request.operation != "CREATE" or (elects and election.is_left_alone(pod)):
             metrics.ADMISSIONS.labels("ignored").inc()
             return {"allowed": True}
 
