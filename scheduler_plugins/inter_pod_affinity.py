@@ -23,7 +23,7 @@ from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.api.pod_terms import PodTerm
 from vnode.api.selectors import Selector
-from vnode.scheduling import status
+from vnode.scheduling import events, status
 from vnode.scheduling.cycle import CycleState
 from vnode.scheduling.events import ClusterEventWithHint, EventKind
 from vnode.scheduling.plugin import (
@@ -89,14 +89,9 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
         """Return changes of nodes anywhere, and of pods that may attract or repel this one."""
-        nodes = (EventKind.NODE_ADD, EventKind.NODE_LABELS)
-        pods = (EventKind.POD_ADD, EventKind.POD_DELETE, EventKind.POD_FORGOTTEN)
         return [
-            *(ClusterEventWithHint(kind, anywhere=True) for kind in nodes),
-            *(
-                ClusterEventWithHint(kind, anywhere=True, scope=self._scope, helps=concerns)
-                for kind in pods
-            ),
+            *events.anywhere(EventKind.NODE_ADD, EventKind.NODE_LABELS),
+            *events.of_pods(self._scope, concerns),
         ]
 
     def _scope(self, pod: Object) -> frozenset[str] | None:

@@ -23,7 +23,7 @@ from vnode.planning import choosing, placeholders, unfinished_move
 from vnode.planning.seats import Share
 from vnode.planning.weighing import Weighting
 from vnode.planning.workload_pod import WorkloadPod, unschedulable_since
-from vnode.scheduling import status
+from vnode.scheduling import events, status
 from vnode.scheduling.cycle import UNPLANNED, CycleState, PlanOutcome
 from vnode.scheduling.events import ClusterEventWithHint, EventKind
 from vnode.scheduling.plugin import (
@@ -61,7 +61,7 @@ class PlacementPolicy(PlanPlugin, PreScorePlugin, ScorePlugin):
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
         """Return the events by which the plan, or what is counted, may change for any node."""
-        return [ClusterEventWithHint(kind, anywhere=True) for kind in _KINDS]
+        return events.anywhere(*_KINDS)
 
     def restore(self, pod: Object, snapshot: Snapshot) -> None:
         """Give the pods of the workload the clusters back that they had before this process."""

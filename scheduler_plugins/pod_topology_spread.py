@@ -18,7 +18,7 @@ from vnode.api import constraint_size, objects, selectors, taints
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.api.selectors import Operator, Requirement, Selector
-from vnode.scheduling import status
+from vnode.scheduling import events, status
 from vnode.scheduling.cycle import CycleState
 from vnode.scheduling.events import ClusterEventWithHint, EventKind
 from vnode.scheduling.plugin import (
@@ -87,14 +87,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         """Return changes of nodes anywhere, and of pods that count: they change the skew
         everywhere."""
         nodes = (EventKind.NODE_ADD, EventKind.NODE_LABELS, EventKind.NODE_TAINTS)
-        pods = (EventKind.POD_ADD, EventKind.POD_DELETE, EventKind.POD_FORGOTTEN)
-        return [
-            *(ClusterEventWithHint(kind, anywhere=True) for kind in nodes),
-            *(
-                ClusterEventWithHint(kind, anywhere=True, scope=own_namespace, helps=counts)
-                for kind in pods
-            ),
-        ]
+        return [*events.anywhere(*nodes), *events.of_pods(own_namespace, counts)]
 
     def pre_filter(self, state: CycleState, pod: Object, snapshot: Snapshot) -> Status:
         """Count the domains of the hard constraints."""

@@ -70,4 +70,17 @@ class ClusterEventWithHint:
     without it, it may."""
 
 
-EVERYTHING: Final = frozenset(ClusterEventWithHint(kind, anywhere=True) for kind in EventKind)
+def anywhere(*found: EventKind) -> list[ClusterEventWithHint]:
+    """Return registrations for such events on whatever node."""
+    return [ClusterEventWithHint(kind, anywhere=True) for kind in found]
+
+
+def of_pods(
+    scope: Callable[[Object], frozenset[str] | None], helps: Callable[[Object, Object], bool]
+) -> list[ClusterEventWithHint]:
+    """Return registrations for pods that come or go on whatever node, if that may help."""
+    kinds = (EventKind.POD_ADD, EventKind.POD_DELETE, EventKind.POD_FORGOTTEN)
+    return [ClusterEventWithHint(kind, anywhere=True, scope=scope, helps=helps) for kind in kinds]
+
+
+EVERYTHING: Final = frozenset(anywhere(*EventKind))
