@@ -26,7 +26,7 @@ from vnode.api.objects import Object
 _SLOWEST: Final = timedelta(seconds=30)
 """From the signature to the creation, which waits for all other webhooks."""
 _SKEW: Final = timedelta(seconds=5)  # of two clocks, and of times without fractions
-_NEVER: Final = datetime.min.replace(tzinfo=UTC)
+NEVER: Final = datetime.min.replace(tzinfo=UTC)
 _PURPOSE: Final = "author"  # other signatures by the same key are of other things
 
 
@@ -65,7 +65,7 @@ class RecordedAuthors:
         self,
         key: Callable[[], bytes],
         now: Callable[[], datetime],
-        timed_since: Callable[[], datetime] = lambda: _NEVER,
+        timed_since: Callable[[], datetime] = lambda: NEVER,
     ) -> None:
         self._key = key
         self._now = now

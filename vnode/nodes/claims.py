@@ -26,10 +26,12 @@ _VALUES: Final = {
     ),
 }
 """Those of Kubernetes that say what a machine is, with what a kubelet can say in them."""
-_BETA: Final = {
+_ALL_VALUES: Final = {
+    **_VALUES,
     "beta.kubernetes.io/os": _VALUES["kubernetes.io/os"],
     "beta.kubernetes.io/arch": _VALUES["kubernetes.io/arch"],
 }
+"""Those under their former names, too."""
 _INSTANCE_TYPES: Final = "beta.kubernetes.io/instance-type"
 _EXCLUSION: Final = "node.kubernetes.io/exclude-"  # from load balancers, from disruptions
 _ISOLATION: Final = "node-restriction.kubernetes.io"
@@ -72,7 +74,7 @@ def _may_a_kubelet(key: str, value: str, domain: str) -> bool:
 
     Zones and regions of a CSI driver of Kubernetes' own count as those of Kubernetes do.
     """
-    if (values := {**_VALUES, **_BETA}.get(key)) is not None:
+    if (values := _ALL_VALUES.get(key)) is not None:
         return value in values
 
     if key == HOSTNAME or key.startswith(_EXCLUSION):

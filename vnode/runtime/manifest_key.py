@@ -12,10 +12,10 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
-from vnode.api import kinds, objects
+from vnode.api import authors, kinds, objects
 from vnode.api.errors import AlreadyExists, ConfigError, Conflict, NotFound, VnodeError
 from vnode.api.objects import Object
 from vnode.kube.client import Client
@@ -25,7 +25,6 @@ from vnode.runtime.certs import authority, renewal
 SECRET: Final = "vnode-manifest-key"  # noqa: S105 - its name
 _FIELD: Final = "key"
 _SINCE: Final = "authorsTimedSince"
-_NEVER: Final = datetime.min.replace(tzinfo=UTC)
 _BYTES: Final = 32  # as many as SHA-256 gives
 _RETRY: Final = 5.0  # seconds
 
@@ -56,7 +55,7 @@ class ManifestKey:
         self._make = make
         self._now = now
         self._key = b""
-        self.authors_timed_since = _NEVER
+        self.authors_timed_since = authors.NEVER
 
     @property
     def key(self) -> bytes:
@@ -79,7 +78,7 @@ class ManifestKey:
         if since is None and self._now is not None:
             since = await self._begin(secret, self._now())
 
-        self.authors_timed_since = since or _NEVER
+        self.authors_timed_since = since or authors.NEVER
 
     async def run(self) -> None:
         """Follow the Secret, and make it again if it is deleted."""
