@@ -23,6 +23,7 @@ from typing import Final
 import aiohttp
 
 from hack.fleetlib import progress
+from tests import placement_policies
 from tests.bench import accounts, policy_figures
 from tests.bench.figures import quantiles
 from tests.bench.policy_figures import AFTER, BEFORE, CREATED, PATCHED, PolicyStage
@@ -32,7 +33,6 @@ from tests.simulation.owners import TOLERATIONS
 from vnode.api import kinds, objects
 from vnode.api.objects import Object
 
-EXPRESSIONS, VALUES, LENGTH = 32, 100, 63  # the most that the schema of a policy allows
 _WRITTEN: Final = 0.005  # seconds of CPU time; shorter callbacks are not written down
 _AT_ONCE: Final = 8  # pods of the tenant that are created
 _PATIENCE: Final = 600.0  # seconds
@@ -196,26 +196,13 @@ def _pod(number: int) -> Object:
     """Build a pod with labels of its own, for which all but one expression of each policy hold."""
     pod = canary.pod(f"tenant-{number}", TENANT)
     pod["spec"]["tolerations"] = list(TOLERATIONS)  # else a pause of the machine evicts it
-    pod["metadata"]["labels"] = {f"label-{n}": f"pod-{number}" for n in range(EXPRESSIONS)}
+    pod["metadata"]["labels"] = placement_policies.costly_labels(number)
     return pod
 
 
 def _policy(number: int) -> Object:
-    """Build a policy that selects no pod, and is as costly to match as its schema allows."""
-    expressions = [
-        {"key": f"label-{n}", "operator": "NotIn", "values": _values(number, n)}
-        for n in range(EXPRESSIONS)
-    ]
-    expressions[number % EXPRESSIONS]["operator"] = "In"
-    metadata = {"name": f"costly-{number}", "namespace": TENANT, "generation": 1}
-    return {
-        "metadata": metadata,
-        "spec": {"selector": {"matchExpressions": expressions}, "mode": "Spread", "priority": 0},
-    }
-
-
-def _values(number: int, expression: int) -> list[str]:
-    return [f"{number}-{expression}-{n}-".ljust(LENGTH, "x") for n in range(VALUES)]
+    policy = placement_policies.costly(number)
+    return {**policy, "metadata": {**policy["metadata"], "namespace": TENANT, "generation": 1}}
 
 
 def _reranked(policy: Object, priority: int) -> Object:

@@ -7,18 +7,19 @@ its own, as attackers have machines of their own. It prints BEGUN once what it n
 from __future__ import annotations
 
 import asyncio
+import itertools
 import ssl
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import aiohttp
 
-from tests import kit
+from tests import kit, placement_policies
 from tests.isolation import scene as scenes
-from tests.isolation.costly import costly_policy, locking_pod, many_labels_pod, stuck_pod, yaml_pod
+from tests.isolation.costly import labelled_pod, locking_pod, many_labels_pod, stuck_pod, yaml_pod
 from tests.isolation.hostile_server import informational
 from tests.isolation.scene import ATTACKER, Scene
 from tests.kit import Fleet
@@ -66,10 +67,12 @@ async def large_reviews(scene: Scene, begin: Begin) -> None:
 
 async def costly_policies(scene: Scene, begin: Begin) -> None:
     """Patch one of 150 policies that are costly to match, five times a second, beside 100 pods."""
-    await _create_all(scene, kinds.PLACEMENT_POLICIES, [costly_policy(n) for n in range(150)])
-    await _create_all(scene, kinds.PODS, [kit.pod(f"planned-{n}") for n in range(100)])
+    await _create_all(
+        scene, kinds.PLACEMENT_POLICIES, [placement_policies.costly(n) for n in range(150)]
+    )
+    await _create_all(scene, kinds.PODS, [labelled_pod(n) for n in range(100)])
     begin()
-    for priority in _for_ever():
+    for priority in itertools.count():
         body = {"spec": {"priority": priority % 1000}}
         await scene.tenant.patch(kinds.PLACEMENT_POLICIES, "costly-0", body, ATTACKER)
         await asyncio.sleep(0.2)
@@ -97,7 +100,7 @@ async def locked_targets(scene: Scene, begin: Begin) -> None:
 async def expressions(scene: Scene, begin: Begin) -> None:
     """Create pods with many labels and an expression that takes long for each, and delete them."""
     begin()
-    for number in _for_ever():
+    for number in itertools.count():
         name = f"expression-{number}"
         with suppress(VnodeError):  # refused, which is an answer
             await scene.tenant.create(kinds.PODS, many_labels_pod(name), ATTACKER)
@@ -109,7 +112,7 @@ async def statuses(scene: Scene, begin: Begin) -> None:
     pods = [kit.pod(f"changed-{n}") for n in range(20)]
     await _create_all(scene, kinds.PODS, pods)
     begin()
-    for number in _for_ever():
+    for number in itertools.count():
         body = {"metadata": {"annotations": {"example.com/n": str(number)}}}
         with suppress(VnodeError):
             await scene.tenant.patch(kinds.PODS, f"changed-{number % 20}", body, ATTACKER)
@@ -127,7 +130,7 @@ async def followed_objects(scene: Scene, begin: Begin) -> None:
         scene, kinds.PODS, [kit.pod(f"follower-{n}", volumes=volumes) for n in range(10)]
     )
     begin()
-    for number in _for_ever():
+    for number in itertools.count():
         body = {"data": {"n": str(number)}}
         await scene.tenant.patch(kinds.CONFIG_MAPS, f"map-{number % 5}", body, ATTACKER)
         await asyncio.sleep(0.1)
@@ -138,7 +141,7 @@ async def deployments(scene: Scene, begin: Begin) -> None:
     template = kit.pod("burst")
     await scene.tenant.create(kinds.DEPLOYMENTS, kit.deployment("burst", 0, template), ATTACKER)
     begin()
-    for number in _for_ever():
+    for number in itertools.count():
         body = {"spec": {"replicas": 50 * (number % 2)}}
         await scene.tenant.patch(kinds.DEPLOYMENTS, "burst", body, ATTACKER)
         await asyncio.sleep(5)
@@ -161,7 +164,7 @@ async def log_streams(scene: Scene, begin: Begin) -> None:
 async def targets(scene: Scene, begin: Begin) -> None:
     """Make ten Targets that lead nowhere, and delete them, as fast as it goes."""
     begin()
-    for number in _for_ever():
+    for number in itertools.count():
         name = f"nowhere-{number % 10}"
         body = {"metadata": {"name": name}, "spec": {"kubeconfigSecret": {"name": "none"}}}
         with suppress(VnodeError):
@@ -203,7 +206,7 @@ async def policy_flips(scene: Scene, begin: Begin) -> None:
         await scene.tenant.create(kinds.DEPLOYMENTS, deployment, ATTACKER)
 
     begin()
-    for number in _for_ever():
+    for number in itertools.count():
         body = {"spec": {"clusters": [{"cluster": scenes.TARGETS[number % 2], "weight": 1}]}}
         await scene.tenant.patch(kinds.PLACEMENT_POLICIES, "flips", body, ATTACKER)
         await asyncio.sleep(10)
@@ -247,7 +250,7 @@ async def _create_all(scene: Scene, kind: kinds.Kind, objects: list[Object]) -> 
 
 
 async def _come_and_go(scene: Scene, pause: float) -> None:
-    for number in _for_ever():
+    for number in itertools.count():
         await scene.tenant.create(kinds.PODS, kit.pod(f"comes-{number}"), ATTACKER)
         await asyncio.sleep(pause)
         await scene.tenant.delete(kinds.PODS, f"comes-{number}", ATTACKER)
@@ -266,13 +269,6 @@ async def _at_once(count: int, act: Callable[[int], Awaitable[None]]) -> None:
     async with asyncio.TaskGroup() as group:
         for number in range(count):
             group.create_task(go_on(number))
-
-
-def _for_ever() -> Any:
-    number = 0
-    while True:
-        yield number
-        number += 1
 
 
 def _is_running(pod: Object) -> bool:

@@ -40,11 +40,6 @@ class Times:
         ordered = sorted(self.steps[step])
         return ordered[min(len(ordered) - 1, int(0.99 * len(ordered)))]
 
-    def median(self, step: str) -> float:
-        """Return the time that half of the pods exceed."""
-        ordered = sorted(self.steps[step])
-        return ordered[len(ordered) // 2]
-
     @staticmethod
     def joined(parts: list[Times]) -> Times:
         """Return the times of all parts as one."""

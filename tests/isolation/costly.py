@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from tests import kit
+from tests import kit, placement_policies
 from vnode.api import keys
 from vnode.api.objects import Object
 
 _ENTRIES: Final = 2400  # of a YAML flow map: 26 kB
-_EXPRESSIONS: Final = 32  # requirements of one selector
-_VALUES: Final = 20  # of each requirement
 _TERMS: Final = 32  # of a pod's own anti-affinity
 _LABELS: Final = 99
 _LABEL: Final = 40  # characters of a label's value
@@ -22,16 +20,11 @@ def yaml_pod(name: str) -> Object:
     return kit.pod(name, annotations={keys.ELECT: "", keys.PROXY_CONSTRAINTS: text})
 
 
-def costly_policy(number: int) -> Object:
-    """Return a policy that selects no pod, which only its last requirement tells."""
-    values = [f"{number}-{n}" for n in range(_VALUES)]
-    expressions = [
-        {"key": f"label-{n}", "operator": "NotIn", "values": values} for n in range(_EXPRESSIONS)
-    ]
-    expressions[-1]["operator"] = "In"
-    selector = {"matchExpressions": expressions}
-    spec = {"selector": selector, "mode": "Spread", "priority": 0}
-    return {"metadata": {"name": f"costly-{number}"}, "spec": spec}
+def labelled_pod(number: int) -> Object:
+    """Return a pod for which all but one expression of each costly policy hold."""
+    pod = kit.pod(f"planned-{number}")
+    pod["metadata"]["labels"] = placement_policies.costly_labels(number)
+    return pod
 
 
 def stuck_pod(name: str) -> Object:
