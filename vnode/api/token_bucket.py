@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import Generic, TypeVar
+from collections.abc import Hashable, ItemsView
+from typing import Final, Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
+
+_FEW: Final = 128  # buckets that are kept without looking whether they have to be
 
 
 class TokenBucket:
@@ -55,6 +57,29 @@ class TokenBucket:
         return max(0.0, -self._tokens / self._rate)
 
 
+class TokenBuckets(Generic[K]):
+    """Holds a bucket for each key, and forgets full ones: there is nothing to remember of them."""
+
+    def __init__(self, burst: float) -> None:
+        self._burst = burst
+        self._buckets: dict[K, TokenBucket] = {}
+        self._remembered = _FEW  # buckets from which on full ones are dropped
+
+    def of(self, key: K, rate: float, now: float) -> TokenBucket:
+        """Return the bucket of a key, which gets so many tokens a second from now on."""
+        if key not in self._buckets and len(self._buckets) >= self._remembered:
+            self._buckets = {k: each for k, each in self._buckets.items() if not each.is_full(now)}
+            self._remembered = max(_FEW, 2 * len(self._buckets))
+
+        bucket = self._buckets.setdefault(key, TokenBucket(rate, self._burst))
+        bucket.set_rate(rate, now)
+        return bucket
+
+    def items(self) -> ItemsView[K, TokenBucket]:
+        """Return the buckets that are not forgotten."""
+        return self._buckets.items()
+
+
 class MinuteLimits(Generic[K]):
     """Limits how often a minute something is done, for each key, by a number that may change.
 
@@ -63,23 +88,12 @@ class MinuteLimits(Generic[K]):
     """
 
     def __init__(self, burst: int = 1) -> None:
-        self._burst = burst
-        self._buckets: dict[K, TokenBucket] = {}  # no full ones for long
+        self._buckets: TokenBuckets[K] = TokenBuckets(burst)
 
     def take(self, key: K, per_minute: int, now: float) -> bool:
         """Take a token; False if there is none at `now`."""
-        return self._bucket(key, per_minute, now).take(now)
+        return self._buckets.of(key, per_minute / 60, now).take(now)
 
     def wait(self, key: K, per_minute: int, now: float) -> float:
         """Return the seconds until a token can be taken; it is left there."""
-        return self._bucket(key, per_minute, now).wait(now)
-
-    def _bucket(self, key: K, per_minute: int, now: float) -> TokenBucket:
-        if key not in self._buckets:
-            full = [other for other, bucket in self._buckets.items() if bucket.is_full(now)]
-            for other in full:
-                del self._buckets[other]
-
-        bucket = self._buckets.setdefault(key, TokenBucket(per_minute / 60, self._burst))
-        bucket.set_rate(per_minute / 60, now)
-        return bucket
+        return self._buckets.of(key, per_minute / 60, now).wait(now)

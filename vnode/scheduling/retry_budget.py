@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from vnode.api.token_bucket import TokenBucket
+from vnode.api.token_bucket import TokenBuckets
 
 SHARE: Final = 0.25
 """Seconds of failed attempts in a second, over time."""
@@ -18,28 +18,16 @@ SHARE: Final = 0.25
 BURST: Final = 5.0
 """Seconds of failed attempts at once."""
 
-_FEW: Final = 128  # namespaces that are remembered without looking whether they have to be
-
 
 class RetryBudget:
     """The time of failed attempts by namespace. Moments are the clock's monotonic seconds."""
 
     def __init__(self) -> None:
-        self._buckets: dict[str, TokenBucket] = {}
-        self._remembered = _FEW  # buckets from which on full ones are dropped
+        self._buckets: TokenBuckets[str] = TokenBuckets(BURST)
 
     def wait(self, namespace: str, seconds: float, now: float) -> float:
         """Count a failed attempt; return for how many seconds its pod is to wait at least."""
-        if not seconds:
-            return 0.0
-
-        if namespace not in self._buckets and len(self._buckets) >= self._remembered:
-            found = self._buckets.items()
-            self._buckets = {name: bucket for name, bucket in found if not bucket.is_full(now)}
-            self._remembered = max(_FEW, 2 * len(self._buckets))
-
-        bucket = self._buckets.setdefault(namespace, TokenBucket(SHARE, BURST))
-        return bucket.reserve(now, seconds)
+        return self._buckets.of(namespace, SHARE, now).reserve(now, seconds) if seconds else 0.0
 
     def slowed(self, now: float) -> dict[str, float]:
         """Return the namespaces that have exceeded it, and the seconds that their pods wait."""
