@@ -26,6 +26,7 @@ from vnode.issuing.attempt import NOWHERE, IssueAttempt, IssueGrant, IssuePlace
 from vnode.issuing.ending import RequestEnding
 from vnode.issuing.leaving import LeavingLinks
 from vnode.issuing.request import IssueSpec
+from vnode.issuing.request_targets import CLUSTER_INDEX, RequestTargets
 from vnode.issuing.state import IssueState
 from vnode.issuing.steps import IssueProgress, IssueStep, StepFailed
 from vnode.issuing.token_metrics import TokenMetrics
@@ -40,7 +41,6 @@ from vnode.targets import token_renewal
 from vnode.targets.target_lister import TargetLister
 from vnode.targets.token_renewal import ManagedToken
 
-_CLUSTER: Final = "cluster"  # index of requests
 _LIMIT: Final = 60.0  # seconds for one attempt
 _RETRY_EARLY: Final = 1.0  # seconds until a link that leaves is tried again
 
@@ -77,11 +77,12 @@ class TokenIssuing:
             local,
             kinds.AUTH_TOKEN_REQUESTS,
             optional=True,
-            indexes={_CLUSTER: requests.cluster_index},
+            indexes={CLUSTER_INDEX: requests.cluster_index},
         )
         self._secrets = Informer(local, kinds.SECRETS, label_selector=keys.ISSUED)
         self._metrics = TokenMetrics()
         self._states: dict[str, IssueState] = {}  # of requests that exist
+        self._request_targets = RequestTargets(self._requests, targets, self._states, longest)
         self._controller: Controller[str] = Controller(
             "issued-tokens",
             self._reconcile,
@@ -117,14 +118,17 @@ class TokenIssuing:
     def _on_target(self, old: Object | None, new: Object | None) -> None:
         """Try the requests for a Target that has come or gone."""
         if old is None or new is None:
-            self._wake_for(objects.latest(old, new))
+            self._retry(self._request_targets.requests_for(objects.latest(old, new)))
 
     def _on_link(self, link: Link) -> None:
         link.on_health(lambda: self._on_health(link))
         self._wake_of(link.target)
 
     def _on_health(self, link: Link) -> None:
-        if link.leaves and any(self._is_for(obj, link) for obj in self._requests_of(link.target)):
+        if link.leaves and any(
+            self._request_targets.is_for(obj, link.node_name)
+            for obj in self._request_targets.requests_of(link.target)
+        ):
             self._leaving.hold(link)
 
         if IssuePlace(True, link).answering is not None:
@@ -143,62 +147,18 @@ class TokenIssuing:
 
     def _wake_of(self, target: TargetKey) -> None:
         """Try the requests for a Target at once, which may be gone."""
-        for obj in self._requests_of(target):
-            self._retry(obj)
+        self._retry(self._request_targets.requests_of(target))
 
-    def _wake_for(self, target: Object) -> None:
-        for obj in self._requests_for(target):
-            self._retry(obj)
+    def _retry(self, found: Objects) -> None:
+        for key in map(objects.key, found):
+            if state := self._states.get(key):
+                state.retry_now()
 
-    def _retry(self, obj: Object) -> None:
-        key = objects.key(obj)
-        if state := self._states.get(key):
-            state.retry_now()
-
-        self._controller.add(key)
-
-    def _requests_of(self, target: TargetKey) -> Objects:
-        """Return the requests for a Target, and those that were carried out in its cluster."""
-        found = self._targets.get(target) or {
-            "metadata": {"namespace": target.namespace, "name": target.name}
-        }
-        return self._requests_for(found)
-
-    def _requests_for(self, target: Object) -> Objects:
-        namespace, store = objects.namespace(target), self._requests.store
-        node = TargetKey(namespace, objects.name(target)).node_name
-        found = {key: store.get(key) for key, state in self._states.items() if state.node == node}
-        for reference in requests.references_to(target):
-            for obj in store.by_index(_CLUSTER, reference):
-                if namespace in ("", objects.namespace(obj)):
-                    found[objects.key(obj)] = obj
-
-        return [obj for _, obj in sorted(found.items()) if obj is not None]
-
-    def _node_of(self, obj: Object) -> str | None:
-        """Return the virtual node of the Target that a request means; None if there is none."""
-        cluster = requests.decode(obj, self._longest).cluster
-        targets = (each for informer in self._targets.informers for each in informer.store.values())
-        target = requests.find_target(cluster, objects.namespace(obj), targets)
-        return target.node_name if target is not None else None
-
-    def _is_for(self, obj: Object, link: Link) -> bool:
-        """Tell whether a request is, or was, carried out by a link."""
-        node = self._node_of(obj)
-        return (self._last_node(obj) if node is None else node) == link.node_name
-
-    def _last_node(self, obj: Object) -> str:
-        """Return the virtual node of a request's Target that is gone; "" if that is not known."""
-        state = self._states.get(objects.key(obj))
-        if state is not None and state.node and state.uid == objects.uid(obj):
-            return state.node
-
-        named = requests.named_target(requests.decode(obj, self._longest).cluster)
-        return named.node_name if named is not None else ""
+            self._controller.add(key)
 
     def _place(self, obj: Object, state: IssueState) -> IssuePlace:
-        node = self._node_of(obj)
-        state.node = self._last_node(obj) if node is None else node
+        node = self._request_targets.node_of(obj)
+        state.node = self._request_targets.last_node(obj) if node is None else node
         link = self._links.get(state.node) or self._leaving.get(state.node)
         return IssuePlace(node is not None, link)
 

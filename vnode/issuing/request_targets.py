@@ -1,0 +1,78 @@
+"""Finds the Target that a request means, and the requests that mean a Target.
+
+A request names a Target, a ClusterTarget or a ClusterProfile, and any of these may come later, go,
+or be another one by then. What was made in a cluster is ended there, so the last Target by which a
+request was carried out counts when the one that it means is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from vnode.api import objects
+from vnode.api.objects import Object, Objects
+from vnode.api.target_key import TargetKey
+from vnode.issuing import request as requests
+from vnode.issuing.state import IssueState
+from vnode.kube.informer import Informer
+from vnode.targets.target_lister import TargetLister
+
+CLUSTER_INDEX: Final = "cluster"
+"""Of requests, by `request.cluster_index`."""
+
+
+class RequestTargets:
+    """Finds both; `states` are of the requests that exist, by key, and the caller's own."""
+
+    def __init__(
+        self,
+        stored: Informer,
+        targets: TargetLister,
+        states: Mapping[str, IssueState],
+        longest: int,
+    ) -> None:
+        self._stored = stored
+        self._targets = targets
+        self._states = states
+        self._longest = longest
+
+    def requests_of(self, target: TargetKey) -> Objects:
+        """Return the requests for a Target, which may be gone, and those carried out by it."""
+        found = self._targets.get(target) or {
+            "metadata": {"namespace": target.namespace, "name": target.name}
+        }
+        return self.requests_for(found)
+
+    def requests_for(self, target: Object) -> Objects:
+        """Return the requests for a Target, and those that were carried out in its cluster."""
+        namespace, store = objects.namespace(target), self._stored.store
+        node = TargetKey(namespace, objects.name(target)).node_name
+        found = {key: store.get(key) for key, state in self._states.items() if state.node == node}
+        for reference in requests.references_to(target):
+            for obj in store.by_index(CLUSTER_INDEX, reference):
+                if namespace in ("", objects.namespace(obj)):
+                    found[objects.key(obj)] = obj
+
+        return [obj for _, obj in sorted(found.items()) if obj is not None]
+
+    def node_of(self, obj: Object) -> str | None:
+        """Return the virtual node of the Target that a request means; None if there is none."""
+        cluster = requests.decode(obj, self._longest).cluster
+        targets = (each for informer in self._targets.informers for each in informer.store.values())
+        target = requests.find_target(cluster, objects.namespace(obj), targets)
+        return target.node_name if target is not None else None
+
+    def last_node(self, obj: Object) -> str:
+        """Return the virtual node of a request's Target that is gone; "" if that is not known."""
+        state = self._states.get(objects.key(obj))
+        if state is not None and state.node and state.uid == objects.uid(obj):
+            return state.node
+
+        named = requests.named_target(requests.decode(obj, self._longest).cluster)
+        return named.node_name if named is not None else ""
+
+    def is_for(self, obj: Object, node_name: str) -> bool:
+        """Tell whether a request is, or was, carried out by the Target of a virtual node."""
+        node = self.node_of(obj)
+        return (self.last_node(obj) if node is None else node) == node_name
