@@ -9,12 +9,11 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
+from tests.unit.kube.raw_server import served_by
 from vnode.api import kinds
 from vnode.api.errors import Unreachable
 from vnode.kube import answer_heads, websockets
 from vnode.kube.client import Client
-from vnode.kube.credentials import Constant
-from vnode.kube.endpoint import Endpoint
 
 BODY = b'{"metadata": {"name": "x"}}'
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 27\r\n\r\n"
@@ -38,13 +37,10 @@ async def sending(answer: bytes) -> AsyncIterator[Client]:
         sent.set()
         writer.close()
 
-    async with await asyncio.start_server(send, "127.0.0.1") as listening:
-        host, port = listening.sockets[0].getsockname()
-        where = Endpoint(f"http://{host}:{port}", None, Constant(None))
-        async with Client(where, name="hostile") as client:
-            yield client
+    async with served_by(send, "hostile") as client:
+        yield client
 
-        await sent.wait()
+    await sent.wait()
 
 
 async def get(client: Client) -> object:

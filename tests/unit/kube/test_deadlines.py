@@ -9,12 +9,13 @@ from contextlib import asynccontextmanager, suppress
 import aiohttp
 import pytest
 
+from tests.unit.kube.raw_server import served_by
 from vnode.api import kinds
 from vnode.api.errors import Unreachable
 from vnode.cli.doctor import examining
 from vnode.kube import transport, websockets
 from vnode.kube.client import Client
-from vnode.kube.credentials import Cached, Constant
+from vnode.kube.credentials import Cached
 from vnode.kube.endpoint import Endpoint
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n"
@@ -38,11 +39,8 @@ async def dripping(head: bytes, drop: bytes = b" ") -> AsyncIterator[Client]:
 
         writer.close()
 
-    async with await asyncio.start_server(drip, "127.0.0.1") as listening:
-        host, port = listening.sockets[0].getsockname()
-        where = Endpoint(f"http://{host}:{port}", None, Constant(None))
-        async with Client(where, name="slow") as client:
-            yield client
+    async with served_by(drip, "slow") as client:
+        yield client
 
 
 REQUESTS: dict[str, Callable[[Client], Awaitable[object]]] = {

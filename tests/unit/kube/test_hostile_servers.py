@@ -16,6 +16,7 @@ from aiohttp import web
 import vnode
 from tests import answering
 from tests.answering import Answer
+from tests.unit.kube.raw_server import served_by
 from vnode.api import kinds
 from vnode.api.errors import ApiError, Unreachable
 from vnode.api.objects import Object
@@ -105,20 +106,17 @@ async def test_a_server_that_speaks_no_http_is_not_quoted() -> None:
         writer.write(b"220 the password is 1234\r\n")
         writer.close()
 
-    async with await asyncio.start_server(greet, "127.0.0.1") as listening:
-        host, port = listening.sockets[0].getsockname()
-        where = Endpoint(f"http://{host}:{port}", None, Constant(None))
-        async with Client(where, name="hostile") as client:
-            with pytest.raises(Unreachable, match=r"the answer is not HTTP$"):
-                await client.get(kinds.PODS, "x", "default")
+    async with served_by(greet, "hostile") as client:
+        with pytest.raises(Unreachable, match=r"the answer is not HTTP$"):
+            await client.get(kinds.PODS, "x", "default")
 
-            for opening in (
-                client.stream("GET", "/log", query={}, silence=5),
-                websockets.connect(client, "/exec", [], "v4.channel.k8s.io"),
-            ):
-                with pytest.raises(Unreachable, match=r"the answer is not HTTP$"):
-                    async with opening:
-                        pass
+        for opening in (
+            client.stream("GET", "/log", query={}, silence=5),
+            websockets.connect(client, "/exec", [], "v4.channel.k8s.io"),
+        ):
+            with pytest.raises(Unreachable, match=r"the answer is not HTTP$"):
+                async with opening:
+                    pass
 
 
 NO_LIST = {
