@@ -23,6 +23,7 @@ from tests.isolation.report import AttackTimes, table
 from tests.kit import Fleet
 from vnode.api import kinds
 from vnode.api.kinds import Kind
+from vnode.kube import answer_limits
 
 _BEGINS: Final = 120.0  # seconds in which an attack has to be under way
 _LEFT: Final[tuple[Kind, ...]] = (
@@ -103,7 +104,9 @@ async def _clean(fleet: Fleet) -> None:
     async with fleet.client(scene.SOURCE) as admin:
         for kind in _LEFT:
             query = {"propagationPolicy": "Background", "gracePeriodSeconds": "0"}
-            await admin.request("DELETE", kind.path(scene.ATTACKER), query=query)
+            # The answer has all that is deleted: of costly policies 30 MB.
+            path, bound = kind.path(scene.ATTACKER), answer_limits.LIST
+            await admin.request("DELETE", path, query=query, bound=bound)
 
         for kind in (kinds.PODS, kinds.TARGETS):
             await kit.until_gone(admin, kind, scene.ATTACKER, seconds=120)
