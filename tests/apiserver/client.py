@@ -113,3 +113,4 @@ class _Response:
     def __init__(self, content: _Body | _Events) -> None:
         self.content: Any = content
         self.status = 200
+        self.connection = None  # what it sends is framed by nothing

@@ -5,6 +5,9 @@ without counting: a hundred thousand in 4 MB keep the processor busy for seconds
 It may also go on with further answers that nobody asked for. So the bytes of a connection are
 parsed in pieces, and after each one it is judged what came of it; the request fails with the first
 piece that is out of bounds, and the connection is closed.
+
+What frames a body has a bound, too, where whole objects are read: one that comes in chunks of one
+byte costs a hundred times as much as in one. Logs have none, as each line may be a chunk.
 """
 
 from __future__ import annotations
@@ -21,6 +24,9 @@ MOST_INFORMATIONAL: Final = 8
 MOST_BYTES: Final = 64 * 1024
 """All heads of the answers to one request, trailers aside; Go's servers and clients allow 1 MiB,
 and those of API servers have less than one KiB."""
+MOST_FRAMING: Final = 256 * 1024
+"""Bytes of a body on the wire beyond twice what it has: chunks of one byte take six. What a
+decompressor has not passed on yet counts, some 64 KiB."""
 _PIECE: Final = 8 * 1024  # bytes; some two hundred of the shortest heads, a few milliseconds
 
 
@@ -39,6 +45,7 @@ class BoundedHeads(ResponseHandler):
         self._informational = 0
         self._answers = 0  # that are the answer to the request, of which there is one
         self._head_size = 0  # bytes until that
+        self._body_size = 0  # bytes on the wire after that
 
     def set_response_params(self, **params: Any) -> None:
         """Begin to wait for the answer to a request."""
@@ -71,6 +78,8 @@ class BoundedHeads(ResponseHandler):
 
             if awaits and not self._answers:
                 self._head_size += len(piece)
+            elif not awaits:
+                self._body_size += len(piece)
 
             if wrong := self._excess():
                 self._give_up(wrong)
@@ -83,6 +92,14 @@ class BoundedHeads(ResponseHandler):
         """Fail the request; that the connection was then lost is no news."""
         if not isinstance(self._exception, HeadOutOfBounds):
             super().set_exception(exc, *(() if exc_cause is None else (exc_cause,)))
+
+    @property
+    def framing(self) -> int:
+        """Bytes of the body on the wire beyond twice what has come of it."""
+        if self._upgraded or not isinstance(self._payload, aiohttp.StreamReader):
+            return 0
+
+        return self._body_size - 2 * self._payload.total_bytes
 
     def _excess(self) -> str:
         if self._informational > MOST_INFORMATIONAL:
@@ -99,6 +116,16 @@ class BoundedHeads(ResponseHandler):
         self.set_exception(HeadOutOfBounds(wrong))
         if self.transport is not None:
             self.transport.abort()
+
+
+def refuse_framing(response: aiohttp.ClientResponse) -> None:
+    """Raise HeadOutOfBounds if the body, as far as it was read, is mostly what frames it."""
+    connection = response.connection  # None once all was read
+    if connection is None or not isinstance(connection.protocol, BoundedHeads):
+        return
+
+    if connection.protocol.framing > MOST_FRAMING:
+        raise HeadOutOfBounds("the answer comes in chunks of next to nothing")
 
 
 class BoundedConnector(aiohttp.TCPConnector):

@@ -18,7 +18,7 @@ import msgspec
 
 from vnode.api import errors
 from vnode.api.objects import Object
-from vnode.kube import answer_limits, decoding
+from vnode.kube import answer_heads, answer_limits, decoding
 
 _IMMUTABLE: Final = re.compile(
     # Matched against the whole message: the value quoted in it may be anything.
@@ -94,6 +94,7 @@ async def read(response: aiohttp.ClientResponse, limit: int) -> bytes:
     """Return the whole body; TooLarge if it has more than `limit` bytes once decompressed."""
     blocks, size = [], 0
     async for block in response.content.iter_any():
+        answer_heads.refuse_framing(response)
         blocks.append(block)
         size += len(block)
         if size > limit:

@@ -22,13 +22,15 @@ import msgspec
 from vnode.api import documents, errors
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
-from vnode.kube import answer_limits, decoding
+from vnode.kube import answer_heads, answer_limits, decoding
 from vnode.kube.answer_limits import AnswerLimit
 from vnode.kube.client import METADATA, Client
 from vnode.kube.transport import JSON
 
 TIMEOUT: Final = 150  # seconds after which the server is asked to end a watch
 SILENCE: Final = 80  # seconds without a byte after which a watch is resumed
+
+_EMPTY: Final = 100  # empty lines that are taken at once: each costs as much as an event
 
 ADDED: Final = "ADDED"
 MODIFIED: Final = "MODIFIED"
@@ -121,11 +123,15 @@ async def _lines(response: aiohttp.ClientResponse, limit: int) -> AsyncIterator[
     parts: list[bytes] = []
     size = 0
     async for chunk in response.content.iter_any():
+        answer_heads.refuse_framing(response)
         end, *lines = chunk.split(b"\n")
         parts.append(end)
         size += len(end)
         if lines:
             *lines, rest = b"".join(parts), *lines
+            if lines.count(b"") > _EMPTY:
+                raise errors.Unreachable("a watch sent empty lines")
+
             yield [line for line in lines if line]
             parts, size = [rest], len(rest)
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
+import json
+import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager, suppress
 
 import pytest
 
 from tests.unit.kube.raw_server import served_by
 from vnode.api import kinds
 from vnode.api.errors import Unreachable
-from vnode.kube import answer_heads, websockets
+from vnode.kube import answer_heads, watching, websockets
 from vnode.kube.client import Client
+from vnode.kube.watching import ListOptions
 
 BODY = b'{"metadata": {"name": "x"}}'
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 27\r\n\r\n"
@@ -110,6 +114,55 @@ async def test_an_honest_server_may_say_that_it_goes_on() -> None:
     async with sending(CONTINUE * answer_heads.MOST_INFORMATIONAL + HEAD + BODY) as client:
         for _ in range(3):  # by one connection
             assert await get(client) == {"metadata": {"name": "x"}}
+
+
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+def in_chunks(body: bytes, size: int) -> bytes:
+    parts = [body[start : start + size] for start in range(0, len(body), size)]
+    return CHUNKED + b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in parts) + b"0\r\n\r\n"
+
+
+async def test_a_body_in_chunks_of_one_byte_fails_the_request() -> None:
+    body = b'{"metadata": {"name": "%s"}}' % (b"x" * 500_000)
+    async with sending(in_chunks(body, 1)) as client:
+        with pytest.raises(Unreachable, match="in chunks of next to nothing"):
+            await get(client)
+
+
+async def watch(client: Client) -> None:
+    async with aclosing(watching.stream(client, ListOptions(kinds.PODS), "1")) as events:
+        async for _ in events:
+            pass
+
+
+@pytest.mark.parametrize(
+    ("body", "size", "why"),
+    [
+        (b'{"type": "ADDED"' + b" " * 200_000, 1, "in chunks of next to nothing"),
+        (b"\n" * 200_000, 10_000, "sent empty lines"),
+    ],
+)
+async def test_a_watch_that_says_nothing_at_length_breaks(body: bytes, size: int, why: str) -> None:
+    async with sending(in_chunks(body, size)) as client:
+        with pytest.raises(Unreachable, match=why):
+            await watch(client)
+
+
+@pytest.mark.parametrize("size", [100, 1000, 100_000])
+async def test_bodies_in_chunks_of_usual_sizes_are_read_as_ever(size: int) -> None:
+    body = b'{"metadata": {"name": "%s"}}' % (b"x" * 2_000_000)
+    async with sending(in_chunks(body, size)) as client:
+        assert await get(client) == {"metadata": {"name": "x" * 2_000_000}}
+
+
+async def test_a_body_that_is_compressed_well_or_not_at_all_is_read_as_ever() -> None:
+    for text in ("x" * 5_000_000, random.Random(7).randbytes(1_500_000).hex()):
+        body = gzip.compress(json.dumps({"metadata": {"name": text}}).encode())
+        head = CHUNKED.replace(b"\r\n", b"\r\nContent-Encoding: gzip\r\n", 1)
+        async with sending(in_chunks(body, 8192).replace(CHUNKED, head, 1)) as client:
+            assert await get(client) == {"metadata": {"name": text}}
 
 
 @pytest.mark.parametrize("size", [0, 1, 5_000, 300_000])
