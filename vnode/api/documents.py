@@ -51,6 +51,18 @@ def depth_of(value: Any) -> int:
     return depth
 
 
+def decode(text: str | bytes) -> Any:
+    """Return a JSON value that somebody else wrote; one of NO_JSON if it is none.
+
+    One that is nested deeper than DEPTH raises RecursionError, as what walks it might.
+    """
+    value = msgspec.json.decode(text)
+    if depth_of(value) > DEPTH:
+        raise RecursionError(_TOO_DEEP)
+
+    return value
+
+
 def read_note(text: object, form: type[_Form]) -> _Form | None:
     """Return what vnode has noted in an annotation, which others can write, too; None if nothing.
 
@@ -92,7 +104,7 @@ def parse(text: str, *, events: int = EVENTS) -> Any:
     Raises ConfigError, which says what is wrong without naming where the text came from.
     """
     try:
-        return msgspec.json.decode(text)
+        return decode(text)
     except NO_JSON:
         return _parse_yaml(text, events)
 

@@ -176,7 +176,7 @@ def read(text: str) -> tuple[dict[str, str], Object]:
         except documents.NO_JSON:  # Admiralty writes YAML
             manifest = _decoder.decode(msgspec.json.encode(documents.parse(text)))
 
-        spec = msgspec.json.decode(msgspec.json.encode(manifest.spec))
+        spec = documents.decode(msgspec.json.encode(manifest.spec))
     except documents.NO_JSON as error:
         raise ConfigError(f"annotation {keys.SOURCE_POD_MANIFEST} holds no pod") from error
     except ConfigError as error:

@@ -107,7 +107,7 @@ def parse(output: bytes, api_version: str, command: str) -> ExecCredential:
         return Unreachable(f"exec plugin {command!r} prints no ExecCredential: {why}")
 
     try:
-        printed = msgspec.json.decode(output)
+        printed = documents.decode(output)
     except (ValueError, *documents.NO_JSON):
         raise useless("it is no JSON") from None
 

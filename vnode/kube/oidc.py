@@ -176,7 +176,7 @@ def _life(token: str) -> float:
     """Return the seconds until an ID token ends; 0 for any other text."""
     try:
         part = token.split(".")[1]
-        claims = msgspec.json.decode(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+        claims = documents.decode(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
         ends = msgspec.convert(claims, _Claims).exp
     except (IndexError, ValueError, *documents.NO_JSON):
         return 0.0

@@ -65,7 +65,7 @@ async def _run(
                     raise Refused(500, f"the command prints more than {_LIMIT} bytes")
 
     try:
-        status = msgspec.json.decode(bytes(parts[_STATUS]))
+        status = documents.decode(bytes(parts[_STATUS]))
     except documents.NO_JSON:
         status = None
 

@@ -98,7 +98,7 @@ def read(obj: Object, key: str) -> Object:
         return {}
 
     try:
-        record = msgspec.json.decode(value)
+        record = documents.decode(value)
     except documents.NO_JSON:
         return {}
 

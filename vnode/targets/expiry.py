@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-import msgspec
 from cryptography import x509
 
 from vnode.api import documents, objects, status_conditions
@@ -60,7 +59,7 @@ def claims(token: str) -> dict[str, Any]:
     """Return the claims of a JSON web token, unchecked; empty if it is none."""
     try:
         payload = token.split(".")[1]
-        found = msgspec.json.decode(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+        found = documents.decode(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
     except (IndexError, ValueError, *documents.NO_JSON):
         return {}
 

@@ -76,4 +76,4 @@ def test_a_note_that_is_nested_without_end_does_no_harm() -> None:
     metadata = {"labels": {}, "annotations": {keys.OVERRIDDEN: note}}
     containers = [{"name": "main", "resources": {"requests": {"cpu": "1"}}}]
     undone = overriding.undone({"metadata": metadata, "spec": {"containers": containers}})
-    assert objects.spec(undone)["containers"][0]["resources"].keys() == {"requests", "a"}
+    assert objects.spec(undone)["containers"][0]["resources"].keys() == {"requests"}

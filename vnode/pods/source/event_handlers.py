@@ -9,8 +9,6 @@ from __future__ import annotations
 import logging
 from typing import Any, Final
 
-import msgspec
-
 from vnode.api import documents, keys, node_labels, objects, resources
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
@@ -268,7 +266,7 @@ def _free(summary: Object | None) -> Any:
     if not isinstance(text, str) or len(text) > _FREE_LIMIT:
         return None
 
-    return msgspec.json.decode(text)
+    return documents.decode(text)
 
 
 def _changes(old: Object | None, new: Object) -> list[EventKind]:

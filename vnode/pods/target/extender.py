@@ -14,7 +14,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
 from aiohttp import web
 from cryptography import x509
 
@@ -46,7 +45,7 @@ class BindRequest:
 def parse(payload: bytes) -> BindRequest | None:
     """Return the request, None if it is none. Go writes these keys in either case."""
     try:
-        raw: Any = msgspec.json.decode(payload)
+        raw: Any = documents.decode(payload)
     except documents.NO_JSON:
         return None
 
