@@ -34,8 +34,7 @@ async def evict_within_budget(
 ) -> list[Violation]:
     """Evict a proxy pod; return the violation if its workload's budget had to be against it.
 
-    Pods are counted before and after: one that became available, or ceased to be, at the same
-    moment is in one of the counts only.
+    Pods are counted before and after, to see whether others changed meanwhile.
     """
     if not workload.budget:
         await evict(source, pod)
@@ -60,16 +59,21 @@ def overdrawn(
     A pod that was no longer available then is left out: the API server asks no budget about one
     that is terminating, pending or finished. Nor is it judged what the API server grants while the
     budget still counts pods that have just ended, all those of a virtual node for instance: it
-    believes the budget's status, which a controller writes a moment later.
+    believes the budget's status, which a controller writes a moment later. While others become
+    available, or cease to be, nobody knows what it believed.
     """
-    available = [objects.uid(each) for each in before if is_available(each)]
-    left, least = sum(map(is_available, after)), workload.replicas - 1
+    available, left = _available(before), _available(after)
+    evicted, least = objects.uid(pod), workload.replicas - 1
     if objects.status(budget).get("currentHealthy", 0) > len(available):
         return
 
-    if objects.uid(pod) in available and len(available) <= least and left < least:
+    if available - left == {evicted} and left < available and len(available) <= least:
         text = f"{len(available)} of {workload.replicas} pods of {workload.name} were available"
-        yield Violation("budgets of the source hold", f"{text}, one was evicted, and {left} were")
+        yield Violation("budgets of the source hold", f"{text}, and one was evicted")
+
+
+def _available(pods: Iterable[Object]) -> set[str]:
+    return {objects.uid(each) for each in pods if is_available(each)}
 
 
 def is_available(pod: Object) -> bool:

@@ -30,6 +30,11 @@ def counted(healthy: int) -> dict[str, Any]:
     return {"status": {"currentHealthy": healthy}}
 
 
+def others(available: int) -> list[dict[str, Any]]:
+    """Return the pods but the first, which was evicted; so many are available."""
+    return pods(available + 1)[1:]
+
+
 @pytest.mark.parametrize(
     ("before", "after", "wrong"),
     [
@@ -37,10 +42,11 @@ def counted(healthy: int) -> dict[str, Any]:
         (4, 2, 0),  # another ended for a reason of its own
         (3, 2, 1),
         (3, 3, 0),  # one became available before the eviction
+        (3, 1, 0),  # one ceased to be: its budget may not have known
     ],
 )
 def test_an_eviction_leaves_what_the_budget_wants(before: int, after: int, wrong: int) -> None:
-    found = evicting.overdrawn(WEB, counted(before), pod("0"), pods(before), pods(after))
+    found = evicting.overdrawn(WEB, counted(before), pod("0"), pods(before), others(after))
     assert len(list(found)) == wrong
 
 
@@ -48,10 +54,10 @@ def test_an_eviction_leaves_what_the_budget_wants(before: int, after: int, wrong
     "now", [pod("0", "Pending"), pod("0", ready="False"), pod("0", deletionTimestamp="now")]
 )
 def test_a_pod_that_was_not_available_any_more_is_nothing_to_a_budget(now: dict[str, Any]) -> None:
-    others = pods(3)[1:]
-    assert not list(evicting.overdrawn(WEB, counted(2), pod("0"), [now, *others], others))
+    before = [now, *others(2)]
+    assert not list(evicting.overdrawn(WEB, counted(2), pod("0"), before, others(2)))
 
 
 def test_what_a_budget_does_not_know_yet_is_not_held_against_an_eviction() -> None:
-    assert list(evicting.overdrawn(WEB, counted(2), pod("0"), pods(2), pods(1)))
-    assert not list(evicting.overdrawn(WEB, counted(4), pod("0"), pods(2), pods(1)))
+    assert list(evicting.overdrawn(WEB, counted(2), pod("0"), pods(2), others(1)))
+    assert not list(evicting.overdrawn(WEB, counted(4), pod("0"), pods(2), others(1)))
