@@ -19,6 +19,7 @@ from vnode.api.target_key import TargetKey
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.kube.store import Store
+from vnode.kubelet.auth.authentication import UserInfo
 from vnode.kubelet.auth.gate import Gate
 from vnode.kubelet.delegates import ServedNode
 from vnode.kubelet.routes import Routes
@@ -39,8 +40,9 @@ CHAPERON: Object = {
 class Open:
     """A gate that lets everybody in."""
 
-    async def check(self, _node: str, _request: Any) -> None:
+    async def check(self, _node: str, _request: Any) -> UserInfo:
         """Allow the request, whoever sends it."""
+        return UserInfo("anybody")
 
 
 async def find(_node: str, _namespace: str, _name: str) -> Object | None:

@@ -19,6 +19,7 @@ from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.runtime.controller import Controller
+from vnode.telemetry import audit
 
 PREFIX: Final = "multicluster.admiralty.io/"
 RESERVED, ALLOWED, MISSING = (
@@ -67,7 +68,9 @@ class _Admiralty:
         self._chaperons = Informer(client, kinds.POD_CHAPERONS, namespace="default")
         selector = f"{PREFIX}parent-uid"
         self._pods = Informer(client, kinds.PODS, namespace="default", label_selector=selector)
-        self._controller: Controller[str] = Controller("admiralty", self._reconcile)
+        self._controller: Controller[str] = Controller(
+            "admiralty", self._reconcile, subject=audit.agent
+        )
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:

@@ -28,6 +28,7 @@ from tests.simulation.placement_rules import PlacementRules
 from tests.simulation.schedule import SOURCE, SPAN, Schedule, WorkloadOwner
 from vnode.api import objects
 from vnode.scheduling import registry
+from vnode.telemetry import audit
 
 _HOUR: Final = 3600.0
 _REST: Final = 480.0
@@ -255,15 +256,17 @@ def simulate(schedule: Schedule, *, traced: bool = False) -> ScheduleResult:
     """Run one schedule; the same one always takes the same course, in one version of Python."""
     random.seed(schedule.seed)  # vnode's own jitter
     faults = _Faults()
-    logger = logging.getLogger("vnode")
+    logger, audited = logging.getLogger("vnode"), logging.getLogger(audit.NAME)
     logger.addHandler(faults)
     propagates, logger.propagate = logger.propagate, False
+    audited.setLevel(logging.INFO)  # what is done on behalf of nobody known is an error
     try:
         with patch.object(registry, "installed", list):  # which reads the disk
             return loop.run(_simulate(schedule, faults, traced))
     finally:
         logger.removeHandler(faults)
         logger.propagate = propagates
+        audited.setLevel(audit.OFF)
 
 
 async def _simulate(schedule: Schedule, faults: _Faults, traced: bool) -> ScheduleResult:

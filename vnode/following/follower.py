@@ -43,6 +43,7 @@ from vnode.runtime.controller import Controller
 from vnode.runtime.enabled_namespaces import EnabledNamespaces
 from vnode.runtime.links import Link, Links
 from vnode.runtime.supervisor import supervise
+from vnode.telemetry import audit
 
 GRACE: Final = 5.0  # seconds for which an unused copy stays: its next user may be on the way
 TIMEOUT: Final = 10.0  # seconds that a candidate waits for what its pod refers to
@@ -76,7 +77,11 @@ class Follower:
         self._clock = clock
         self._families: dict[Kind, Family] = {}
         self._controller: Controller[Key] = Controller(
-            "following", self._reconcile, workers=16, lane=lambda key: key.node
+            "following",
+            self._reconcile,
+            subject=self._subject,
+            workers=16,
+            lane=lambda key: key.node,
         )
         self._copies = RemoteCopies(links, identity, self._families, self.wake, self._wanted)
         self._waiting: dict[Key, list[asyncio.Future[_Answer]]] = {}  # no empty lists
@@ -150,6 +155,11 @@ class Follower:
         for future in self._waiting.pop(key, ()):
             if not future.done():
                 future.set_result(answer)
+
+    def _subject(self, key: Key) -> audit.Subject:
+        """Return a pod that needs the object there, or whatever else does; else the object."""
+        about = next(self._families[key.ref.kind].involved_objects(key), None)
+        return key.ref.subject if about is None else audit.of_reference(about)
 
     async def _reconcile(self, key: Key) -> float | None:
         remote = self._copies.at(key.node)

@@ -18,6 +18,7 @@ from vnode.api import kinds, objects
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.api.service_tokens import ROOT_CA
+from vnode.telemetry import audit
 
 DEFAULT_ACCOUNT: Final = "default"
 """The service account that Kubernetes puts into every namespace."""
@@ -34,6 +35,11 @@ class Ref(NamedTuple):
     kind: Kind
     namespace: str
     name: str
+
+    @property
+    def subject(self) -> audit.Subject:
+        """The object, as one on whose behalf something is done."""
+        return audit.subject(self.kind, objects.join_key(self.namespace, self.name))
 
     def __str__(self) -> str:
         return f"{self.kind.kind} {self.name}"

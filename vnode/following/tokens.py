@@ -34,6 +34,7 @@ from vnode.kube.events import WARNING, EventRecorder, about
 from vnode.runtime.controller import Controller
 from vnode.runtime.links import Link, Links
 from vnode.runtime.supervisor import supervise
+from vnode.telemetry import audit
 
 _CANDIDATE_TIMEOUT: Final = 60.0  # seconds for an announced candidate to appear
 _RECHECK: Final = 30.0  # seconds between checks of what only somebody else can change
@@ -88,7 +89,11 @@ class Tokens:
         self._clock = clock
         self._token_requester = TokenRequester(local, identity, clock, chance)
         self._controller: Controller[Place] = Controller(
-            "tokens", self._reconcile, workers=4, lane=lambda place: place.node
+            "tokens",
+            self._reconcile,
+            subject=lambda place: audit.subject(kinds.PODS, place.pod, uid=place.uid),
+            workers=4,
+            lane=lambda place: place.node,
         )
         self._remote = RemoteTokens(links, identity, self._wake, self._bound)
         self._pods: dict[str, _PodState] = {}  # by key; those that have not finished

@@ -52,7 +52,12 @@ class WriteBackController:
         self._expectations = Expectations(self.wake)
         self._limiter: WriteLimiter[Ref] = WriteLimiter("services", write_limits.SERVICES, clock)
         self._controller: Controller[Ref] = Controller(
-            "services", self._reconcile, workers=4, lane=lambda ref: ref.namespace, total=16
+            "services",
+            self._reconcile,
+            subject=lambda ref: ref.subject,
+            workers=4,
+            lane=lambda ref: ref.namespace,
+            total=16,
         )
 
     def wake(self, ref: Ref) -> None:

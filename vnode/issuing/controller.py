@@ -40,6 +40,7 @@ from vnode.runtime.links import Link, Links
 from vnode.targets import token_renewal
 from vnode.targets.target_lister import TargetLister
 from vnode.targets.token_renewal import ManagedToken
+from vnode.telemetry import audit
 
 _LIMIT: Final = 60.0  # seconds for one attempt
 _RETRY_EARLY: Final = 1.0  # seconds until a link that leaves is tried again
@@ -86,6 +87,7 @@ class TokenIssuing:
         self._controller: Controller[str] = Controller(
             "issued-tokens",
             self._reconcile,
+            subject=self._subject,
             workers=2,
             lane=lambda key: objects.split_key(key)[0],
             total=8,
@@ -155,6 +157,12 @@ class TokenIssuing:
                 state.retry_now()
 
             self._controller.add(key)
+
+    def _subject(self, key: str) -> audit.Subject:
+        obj = self._requests.store.get(key) or {}
+        author = self._authors.author(obj)
+        name = author.username if author else ""
+        return audit.subject(kinds.AUTH_TOKEN_REQUESTS, key, obj, author=name)
 
     def _place(self, obj: Object, state: IssueState) -> IssuePlace:
         node = self._request_targets.node_of(obj)

@@ -1,6 +1,7 @@
 """Calls one API server: JSON in, JSON out, errors as the classes of `vnode.api.errors`.
 
-Each verb of the API is a method here; `transport` sends the requests.
+Each verb of the API is a method here; `transport` sends the requests. What writes goes through
+`_write`, which has the audit log say on whose behalf (`vnode.telemetry.audit`).
 """
 
 from __future__ import annotations
@@ -15,12 +16,22 @@ from vnode.kube import answer_limits, answers
 from vnode.kube.answer_limits import AnswerLimit
 from vnode.kube.paging import ListReader
 from vnode.kube.transport import JSON, Transport
+from vnode.telemetry import audit
 
 METADATA_LIST: Final = f"{JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 METADATA: Final = f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 MERGE_PATCH: Final = "application/merge-patch+json"
 STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
 APPLY_PATCH: Final = "application/apply-patch+yaml"
+JSON_PATCH: Final = "application/json-patch+json"
+
+_METHODS: Final = {
+    "create": "POST",
+    "patch": "PATCH",
+    "apply": "PATCH",
+    "update": "PUT",
+    "delete": "DELETE",
+}
 
 log = logging.getLogger(__name__)
 
@@ -87,8 +98,7 @@ class Client(Transport):
             obj = {"apiVersion": kind.api_version, "kind": kind.kind, **obj}
 
         namespace = namespace or objects.namespace(obj) or None
-        path = kind.path(namespace, name, subresource)
-        return _object(await self._ask(kind, "POST", path, body=obj))
+        return await self._write("create", kind, name, namespace, subresource, body=obj)
 
     async def patch(
         self,
@@ -104,10 +114,16 @@ class Client(Transport):
 
         A strategic merge patch merges lists by their entries' names; only built-in kinds take it.
         """
-        path = kind.path(namespace, name, subresource)
         content_type = STRATEGIC_PATCH if strategic else MERGE_PATCH
-        answer = await self._ask(kind, "PATCH", path, body=body, content_type=content_type)
-        return _object(answer)
+        return await self._write(
+            "patch", kind, name, namespace, subresource, body=body, content_type=content_type
+        )
+
+    async def json_patch(self, kind: Kind, name: str, operations: Objects) -> Object:
+        """Apply a JSON patch to an object without a namespace."""
+        return await self._write(
+            "patch", kind, name, None, None, body=operations, content_type=JSON_PATCH
+        )
 
     async def apply(
         self,
@@ -119,21 +135,23 @@ class Client(Transport):
         manager: str = "vnode",
     ) -> Object:
         """Apply on the server side: create the object, or own the fields that it names."""
-        body = {"apiVersion": kind.api_version, "kind": kind.kind, **obj}
-        answer = await self._ask(
+        return await self._write(
+            "apply",
             kind,
-            "PATCH",
-            kind.path(objects.namespace(obj) or None, objects.name(obj), subresource),
+            objects.name(obj),
+            objects.namespace(obj) or None,
+            subresource,
             query={"fieldManager": manager, "force": "true" if force else "false"},
-            body=body,
+            body={"apiVersion": kind.api_version, "kind": kind.kind, **obj},
             content_type=APPLY_PATCH,
         )
-        return _object(answer)
 
     async def replace(self, kind: Kind, obj: Object, *, subresource: str | None = None) -> Object:
         """Update an object (PUT) that was built here; never one that was read."""
-        path = kind.path(objects.namespace(obj) or None, objects.name(obj), subresource)
-        return _object(await self._ask(kind, "PUT", path, body=obj))
+        namespace = objects.namespace(obj) or None
+        return await self._write(
+            "update", kind, objects.name(obj), namespace, subresource, body=obj
+        )
 
     async def delete(
         self,
@@ -163,7 +181,7 @@ class Client(Transport):
         if propagation:
             options["propagationPolicy"] = propagation
 
-        answer = _object(await self._ask(kind, "DELETE", kind.path(namespace, name), body=options))
+        answer = await self._write("delete", kind, name, namespace, None, body=options)
         return answer if objects.uid(answer) else None
 
     async def discard(self, kind: Kind, obj: Object, *, grace: int | None = None) -> Object | None:
@@ -181,6 +199,35 @@ class Client(Transport):
                 raise
 
         return None
+
+    async def _write(
+        self,
+        verb: str,
+        kind: Kind,
+        name: str | None,
+        namespace: str | None,
+        subresource: str | None,
+        *,
+        body: Any,
+        **options: Any,
+    ) -> Object:
+        """Send what changes something, and have it audited once it was accepted.
+
+        Objects are created without a name in the path, and what belongs to one with it.
+        """
+        path = kind.path(namespace, name, subresource)
+        answer = _object(await self._ask(kind, _METHODS[verb], path, body=body, **options))
+        audit.changed(
+            verb,
+            kind,
+            answer,
+            cluster=self.name,
+            namespace=namespace or "",
+            name=name or "",
+            subresource=subresource,
+            body=body,
+        )
+        return answer
 
     async def _ask(self, kind: Kind, method: str, path: str, **options: Any) -> Any:
         """Send a request whose answer is an object of that kind, or a Status."""

@@ -15,6 +15,7 @@ from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kubelet.refusal import Refused
 from vnode.runtime.links import Link, Links
+from vnode.telemetry import audit
 
 FindPod = Callable[[str, str, str], Awaitable[Object | None]]
 """(node, namespace, name) -> the proxy pod bound to that node, or None."""
@@ -30,6 +31,7 @@ class Delegate:
     client: Client
     namespace: str
     name: str
+    proxy: Object
 
     def path(self, subresource: str) -> str:
         """Return the path of a subresource of the pod on the target's API server.
@@ -96,7 +98,13 @@ class ServedNode:
                 "the events of the pod",
             )
 
-        return Delegate(link.client, objects.namespace(chaperon), objects.name(chaperon))
+        return Delegate(link.client, objects.namespace(chaperon), objects.name(chaperon), pod)
+
+
+def audit_stream(delegate: Delegate, stream: str, container: str = "", length: int = 0) -> None:
+    """Write the audit log's line for a stream to a delegate that its target has accepted."""
+    cluster = delegate.client.name
+    audit.opened(stream, delegate.proxy, cluster=cluster, container=container, length=length)
 
 
 def has_container(pod: Object, name: str) -> bool:

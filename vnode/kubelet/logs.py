@@ -11,7 +11,7 @@ from aiohttp import web
 
 from vnode.api.errors import ApiError, Unreachable
 from vnode.kubelet import queries, target_errors
-from vnode.kubelet.delegates import Delegate, ServedNode, has_container
+from vnode.kubelet.delegates import Delegate, ServedNode, audit_stream, has_container
 from vnode.kubelet.refusal import Refused
 from vnode.kubelet.streams import sockets
 
@@ -51,6 +51,7 @@ async def _copy(
         "GET", delegate.path("log"), query=options, silence=None, opening=opening
     ) as answer:
         target_errors.check_log(delegate.client.name, answer)
+        audit_stream(delegate, "log", options.get("container", ""))
         if answer.connection is not None:  # a short answer has released its connection already
             sockets.keep_alive(answer.connection.transport)
 

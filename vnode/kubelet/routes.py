@@ -17,8 +17,8 @@ from vnode.kubelet.delegates import ServedNode
 from vnode.kubelet.refusal import Refused
 from vnode.kubelet.streams.routes import Streams
 from vnode.kubelet.usage import serving
+from vnode.telemetry import audit, metrics
 from vnode.telemetry import logs as logging_context
-from vnode.telemetry import metrics
 
 Handler = Callable[[ServedNode, web.Request], Awaitable[web.StreamResponse]]
 Choose = Callable[["Routes"], Handler]
@@ -78,9 +78,11 @@ class Routes:
         with logging_context.context(node=self.node.name, route=route):
             code = 499  # the caller left before there was an answer
             try:
-                await self._gate.check(self.node.name, request)
+                caller = await self._gate.check(self.node.name, request)
                 self._on_authorized(request)
-                response = await self._serve(route, request, handler)
+                with audit.on_behalf_of(audit.Subject("User", name=caller.user)):
+                    response = await self._serve(route, request, handler)
+
                 code = response.status
             except Refused as refused:
                 code = refused.status

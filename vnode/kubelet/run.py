@@ -16,7 +16,7 @@ from vnode.api import documents
 from vnode.api.errors import VnodeError
 from vnode.api.objects import Object
 from vnode.kube import websockets
-from vnode.kubelet.delegates import Delegate, ServedNode, has_container
+from vnode.kubelet.delegates import Delegate, ServedNode, audit_stream, has_container
 from vnode.kubelet.refusal import Refused
 
 _PROTOCOL: Final = "v4.channel.k8s.io"
@@ -58,6 +58,7 @@ async def _run(
     async with websockets.connect(
         delegate.client, delegate.path("exec"), query, _PROTOCOL
     ) as socket:
+        audit_stream(delegate, "exec", container, sum(map(len, command)))
         async for message in socket:
             if message.type is aiohttp.WSMsgType.BINARY and message.data:
                 parts.get(message.data[0], bytearray()).extend(message.data[1:])

@@ -42,7 +42,7 @@ from vnode.runtime.controller import Controller
 from vnode.runtime.expectations import Expectations
 from vnode.runtime.links import Link, LinkHealth, Links
 from vnode.runtime.write_limits import WriteLimiter
-from vnode.telemetry import logs
+from vnode.telemetry import audit, logs
 
 HEARTBEAT: Final = 300.0  # seconds between statuses that change nothing: the kubelet's own default
 
@@ -93,7 +93,12 @@ class NodeController:
         self._former = former or FormerNodes(nodes, lambda name: name in self._wanted)
         self._clock = clock
         self._controller: Controller[str] = Controller(
-            "virtual-nodes", self._reconcile, workers=4, lane=self._namespace_of, total=16
+            "virtual-nodes",
+            self._reconcile,
+            subject=self._subject,
+            workers=4,
+            lane=self._namespace_of,
+            total=16,
         )
         self._leases = leases or LeaseRenewal(clock)
         self._wanted: dict[str, TargetKey] = {}  # by node name: the Targets that exist
@@ -159,6 +164,10 @@ class NodeController:
         for link in self._links:
             if name is None or managed_clusters.name_of(link.description) == name:
                 self.refresh(link.node_name)
+
+    def _subject(self, name: str) -> audit.Subject:
+        found = self._wanted.get(name) or virtual.target_of(self._nodes.store.get(name) or {})
+        return audit.of_target(found)
 
     async def _reconcile(self, name: str) -> float | None:
         node, target = self._nodes.store.get(name), self._wanted.get(name)
@@ -286,7 +295,7 @@ class NodeController:
 
         self._limiter.written(target.node_name)
         if left_over:
-            body: Object = {"metadata": {"labels": left_over}}
+            body = {"metadata": {"labels": left_over}}
             await self._client.patch(kinds.NODES, target.node_name, body)
 
         after = await self._client.apply(kinds.NODES, wanted)
@@ -311,10 +320,7 @@ class NodeController:
         labels, hidden = labelling.split(
             target,
             labelling.of_target(
-                shared,
-                excluded,
-                link.description.labels,
-                domains=link.options.label_domains,
+                shared, excluded, link.description.labels, domains=link.options.label_domains
             ),
             role=role,
             shown=link.options.shown_labels,
@@ -336,10 +342,7 @@ class NodeController:
         if link is not None and link.summaries.synced.is_set():
             source = link.summary or {}
 
-        offer = (
-            virtual.offered(source.get("capacity")),
-            virtual.offered(source.get("allocatable")),
-        )
+        offer = tuple(virtual.offered(source.get(field)) for field in ("capacity", "allocatable"))
         wanted = virtual.status(
             node,
             health=link.health if link else self._missing_links.health(target),
@@ -394,5 +397,4 @@ class NodeController:
             self._leases.keep(name, objects.uid(node))
 
     def _namespace_of(self, name: str) -> str:
-        target = self._wanted.get(name)
-        return target.namespace if target else ""
+        return self._wanted[name].namespace if name in self._wanted else ""

@@ -22,6 +22,7 @@ from vnode.kube import leases
 from vnode.kube.client import Client
 from vnode.runtime.controller import Controller
 from vnode.runtime.stall_guard import StallGuard
+from vnode.telemetry import audit
 
 FRESH: Final = 300.0  # seconds for which a status that nobody has looked at is vouched for
 _RETRY_DELAY: Final = 2.0  # seconds after a renewal that failed
@@ -62,7 +63,9 @@ class LeaseRenewal:
         async def renew(name: str) -> float | None:
             return await self._renew(client, name, is_fresh=guard.ran_within(FRESH))
 
-        controller: Controller[str] = Controller("node-leases", renew, workers=4)
+        controller: Controller[str] = Controller(
+            "node-leases", renew, subject=audit.agent, workers=4
+        )
         self._wake = lambda name: loop.call_soon_threadsafe(controller.add, name)
         try:
             for name in self._uids.copy():

@@ -25,6 +25,7 @@ from vnode.nodes.classes import Classes
 from vnode.nodes.coexistence import Coexistence
 from vnode.runtime import supervisor
 from vnode.runtime.controller import Controller
+from vnode.telemetry import audit
 
 INTERVAL: Final = 1.0  # seconds between writes
 HEARTBEAT: Final = 60.0  # seconds between heartbeats
@@ -72,7 +73,9 @@ class SummaryWriter:
         )
         self._summaries = Informer.of_object(client, kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME)
         self._classes = Classes(client, self._enqueue)
-        self._controller: Controller[str] = Controller("summary", self._reconcile, workers=1)
+        self._controller: Controller[str] = Controller(
+            "summary", self._reconcile, subject=audit.agent, workers=1
+        )
         self._last: Object | None = None  # the summary as our last write left it
         self._written_at = float("-inf")  # monotonic
         self._heartbeat, self._beat_at = "", float("-inf")  # the present one, and since when

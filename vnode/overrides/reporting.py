@@ -19,6 +19,7 @@ from vnode.overrides.policy import OverridePolicy, kind_of
 from vnode.runtime import write_limits
 from vnode.runtime.controller import Controller
 from vnode.runtime.status_reporter import StatusReporter
+from vnode.telemetry import audit
 
 ACCEPTED: Final = "Accepted"
 APPLICABLE: Final = "Applicable"
@@ -55,7 +56,12 @@ class PolicyReporter:
         self._overrides = overrides
         self._clock = clock
         self._controller: Controller[str] = Controller(
-            "override-policies", self._reconcile, workers=2, lane=_namespace_of, total=8
+            "override-policies",
+            self._reconcile,
+            subject=lambda key: audit.subject(kind_of(key), key, overrides.lookup(key)),
+            workers=2,
+            lane=_namespace_of,
+            total=8,
         )
         self._reports = StatusReporter(
             client,

@@ -29,6 +29,7 @@ from vnode.planning.workload_key import namespace_of, workload_of
 from vnode.runtime.controller import Controller
 from vnode.runtime.expectations import Expectations
 from vnode.scheduling.cache import Cache
+from vnode.telemetry import audit
 
 RATE: Final = 20.0  # writes a second, over time
 BURST: Final = 100  # writes at once
@@ -92,7 +93,11 @@ class DeletionCosts:
         self._writes = TokenBucket(RATE, BURST)
         # One write of each namespace waits for its turn: so each gets the same share of the rate.
         self._controller: Controller[_Planned | _Unplanned] = Controller(
-            "deletion-costs", self._reconcile, workers=1, lane=_namespace_of
+            "deletion-costs",
+            self._reconcile,
+            subject=audit.agent,
+            workers=1,
+            lane=_namespace_of,
         )
         # A pod of each workload that waits to be reconciled.
         self._samples: dict[_Planned, Object] = {}
@@ -206,7 +211,8 @@ class DeletionCosts:
 
         annotations = {keys.POD_DELETION_COST: cost, keys.DELETION_COST: cost}
         body = {"metadata": {"uid": objects.uid(pod), "annotations": annotations}}
-        await self._expectations.patch(self._client, kinds.PODS, pod, body)
+        with audit.on_behalf_of(audit.of(kinds.PODS, pod)):
+            await self._expectations.patch(self._client, kinds.PODS, pod, body)
 
 
 def _namespace_of(key: _Planned | _Unplanned) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from vnode.api import objects
@@ -121,6 +121,7 @@ class Policy:
     """None: as without a policy."""
     publishing: Publishing | None = None
     """None: what is decided by it is not published."""
+    uid: str = field(default="", compare=False)
 
     @property
     def key(self) -> str:

@@ -4,7 +4,7 @@ Reconciliation is level-triggered: the function gets a key, reads the present st
 it; it never learns which event woke it. It returns None (done), or the seconds after which to call
 it again. An error means back-off: 50 ms doubling to 30 s, or what the server asked for. Controllers
 that send requests to targets put the keys of each target into a lane of its own
-(`vnode.runtime.queue`).
+(`vnode.runtime.queue`). Each says on whose behalf it works on a key, for the audit log.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Final, Generic, TypeVar
 
 from vnode.api.errors import Conflict, TooManyRequests, VnodeError
 from vnode.runtime.queue import WorkQueue
-from vnode.telemetry import metrics
+from vnode.telemetry import audit, metrics
 
 K = TypeVar("K", bound=Hashable)
 
@@ -30,7 +30,8 @@ log = logging.getLogger(__name__)
 class Controller(Generic[K]):
     """Reconciles the keys of a queue, each by one task at a time.
 
-    At most `workers` keys of each lane are reconciled at once, and `total` of all lanes.
+    At most `workers` keys of each lane are reconciled at once, and `total` of all lanes. `subject`
+    returns for whom a key is reconciled (`vnode.telemetry.audit`).
     """
 
     def __init__(
@@ -38,12 +39,14 @@ class Controller(Generic[K]):
         name: str,
         reconcile: Callable[[K], Awaitable[float | None]],
         *,
+        subject: Callable[[K], audit.Subject],
         workers: int = 8,
         lane: Callable[[K], Hashable] = lambda _key: None,
         total: int | None = None,
     ) -> None:
         self.name = name
         self._reconcile = reconcile
+        self._subject = subject
         self._queue: WorkQueue[K] = WorkQueue(workers, lane, total)
         self._failures: dict[K, int] = {}  # failures in a row; no entry means none
         self._depth = metrics.QUEUE_DEPTH.labels(name)
@@ -85,7 +88,8 @@ class Controller(Generic[K]):
 
     async def _attempt(self, key: K) -> float | None:
         try:
-            delay = await self._reconcile(key)
+            with audit.on_behalf_of(self._subject(key)):
+                delay = await self._reconcile(key)
         except VnodeError as error:
             return self._failed(key, error)
         except Exception as error:

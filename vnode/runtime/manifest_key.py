@@ -21,6 +21,7 @@ from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.runtime.certs import authority, renewal
+from vnode.telemetry import audit
 
 SECRET: Final = "vnode-manifest-key"  # noqa: S105 - its name
 _FIELD: Final = "key"
@@ -98,12 +99,9 @@ class ManifestKey:
         """Write that signatures of authors have a time from now on; return since when they do."""
         data = authority.secret_of("", "", {_SINCE: _written(now)})["data"]
         try:
-            secret = await self._client.patch(
-                kinds.SECRETS,
-                SECRET,
-                objects.if_unchanged({"data": data}, secret),
-                self._namespace,
-            )
+            body = objects.if_unchanged({"data": data}, secret)
+            with audit.on_behalf_of(audit.AGENT):
+                secret = await self._client.patch(kinds.SECRETS, SECRET, body, self._namespace)
         except Conflict:  # another replica has
             secret = await self._client.get(kinds.SECRETS, SECRET, self._namespace)
 
@@ -116,7 +114,8 @@ class ManifestKey:
 
         secret = authority.secret_of(self._namespace, SECRET, data, kind="Opaque")
         try:
-            created = await self._client.create(kinds.SECRETS, secret)
+            with audit.on_behalf_of(audit.AGENT):
+                created = await self._client.create(kinds.SECRETS, secret)
         except AlreadyExists:
             return await self._client.get(kinds.SECRETS, SECRET, self._namespace)
 

@@ -44,7 +44,7 @@ from vnode.targets.kept_chaperons import trim_chaperon
 from vnode.targets.model import TargetSpec
 from vnode.targets.name_conflicts import NameConflicts
 from vnode.targets.probing import Prober
-from vnode.telemetry import logs, metrics
+from vnode.telemetry import audit, logs, metrics
 
 _QUOTAS: Final = 2.0  # seconds that a target's first use waits for each list of its quotas
 
@@ -161,7 +161,7 @@ class Connection:
             not_uid=self._identity.uid if self.spec.profile else "",
         )
         self._has_moved.clear()
-        with logs.context(target=str(key)):
+        with logs.context(target=str(key)), audit.on_behalf_of(audit.of_target(key)):
             async with RecognizedClient(self.endpoint, recognition, name=str(key)) as client:
                 link = self._link = self._make_link(client)
                 link.describe(self._description)

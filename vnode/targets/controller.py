@@ -48,7 +48,7 @@ from vnode.targets.profiles.refusals import PLUGIN_RUNS, ProfileRefused, Profile
 from vnode.targets.reporting import Reporter, found
 from vnode.targets.target_lister import TargetLister
 from vnode.targets.token_renewer import TokenRenewer
-from vnode.telemetry import logs, metrics
+from vnode.telemetry import audit, logs, metrics
 
 _RESTART: Final = 5.0  # seconds before what failed unexpectedly is tried again
 _RECONNECT_DELAY: Final = 1.0  # seconds before a connection that has ended is made anew
@@ -95,7 +95,12 @@ class TargetController:
         self._targets = targets
         self._outliving = OutlivingConnections(is_ending, clock)
         self._controller: Controller[TargetKey] = Controller(
-            "targets", self._reconcile, workers=4, lane=lambda key: key.namespace, total=16
+            "targets",
+            self._reconcile,
+            subject=lambda key: audit.of_target(key, targets.get(key)),
+            workers=4,
+            lane=lambda key: key.namespace,
+            total=16,
         )
         self.findings = TargetFindings(targets, clock)
         self._renewer: TokenRenewer | None = None  # while this replica leads

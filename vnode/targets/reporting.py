@@ -22,6 +22,7 @@ from vnode.runtime.links import Link
 from vnode.runtime.status_reporter import StatusReporter
 from vnode.targets import cluster_identity, conditions, name_conflicts
 from vnode.targets.name_conflicts import NameConflicts
+from vnode.telemetry import audit
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +75,12 @@ class Reporter:
             local, "targets", write_limits.TARGETS, wake=self.wake, events=events, clock=clock
         )
         self._controller: Controller[TargetKey] = Controller(
-            "target-reports", self._reconcile, workers=4, lane=lambda key: key.namespace, total=16
+            "target-reports",
+            self._reconcile,
+            subject=audit.of_target,
+            workers=4,
+            lane=lambda key: key.namespace,
+            total=16,
         )
 
     def wake(self, key: TargetKey) -> None:

@@ -25,6 +25,7 @@ from vnode.runtime.controller import Controller
 from vnode.targets import source_rbac
 from vnode.targets.conditions import ready
 from vnode.targets.source_rbac import Grant
+from vnode.telemetry import audit
 
 _ACCOUNT_NAMESPACE: Final = "account-namespace"
 _SOURCE: Final = "source"
@@ -44,7 +45,12 @@ class SourceController:
         self._client = client
         self._clock = clock
         self._controller: Controller[str] = Controller(
-            "sources", self._reconcile, workers=2, lane=_namespace_of, total=8
+            "sources",
+            self._reconcile,
+            subject=self._subject,
+            workers=2,
+            lane=_namespace_of,
+            total=8,
         )
         indexes = {_ACCOUNT_NAMESPACE: source_rbac.account_namespace}
         self._sources = Informer(client, kinds.SOURCES, indexes=indexes)
@@ -101,6 +107,11 @@ class SourceController:
 
     def _source(self, key: str) -> Object | None:
         return self._sources.store.get(key) or self._cluster_sources.store.get(key)
+
+    def _subject(self, key: str) -> audit.Subject:
+        return audit.subject(
+            kinds.scoped(kinds.SOURCES, _namespace_of(key)), key, self._source(key)
+        )
 
     async def _reconcile(self, key: str) -> float | None:
         source = self._source(key)

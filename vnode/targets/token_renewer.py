@@ -39,7 +39,7 @@ from vnode.runtime.expectations import Expectations
 from vnode.targets import renewal_rights, token_renewal
 from vnode.targets.accesses import StoredKubeconfig
 from vnode.targets.token_renewal import ManagedToken
-from vnode.telemetry import logs
+from vnode.telemetry import audit, logs
 
 _LIMIT: Final = 30.0  # seconds for one attempt
 _REHEARSE: Final = 300.0  # seconds until missing rights are looked for again
@@ -86,7 +86,12 @@ class TokenRenewer:
         self._attempts: dict[TargetKey, _Attempts] = {}
         self._expectations = Expectations(self.wake)
         self._controller: Controller[TargetKey] = Controller(
-            "token-renewals", self._reconcile, workers=2, lane=lambda key: key.namespace, total=8
+            "token-renewals",
+            self._reconcile,
+            subject=audit.of_target,
+            workers=2,
+            lane=lambda key: key.namespace,
+            total=8,
         )
 
     def wake(self, key: TargetKey) -> None:

@@ -35,6 +35,7 @@ from vnode.targetsets.draining import NodeDrains
 from vnode.targetsets.set_metrics import SetMetrics
 from vnode.targetsets.spec import TargetSetSpec
 from vnode.targetsets.writing import TargetWriter
+from vnode.telemetry import audit
 
 _NAMESPACE: Final = "namespace"  # index of sets
 _RETRY_DELAY: Final = 5.0  # seconds until a profile is asked for again that may not be gone
@@ -86,6 +87,7 @@ class TargetSets:
         self._controller: Controller[str] = Controller(
             "target-sets",
             self._reconcile,
+            subject=self._subject,
             workers=1,
             lane=lambda key: objects.split_key(key)[0],
             total=1,
@@ -136,6 +138,10 @@ class TargetSets:
     def _set(self, key: str) -> Object | None:
         cluster_sets, sets = self._sets
         return (sets if "/" in key else cluster_sets).store.get(key)
+
+    def _subject(self, key: str) -> audit.Subject:
+        kind = kinds.scoped(kinds.TARGET_SETS, objects.split_key(key)[0])
+        return audit.subject(kind, key, self._set(key))
 
     async def _reconcile(self, key: str) -> float | None:
         obj = self._set(key)

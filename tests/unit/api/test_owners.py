@@ -28,6 +28,7 @@ BY_UID = {
     "vnode/pods/target/delegate_creator.py",
     "vnode/cli/remove/finalizer_removal.py",
     "vnode/targetsets/controller.py",
+    "vnode/telemetry/audit.py",
 }
 
 

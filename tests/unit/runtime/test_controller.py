@@ -8,6 +8,7 @@ import pytest
 from tests import background
 from vnode.api.errors import ConfigError, TooManyRequests
 from vnode.runtime.controller import Controller
+from vnode.telemetry import audit
 
 pytestmark = pytest.mark.looptime
 
@@ -19,7 +20,7 @@ async def test_failures_are_retried_ever_more_slowly_up_to_half_a_minute(clock):
         moments.append(clock.monotonic())
         raise ConfigError("no")
 
-    controller = Controller("test", reconcile, workers=1)
+    controller = Controller("test", reconcile, subject=audit.agent, workers=1)
     async with background.running(controller.run()):
         controller.add("a")
         await asyncio.sleep(130)
@@ -38,7 +39,7 @@ async def test_a_success_forgets_earlier_failures(clock):
         if len(moments) != 3:
             raise ConfigError("no")
 
-    controller = Controller("test", reconcile, workers=1)
+    controller = Controller("test", reconcile, subject=audit.agent, workers=1)
     async with background.running(controller.run()):
         controller.add("a")
         await asyncio.sleep(1)
@@ -59,7 +60,7 @@ async def test_the_server_is_given_the_time_that_it_asks_for(clock):
             error.retry_after = 7.0
             raise error
 
-    controller = Controller("test", reconcile, workers=1)
+    controller = Controller("test", reconcile, subject=audit.agent, workers=1)
     async with background.running(controller.run()):
         controller.add("a")
         await asyncio.sleep(20)
@@ -75,7 +76,7 @@ async def test_a_bug_in_one_reconciliation_stops_neither_it_nor_others(caplog):
         if key == "bad" and done.count("bad") < 3:
             raise ZeroDivisionError
 
-    controller = Controller("test", reconcile, workers=1)
+    controller = Controller("test", reconcile, subject=audit.agent, workers=1)
     async with background.running(controller.run()):
         controller.add("bad")
         controller.add("good")
@@ -93,7 +94,7 @@ async def test_a_key_is_looked_at_again_when_it_asked_for_that(clock):
         moments.append(clock.monotonic())
         return 10.0
 
-    controller = Controller("test", reconcile)
+    controller = Controller("test", reconcile, subject=audit.agent)
     async with background.running(controller.run()):
         controller.add("a")
         await asyncio.sleep(25)
@@ -113,7 +114,7 @@ async def test_one_key_is_never_in_two_workers_and_others_need_not_wait(clock):
         await asyncio.sleep(1)
         inside.discard(key)
 
-    controller = Controller("test", reconcile, workers=2)
+    controller = Controller("test", reconcile, subject=audit.agent, workers=2)
     async with background.running(controller.run()):
         controller.add("a")
         controller.add("b")
@@ -133,7 +134,7 @@ async def test_keys_that_need_no_waiting_do_not_hold_up_everything_else():
     async def reconcile(key):
         done.append(key)
 
-    controller = Controller("test", reconcile, workers=2)
+    controller = Controller("test", reconcile, subject=audit.agent, workers=2)
     for key in range(1000):
         controller.add(key)
 

@@ -13,7 +13,7 @@ from cryptography import x509
 
 from vnode.api.clock import Clock
 from vnode.kubelet.auth import client_certificates
-from vnode.kubelet.auth.authentication import Authenticator
+from vnode.kubelet.auth.authentication import Authenticator, UserInfo
 from vnode.kubelet.auth.authorization import Authorizer
 from vnode.kubelet.auth.tls import peer_certificates
 from vnode.kubelet.refusal import Refused
@@ -34,8 +34,8 @@ class Gate:
         self._clock = clock
         self._authorizer = authorizer
 
-    async def check(self, node_name: str, request: web.Request) -> None:
-        """Raise Refused: 401 for an unknown caller, 403 for one that may not."""
+    async def check(self, node_name: str, request: web.Request) -> UserInfo:
+        """Return who calls; Refused (401) if that is unknown, Refused (403) if they may not."""
         certificate = client_certificates.verify(
             peer_certificates(request), self._authorities(), self._clock.now()
         )
@@ -46,3 +46,4 @@ class Gate:
             raise Refused(401, "Unauthorized")
 
         await self._authorizer.authorize(caller, node_name, request.method, request.path)
+        return caller

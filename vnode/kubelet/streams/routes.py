@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import logging
 import ssl
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from aiohttp import web
 
 from vnode.api.errors import VnodeError
 from vnode.kubelet import queries, target_errors
-from vnode.kubelet.delegates import Delegate, ServedNode
+from vnode.kubelet.delegates import Delegate, ServedNode, audit_stream
 from vnode.kubelet.refusal import Refused
 from vnode.kubelet.streams import http_upgrade, sockets, upstream
 from vnode.kubelet.streams.disconnects import DisconnectWatch
@@ -99,7 +99,7 @@ class Streams:
         delegate: Delegate,
         request: web.Request,
         subresource: str,
-        query: Iterable[tuple[str, str]],
+        query: Sequence[tuple[str, str]],
         *,
         again: bool,
     ) -> web.StreamResponse | None:
@@ -119,6 +119,8 @@ class Streams:
                 body = await remote.body(answer)
                 raise target_errors.refusal(delegate.client.name, answer, body)
 
+            length = sum(len(value) for name, value in query if name == "command")
+            audit_stream(delegate, subresource, request.match_info.get("container", ""), length)
             # The target may have sent everything and closed by now. A caller that misses it asks
             # again, and the command would run twice.
             caller = request.transport

@@ -28,6 +28,7 @@ from vnode.runtime.controller import Controller
 from vnode.runtime.keyed_tasks import KeyedTasks
 from vnode.runtime.served_kinds import ServedKind
 from vnode.runtime.supervisor import supervise
+from vnode.telemetry import audit
 
 _KIND: Final = kinds.PLACEMENT_DECISIONS
 _ROLE: Final = "vnode-published-decisions"
@@ -78,7 +79,7 @@ class DecisionPublisher:
         self._tasks: KeyedTasks[str] | None = None
         self._changed: Callable[[str], None] = lambda _key: None
         self._controller: Controller[str] = Controller(
-            "published-decisions", self._reconcile, workers=2
+            "published-decisions", self._reconcile, subject=self._subject, workers=2
         )
 
     def subscribe(self, changed: Callable[[str], None]) -> None:
@@ -134,6 +135,10 @@ class DecisionPublisher:
     def _wake_all(self) -> None:
         for key in self._offers:
             self._controller.add(key)
+
+    def _subject(self, key: str) -> audit.Subject:
+        offer = self._offers.get(key)
+        return audit.of(offer.kind, offer.policy) if offer is not None else audit.AGENT
 
     async def _reconcile(self, key: str) -> float | None:
         offer, served, profiles = self._offers.get(key), self._served, self._profiles()

@@ -21,7 +21,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import ExitStack, closing
 from typing import Final, TypeAlias
 
-from vnode.api import objects
+from vnode.api import kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.durations import TICK
 from vnode.api.errors import VnodeError
@@ -34,10 +34,12 @@ from vnode.kube.informer import Informer
 from vnode.placement.failover import deciding
 from vnode.placement.failover.deciding import DueEviction
 from vnode.placement.failover.lost_targets import LOOK_AGAIN, LostTargets, TargetLoss
+from vnode.placement.policies import decoding
 from vnode.placement.workload_index import OtherBoundPods
 from vnode.planning.failover import FAILOVER_REASON, Replacements
 from vnode.planning.policy import WatchedPolicies
 from vnode.runtime.controller import Controller
+from vnode.telemetry import audit
 
 FAILED_OVER: Final = "FailedOver"
 
@@ -77,7 +79,9 @@ class Failovers:
         self._evictor: Evictor[tuple[str, str]] = Evictor(client, clock)
         self._nodes: set[str] = set()  # whose targets are lost
         self._turns: dict[str, Turns[str]] = {}  # of namespaces, by the limit that they share
-        self._controller: Controller[str] = Controller("failovers", self._reconcile, workers=1)
+        self._controller: Controller[str] = Controller(
+            "failovers", self._reconcile, subject=audit.agent, workers=1
+        )
 
     async def run(self) -> None:
         """Evict until cancelled, once all pods and policies are known."""
@@ -198,13 +202,22 @@ class Failovers:
             self._replacements.await_replacement(pod, why)
 
         try:
-            await self._evictor.delete(pod, FAILOVER_REASON, why)
+            with audit.on_behalf_of(_subject(eviction).because(why)):
+                await self._evictor.delete(pod, FAILOVER_REASON, why)
         except BaseException:
             self._replacements.withdraw(pod)
             raise
 
         log.info("%s: %s; it is lost since %.0f s", objects.key(pod), why, loss.seconds)
         self._events.event(about(pod), WARNING, FAILED_OVER, why)
+
+
+def _subject(eviction: DueEviction) -> audit.Subject:
+    """Return the policy by which a pod is evicted; the pod itself, if by its tolerations."""
+    if eviction.is_ours and eviction.policy is not None:
+        return decoding.subject_of(eviction.policy)
+
+    return audit.of(kinds.PODS, eviction.pod)
 
 
 def _explain(eviction: DueEviction, node: str) -> str:

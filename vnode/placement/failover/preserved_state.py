@@ -20,9 +20,11 @@ from vnode.kube.client import Client
 from vnode.kube.events import WARNING, EventRecorder, about
 from vnode.kube.informer import Informer
 from vnode.placement.failover import preserving
+from vnode.placement.policies import decoding
 from vnode.planning.policy import WatchedPolicies
 from vnode.runtime.controller import Controller
 from vnode.runtime.expectations import Expectations
+from vnode.telemetry import audit
 
 TOO_LONG: Final = "StateNotPreserved"
 
@@ -51,7 +53,9 @@ class PreservedStates:
         self._events = events
         self._expectations = Expectations(self._wake)
         # By owner: of two of its pods, the second must see what the first was given.
-        self._controller: Controller[OwnerKey] = Controller("preserved-states", self._reconcile)
+        self._controller: Controller[OwnerKey] = Controller(
+            "preserved-states", self._reconcile, subject=audit.agent
+        )
 
     async def run(self) -> None:
         """Give states until cancelled, once all pods and policies are known."""
@@ -97,8 +101,12 @@ class PreservedStates:
         left = [gate for gate in gates if _name(gate) != keys.AWAITS_STATE]
         spec = {"schedulingGates": left or None}
         body = {"metadata": {"annotations": annotations}, "spec": spec}
+        subject = decoding.subject_of(policy) if policy else audit.of(kinds.PODS, pod)
         try:
-            await self._expectations.patch(self._client, kinds.PODS, pod, body, if_unchanged=True)
+            with audit.on_behalf_of(subject):
+                await self._expectations.patch(
+                    self._client, kinds.PODS, pod, body, if_unchanged=True
+                )
         except NotFound:
             return
 

@@ -45,6 +45,7 @@ from vnode.planning.workload_key import PlannedWorkload, namespace_of, planned_w
 from vnode.runtime.controller import Controller
 from vnode.runtime.links import Link, Links
 from vnode.scheduling.cache import Cache
+from vnode.telemetry import audit
 
 _CHANGES: Final = PlannedWorkload("", "")  # the key that stands for all policies
 
@@ -87,6 +88,7 @@ class Moves:
         self._controller: Controller[PlannedWorkload] = Controller(
             "moves",
             self._reconcile,
+            subject=audit.agent,
             workers=2,
             lane=lambda key: namespace_of(key.workload),
             total=8,

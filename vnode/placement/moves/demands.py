@@ -20,6 +20,7 @@ from vnode.planning.move_reasons import REASONS, REBALANCE, RESCHEDULE, MoveReas
 from vnode.planning.move_state import Decision
 from vnode.planning.policy import Policy, WatchedPolicies
 from vnode.planning.workload_key import PlannedWorkload, planned_workload_of, workload_of
+from vnode.telemetry import audit
 
 
 class MovingPolicies(WatchedPolicies, Protocol):
@@ -40,6 +41,8 @@ class MoveDemand:
     """Whether the workload has been at its plan, or has none any more."""
     limit: IntOrPercent | None = None
     """How much of the workload is moved at once; None: as its policy says."""
+    asked_by: audit.Subject | None = None
+    """The object that asks it, if another one than the policy."""
 
     def holds(self, policy: Policy) -> bool:
         """Tell whether it is still for the workload to meet, by its policy."""
@@ -79,6 +82,7 @@ class WorkloadRebalance(MoveDemand):
     limit: IntOrPercent | None = None
     changed: Callable[[], None] = lambda: None
     """Called after each change."""
+    asked_by: audit.Subject | None = None
 
     def report(self, decision: Decision, under_way: int, refused: str = "") -> None:
         """Take note of how many pods are left, and why."""

@@ -26,6 +26,7 @@ from vnode.placement.moves.move_turns import MoveTurns
 from vnode.placement.moves.policy_clusters import PolicyClusters, look
 from vnode.placement.moves.under_way import MovesUnderWay
 from vnode.placement.moves.workload_moves import WorkloadMoves
+from vnode.placement.policies import decoding
 from vnode.planning.failover import Replacements
 from vnode.planning.move_policy import Openings
 from vnode.planning.move_reasons import SETTLED, MoveReason
@@ -35,7 +36,7 @@ from vnode.planning.policy import Policy
 from vnode.planning.workload_key import PlannedWorkload
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.snapshot import Snapshot
-from vnode.telemetry import metrics
+from vnode.telemetry import audit, metrics
 
 PER_MINUTE: Final = 60  # evictions of all workloads together, over time
 BURST: Final = 10  # evictions at once
@@ -186,7 +187,9 @@ class Mover:
         self._replacements.await_replacement(pod, why)
         is_evicted = False
         try:
-            error = await self._evictor.evict(pod)
+            with audit.on_behalf_of(self._subject(moves, reason).because(why)):
+                error = await self._evictor.evict(pod)
+
             is_evicted = error is None
         finally:
             if not is_evicted:
@@ -200,6 +203,13 @@ class Mover:
         log.info("%s: %s", objects.key(pod), why)
         self._events.moved(policy, pod, why)
         return 0.0
+
+    @staticmethod
+    def _subject(moves: WorkloadMoves, reason: MoveReason) -> audit.Subject:
+        """Return the Rebalance that asks for a move, or the policy that wants it."""
+        demand = moves.demands.first(reason)
+        asked_by = demand.asked_by if demand is not None else None
+        return asked_by or decoding.subject_of(moves.policy)
 
     def _refuse(
         self, moves: WorkloadMoves, reason: MoveReason, pod: Object, error: ApiError

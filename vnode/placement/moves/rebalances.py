@@ -29,6 +29,7 @@ from vnode.placement.moves.rebalance_status import RebalanceOutcome, RebalancePh
 from vnode.planning.workload_key import PlannedWorkload
 from vnode.runtime.controller import Controller
 from vnode.runtime.expectations import Expectations
+from vnode.telemetry import audit
 
 PROGRESS_DEADLINE: Final = 600.0
 """Seconds without a move after which a Rebalance has failed."""
@@ -65,7 +66,12 @@ class Rebalances:
         self._clock = clock
         self._informer = Informer(client, kinds.REBALANCES)
         self._running: dict[str, _RunningRebalance] = {}
-        self._controller: Controller[str] = Controller("rebalances", self._reconcile, workers=2)
+        self._controller: Controller[str] = Controller(
+            "rebalances",
+            self._reconcile,
+            subject=audit.finder(kinds.REBALANCES, self._informer.store.get),
+            workers=2,
+        )
         self._expectations = Expectations(self._controller.add)
 
     async def run(self) -> None:
@@ -123,8 +129,9 @@ class Rebalances:
         def changed() -> None:
             self._controller.add_after(key, _SETTLED)
 
+        asked_by = audit.of(kinds.REBALANCES, obj)
         demands = {
-            workload: WorkloadRebalance(limit=spec.limit, changed=changed)
+            workload: WorkloadRebalance(limit=spec.limit, changed=changed, asked_by=asked_by)
             for workload, policy in self._moves.planned.of(namespace).items()
             if spec.concerns(workload.workload, policy)
         }

@@ -30,7 +30,7 @@ from vnode.runtime.controller import Controller
 from vnode.runtime.expectations import Expectations
 from vnode.runtime.links import Link, Links
 from vnode.scheduling.cache import Cache
-from vnode.telemetry import metrics
+from vnode.telemetry import audit, metrics
 
 _SETTLED: Final = 2.0  # seconds in which changes of a workload are awaited
 _AT_ONCE: Final = 4  # placeholders of one target that are reconciled at once
@@ -86,7 +86,11 @@ class Placeholders:
         self._groups: dict[_PlannedPods, set[str]] = defaultdict(set)
         self._group_of: dict[str, _PlannedPods] = {}  # by key; those of `_groups`
         self._controller: Controller[Any] = Controller(
-            "placeholders", self._reconcile, workers=_AT_ONCE, lane=lambda key: key.node
+            "placeholders",
+            self._reconcile,
+            subject=audit.agent,
+            workers=_AT_ONCE,
+            lane=lambda key: key.node,
         )
         self._expectations = Expectations(self._enqueue)
         self._marks = Expectations(self._controller.add)
@@ -232,7 +236,8 @@ class Placeholders:
         elif not self._marks.pending(place, chaperon):
             annotations = {keys.PLACEHOLDER: "true"}
             body = {"metadata": {"uid": objects.uid(chaperon), "annotations": annotations}}
-            await self._marks.patch(link.client, kinds.POD_CHAPERONS, chaperon, body, key=place)
+            with audit.on_behalf_of(audit.of(kinds.PODS, pod)):
+                await self._marks.patch(link.client, kinds.POD_CHAPERONS, chaperon, body, key=place)
 
     async def _compare(self, key: _PlannedPods) -> float | None:
         """Remove the placeholders of a workload that its plan has not wanted for a while."""
@@ -257,9 +262,10 @@ class Placeholders:
         if not self._expectations.pending(key, current):
             annotations = {keys.PLACEHOLDERS: placeholders.text(nodes)}
             metadata = {"uid": objects.uid(pod), "annotations": annotations}
-            await self._expectations.patch(
-                self._client, kinds.PODS, current, {"metadata": metadata}
-            )
+            with audit.on_behalf_of(audit.of(kinds.PODS, current)):
+                await self._expectations.patch(
+                    self._client, kinds.PODS, current, {"metadata": metadata}
+                )
 
 
 def _concerns(pod: Object) -> tuple[object, ...]:

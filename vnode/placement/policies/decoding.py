@@ -25,6 +25,7 @@ from vnode.placement.policies.move_fields import PolicySpecPart as _SpecPart
 from vnode.placement.policies.move_fields import Replicas as _Replicas
 from vnode.planning.policy import Clusters, Mode, Overflow, PlacementTarget, Policy
 from vnode.planning.seats import MAX_WEIGHT
+from vnode.telemetry import audit
 
 KINDS: Final = (kinds.PLACEMENT_POLICIES, kinds.CLUSTER_PLACEMENT_POLICIES)
 _PLANNED: Final = (Mode.SPREAD, Mode.FILL)
@@ -89,6 +90,12 @@ def reference(policy: Object) -> str:
     return f"{kind_of(policy).kind.lower()}/{objects.name(policy)}"
 
 
+def subject_of(policy: Policy) -> audit.Subject:
+    """Return a policy as one on whose behalf something is done."""
+    kind = kinds.scoped(kinds.PLACEMENT_POLICIES, policy.namespace)
+    return audit.subject(kind, policy.key, uid=policy.uid)
+
+
 def decode(obj: Object) -> Policy:
     """Decode a policy. Raises ConfigError, which says what to change."""
     raw = obj.get("spec")
@@ -100,6 +107,7 @@ def decode(obj: Object) -> Policy:
     return Policy(
         name=reference(obj),
         namespace=namespace,
+        uid=objects.uid(obj),
         selector=None if spec.selector is None else spec.selector.compiled("spec.selector"),
         namespaces=frozenset(spec.namespaces),
         joinable=bool(namespace or spec.selector is None or spec.joinable),

@@ -35,6 +35,7 @@ from vnode.runtime import write_limits
 from vnode.runtime.controller import Controller
 from vnode.runtime.links import Link, Links
 from vnode.runtime.status_reporter import StatusReporter
+from vnode.telemetry import audit
 
 SETTLING: Final = 1.0  # seconds from a change of counts to the write
 _BATCH: Final = 200  # pods that are counted at a time
@@ -86,6 +87,7 @@ class PolicyStatusController:
         self._controller: Controller[str] = Controller(
             "placement-status",
             self._reconcile,
+            subject=audit.agent,
             workers=2,
             lane=lambda key: objects.split_key(key)[0],
             total=8,

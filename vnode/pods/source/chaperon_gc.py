@@ -25,6 +25,7 @@ from vnode.pods import chaperons
 from vnode.pods.source import proxy_state
 from vnode.runtime.controller import Controller
 from vnode.runtime.links import OTHERS_INDEX, PARENT_KEY_INDEX, Link, Links
+from vnode.telemetry import audit
 
 _RETRY_DELAY: Final = 30.0  # seconds, after a refused deletion, or for a pod that we do not see
 _AT_ONCE: Final = 8  # deletions under way in one target
@@ -57,7 +58,11 @@ class ChaperonGC:
         self._links = links
         self._find = find
         self._controller: Controller[_Place] = Controller(
-            "chaperon-gc", self._reconcile, workers=_AT_ONCE, lane=lambda place: place.node
+            "chaperon-gc",
+            self._reconcile,
+            subject=lambda place: audit.subject(kinds.PODS, place.pod, find(place.pod)),
+            workers=_AT_ONCE,
+            lane=lambda place: place.node,
         )
 
     async def run(self) -> None:

@@ -34,6 +34,7 @@ from vnode.runtime import startup
 from vnode.runtime.controller import Controller
 from vnode.runtime.links import Link, Links
 from vnode.runtime.supervisor import sleep_forever
+from vnode.telemetry import audit
 
 SUMMARY_DELAY: Final = 5.0  # seconds that ordinary Events of a pod that does not start are held
 RECOUNT: Final = 60.0  # seconds between two writes of an Event if nothing but its count is new
@@ -85,7 +86,11 @@ class DelegateEventReporter:
         self._mode = mode
         self._clock = clock
         self._controller: Controller[str] = Controller(
-            "delegate-events", self._reconcile, workers=_AT_ONCE, lane=self._node_of
+            "delegate-events",
+            self._reconcile,
+            subject=audit.finder(kinds.PODS, find),
+            workers=_AT_ONCE,
+            lane=self._node_of,
         )
         self._records: dict[str, _EventRecord] = {}  # by key of the proxy; goes with it
         self._buckets: dict[str, TokenBucket] = {}  # by node

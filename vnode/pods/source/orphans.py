@@ -27,6 +27,7 @@ from vnode.kube.informer import Informer
 from vnode.pods.source import proxy_state
 from vnode.runtime.controller import Controller
 from vnode.runtime.links import OTHERS_INDEX, Link, Links
+from vnode.telemetry import audit
 
 _RETRY: Final = 60.0  # seconds; no event shows that a pod is gone that we did not schedule
 
@@ -89,7 +90,12 @@ class OrphanController:
         self._links = links
         self._targets = targets
         self._cluster_of = cluster_of
-        self._controller: Controller[str] = Controller("orphans", self._reconcile, workers=4)
+        self._controller: Controller[str] = Controller(
+            "orphans",
+            self._reconcile,
+            subject=audit.finder(kinds.PODS, proxies.store.get),
+            workers=4,
+        )
 
     async def run(self) -> None:
         """Reconcile until cancelled; keys are those of the pods that chaperons were made for."""

@@ -45,6 +45,7 @@ from vnode.runtime.controller import Controller
 from vnode.runtime.enabled_namespaces import EnabledNamespaces
 from vnode.runtime.expectations import Expectations
 from vnode.runtime.links import Link, Links
+from vnode.telemetry import audit
 
 EnsureBound = Callable[[Object, Link], Awaitable[None]]
 """Has what a bound pod needs in its target before it runs there: Services, tokens."""
@@ -81,7 +82,11 @@ class ProxyController:
         self._namespaces = enabled_namespaces
         self._target_exists = target_exists  # by node name; True while in doubt
         self._controller: Controller[str] = Controller(
-            "proxies", self._reconcile_and_settle, workers=_AT_ONCE, lane=self._node_of
+            "proxies",
+            self._reconcile_and_settle,
+            subject=audit.finder(kinds.PODS, self._find),
+            workers=_AT_ONCE,
+            lane=self._node_of,
         )
         self._status_writer = StatusWriter(client, events, clock, self._controller.add)
         self.replacements = AwaitedReplacements(

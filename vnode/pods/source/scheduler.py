@@ -12,7 +12,7 @@ import logging
 from contextlib import suppress
 from typing import Final
 
-from vnode.api import keys, objects
+from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import ApiError, Conflict, VnodeError
 from vnode.api.identity import parent_key
@@ -37,7 +37,7 @@ from vnode.scheduling.queue import SchedulingQueue
 from vnode.scheduling.queued_pod import QueuedPod, concerns_scheduling
 from vnode.scheduling.result import CycleResult
 from vnode.scheduling.status import Code
-from vnode.telemetry import metrics
+from vnode.telemetry import audit, metrics
 
 CANDIDATES: Final = "Candidates"
 """Name in place of a plugin's for the queue, where a target rejected the candidate."""
@@ -274,7 +274,8 @@ class ProxyScheduler:
             self._assumptions.assume(pod, attempt.winner, attempt.generation)
 
         self._attempts[queued.uid] = attempt
-        group.create_task(self._attempt(queued, attempt, result), name=f"place {attempt.key}")
+        with audit.on_behalf_of(audit.of(kinds.PODS, pod)):
+            group.create_task(self._attempt(queued, attempt, result), name=f"place {attempt.key}")
 
     def _answers(self, node: str) -> bool:
         link = self._links.get(node)

@@ -21,6 +21,7 @@ from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.pods.source import feedback
 from vnode.runtime.controller import Controller
+from vnode.telemetry import audit
 
 
 class TargetNames(Protocol):
@@ -43,7 +44,12 @@ class StaleFinalizers:
         self._client = client
         self._proxies = proxies
         self._targets = targets
-        self._controller: Controller[str] = Controller("released", self._reconcile, workers=4)
+        self._controller: Controller[str] = Controller(
+            "released",
+            self._reconcile,
+            subject=audit.finder(kinds.PODS, proxies.store.get),
+            workers=4,
+        )
 
     async def run(self) -> None:
         """Check all proxy pods, each that changes, and all again when a Target is deleted."""

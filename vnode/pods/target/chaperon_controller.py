@@ -29,6 +29,7 @@ from vnode.pods.target.nominations import Nominations
 from vnode.pods.target.start_reports import StartReports
 from vnode.runtime.controller import Controller
 from vnode.runtime.expectations import Expectations
+from vnode.telemetry import audit
 
 _COALESCE: Final = 0.03  # seconds; a pod that was just bound reports more within this time
 _CATCH_UP: Final = 0.5  # seconds until the informer has surely caught up
@@ -89,7 +90,9 @@ class ChaperonController:
         self._ended_first: dict[str, tuple[str, bool]] = {}
         self._tight: set[str] = set()  # keys of chaperons that the API server found too large
         self._starts = StartReports(clock)
-        self._controller: Controller[str] = Controller("chaperons", self._reconcile, workers=32)
+        self._controller: Controller[str] = Controller(
+            "chaperons", self._reconcile, subject=self._subject, workers=32
+        )
         self._expectations = Expectations(self._controller.add)
         self._creator = DelegateCreator(client, self._expectations, goes_on=goes_on, clock=clock)
         self._events = DelegateEventCollector(
@@ -132,6 +135,9 @@ class ChaperonController:
         is_known = self._ended_first.get(key, ("", False))[0] == uid
         if ended != objects.is_terminating(pod) and not is_known:
             self._ended_first[key] = uid, ended
+
+    def _subject(self, key: str) -> audit.Subject:
+        return audit.of_chaperon(key, self._chaperons.store.get(key) or {})
 
     async def _reconcile(self, key: str) -> float | None:
         chaperon = self._chaperons.store.get(key)

@@ -28,6 +28,7 @@ from vnode.pods.target import preempting
 from vnode.pods.target.preempting import Preempting
 from vnode.runtime import serving
 from vnode.runtime.certs import issued
+from vnode.telemetry import audit
 
 log = logging.getLogger(__name__)
 
@@ -119,19 +120,22 @@ class Extender:
         return web.json_response(await self._preempting.answer(wanted))
 
     async def _bind(self, wanted: BindRequest) -> None:
-        await self._reservations.allowed(await self._delegate(wanted))
-        await self._client.create(
-            kinds.PODS,
-            {
-                "apiVersion": "v1",
-                "kind": "Binding",
-                "metadata": {"name": wanted.name, "uid": wanted.uid},
-                "target": {"apiVersion": "v1", "kind": "Node", "name": wanted.node},
-            },
-            wanted.namespace,
-            name=wanted.name,
-            subresource="binding",
-        )
+        pod = await self._delegate(wanted)
+        binding = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": wanted.name, "uid": wanted.uid},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": wanted.node},
+        }
+        with audit.on_behalf_of(audit.of_delegate(pod)):
+            await self._reservations.allowed(pod)
+            await self._client.create(
+                kinds.PODS,
+                binding,
+                wanted.namespace,
+                name=wanted.name,
+                subresource="binding",
+            )
 
     async def _discard(self, wanted: BindRequest) -> None:
         """Delete the delegate of a candidate that is gone, before the scheduler tries it again.
@@ -142,7 +146,8 @@ class Extender:
         try:
             pod = await self._delegate(wanted)
             if await self._reservations.is_gone(pod):
-                await self._client.discard(kinds.PODS, pod)
+                with audit.on_behalf_of(audit.of_delegate(pod)):
+                    await self._client.discard(kinds.PODS, pod)
         except VnodeError as error:
             log.info("not deleted: %s/%s: %s", wanted.namespace, wanted.name, error)
 

@@ -22,6 +22,7 @@ from vnode.kube.informer import Informer
 from vnode.pods import preemption
 from vnode.pods.preemption import Victims
 from vnode.pods.target.nominations import Nominations
+from vnode.telemetry import audit
 
 MOST_BYTES = 64 * 1024 * 1024
 """Of a request: it has whole pods, those that may go on each of a hundred nodes or more."""
@@ -123,10 +124,12 @@ class Preempting:
         """Let the delegate preempt, or tell its source what that would cost, and no more."""
         meta = request.pod.metadata
         owner = next((o.uid for o in meta.owner_references or () if o.controller), "")
-        chaperon: Object = self._chaperons.store.get(f"{meta.namespace}/{meta.name}") or {}
+        key = objects.join_key(meta.namespace, meta.name)
+        chaperon: Object = self._chaperons.store.get(key) or {}
         if objects.uid(chaperon) != owner:  # this replica has not seen it yet
             chaperon = {}
 
+        subject = audit.of_chaperon(key, chaperon, uid=owner)
         if keys.PLACEHOLDER in objects.annotations(chaperon):  # it will not run here
             return _NOWHERE
 
@@ -138,14 +141,16 @@ class Preempting:
                 return go_on(request)
 
             node, _victims = cheapest
-            return (
-                go_on(request, node) if await self._begin(meta, owner, chaperon, node) else _NOWHERE
-            )
+            with audit.on_behalf_of(subject):
+                may_go_on = await self._begin(meta, owner, chaperon, node)
+
+            return go_on(request, node) if may_go_on else _NOWHERE
 
         if cheapest is not None and owner:
             text = preemption.encode(cheapest[1])
             if text != objects.annotations(chaperon).get(keys.VICTIMS):
-                await self._annotate(meta, owner, {keys.VICTIMS: text})
+                with audit.on_behalf_of(subject):
+                    await self._annotate(meta, owner, {keys.VICTIMS: text})
 
         return _NOWHERE
 

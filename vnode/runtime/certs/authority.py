@@ -28,7 +28,7 @@ from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.runtime.certs import keypairs, renewal
 from vnode.runtime.certs.keypairs import CertificateRequest, Pair
-from vnode.telemetry import metrics
+from vnode.telemetry import audit, metrics
 
 SECRET: Final = "vnode-ca"  # noqa: S105 - its name
 PUBLISHED_BEFORE_USE: Final = timedelta(days=1)
@@ -141,7 +141,8 @@ class Authority:
         generations = Generations(pair)
         secret = build(self._namespace, generations, self._clock.now())
         try:
-            await self._client.create(kinds.SECRETS, secret)
+            with audit.on_behalf_of(audit.AGENT):
+                await self._client.create(kinds.SECRETS, secret)
         except AlreadyExists:
             secret = await self._client.get(kinds.SECRETS, SECRET, self._namespace)
             generations = parse(secret)
@@ -156,7 +157,8 @@ class Authority:
         data = build(self._namespace, renewed, now)["data"]
         body = objects.if_unchanged({"data": data}, secret)
         try:
-            await self._client.patch(kinds.SECRETS, SECRET, body, self._namespace)
+            with audit.on_behalf_of(audit.AGENT):
+                await self._client.patch(kinds.SECRETS, SECRET, body, self._namespace)
         except Conflict:
             renewed = parse(await self._client.get(kinds.SECRETS, SECRET, self._namespace))
         else:

@@ -31,6 +31,7 @@ from vnode.runtime.certs import keypairs, renewal
 from vnode.runtime.certs.keypairs import Pair
 from vnode.runtime.certs.kubelet_serving import OWN
 from vnode.runtime.links import LinkHealth
+from vnode.telemetry import audit
 
 _GROUP: Final = "system:nodes"
 _USER: Final = "system:node:vnode"
@@ -117,7 +118,9 @@ class SignedCertificate:
     async def _request(self) -> None:
         request, key = await asyncio.to_thread(keypairs.signing_request, _USER, _GROUP, self._hosts)
         body = build(self._hosts[0], self._signer, request, self._instance)
-        created = await self._client.create(kinds.CSRS, body)
+        with audit.on_behalf_of(audit.AGENT):
+            created = await self._client.create(kinds.CSRS, body)
+
         self._pending = (objects.name(created), key)
         log.info("requested a certificate from %s: %s", self._signer, objects.name(created))
 
@@ -164,7 +167,8 @@ class SignedCertificate:
         conditions = [*objects.status(request).get("conditions", ()), condition]
         body = objects.if_unchanged({"status": {"conditions": conditions}}, request)
         try:
-            await self._client.patch(kinds.CSRS, name, body, subresource="approval")
+            with audit.on_behalf_of(audit.AGENT):
+                await self._client.patch(kinds.CSRS, name, body, subresource="approval")
         except Denied as error:
             log.debug("%s is left to others to approve: %s", name, error)
             return False

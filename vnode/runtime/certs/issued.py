@@ -25,7 +25,7 @@ from vnode.runtime.certs import authority, keypairs, renewal
 from vnode.runtime.certs.authority import Authority
 from vnode.runtime.certs.contexts import ReplaceableContext
 from vnode.runtime.certs.keypairs import CertificateRequest, Pair
-from vnode.telemetry import metrics
+from vnode.telemetry import audit, metrics
 
 CLIENT: Final = "vnode-candidate-scheduler"
 """Common name of the candidate scheduler's client certificate, and the name of its Secret."""
@@ -172,9 +172,9 @@ class ClientCertificate:
 
         if not valid or bundle != self._authority.bundle:
             data = contents(pair, self._authority.bundle)
-            await self._client.apply(
-                kinds.SECRETS, authority.secret_of(self._namespace, CLIENT, data)
-            )
+            secret = authority.secret_of(self._namespace, CLIENT, data)
+            with audit.on_behalf_of(audit.AGENT):
+                await self._client.apply(kinds.SECRETS, secret)
 
         return pair
 

@@ -25,6 +25,7 @@ from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.runtime.certs import authority, keypairs, renewal, webhook_call
 from vnode.runtime.certs.authority import Authority
+from vnode.telemetry import audit
 
 CONFIGURATION: Final = "vnode"
 """The name of the MutatingWebhookConfiguration."""
@@ -116,12 +117,8 @@ class TrustedWebhook:
         return await webhook_call.failure(first, secret, self._authority.bundle)
 
     async def _patch(self, patch: objects.Objects) -> None:
-        await self._client.request(
-            "PATCH",
-            kinds.MUTATING_WEBHOOKS.path(None, self._name),
-            body=patch,
-            content_type="application/json-patch+json",
-        )
+        with audit.on_behalf_of(audit.AGENT):
+            await self._client.json_patch(kinds.MUTATING_WEBHOOKS, self._name, patch)
 
 
 def trust_patch(configuration: objects.Object, bundle: bytes, secret: str = "") -> objects.Objects:

@@ -12,6 +12,7 @@ import pytest
 from tests import certificates
 from tests.certificates import issue
 from vnode.kubelet import listener
+from vnode.kubelet.auth.authentication import UserInfo
 from vnode.kubelet.auth.gate import Gate
 from vnode.kubelet.auth.tls import OptionalClientCertContext
 from vnode.kubelet.delegates import ServedNode
@@ -32,10 +33,12 @@ OK, UNAUTHORIZED = b"HTTP/1.1 200", b"HTTP/1.1 401"
 class Knows:
     """Authorizes every request that has a token."""
 
-    async def check(self, _node: str, request: Any) -> None:
+    async def check(self, _node: str, request: Any) -> UserInfo:
         """Raise Refused (401) without a token."""
         if "Authorization" not in request.headers:
             raise Refused(401, "Unauthorized")
+
+        return UserInfo("ours")
 
 
 class Port:
