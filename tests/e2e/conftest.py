@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import kit
+from tests import audit_lines, kit
 from tests.clients import c1, c2, c3, source
 from tests.kit import Fleet
 from vnode.api import kinds
@@ -33,7 +33,9 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     fleet.run("up", *words, "--connect", "c1:c2", "--connect", "c1:c3")
     fleet.opt_in("c1")
     yield fleet
+    of_nobody = list(filter(audit_lines.is_of_nobody, audit_lines.written(fleet)))
     fleet.run("down")
+    assert not of_nobody, "the agents do not know on whose behalf they did this"
 
 
 @pytest.fixture(autouse=True)

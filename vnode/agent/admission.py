@@ -34,6 +34,7 @@ from vnode.runtime.serving import Server
 from vnode.runtime.supervisor import Supervisor, supervise
 from vnode.targets.target_lister import TargetLister
 from vnode.telemetry import metrics
+from vnode.telemetry.audit_log import NOWHERE
 from vnode.webhook.authors import AuthorWebhook
 from vnode.webhook.paths import ServedPaths
 from vnode.webhook.server import LIMITS, Webhook
@@ -56,6 +57,7 @@ class AdmissionSettings(msgspec.Struct, frozen=True):
     trust_unsigned_manifests: bool = False
     targets_per_namespace: int | None = None
     issuing: IssuingConfig = IssuingConfig()
+    audit_log: str = NOWHERE
 
 
 class AdmissionReport(msgspec.Struct, frozen=True):

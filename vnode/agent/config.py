@@ -30,6 +30,7 @@ from vnode.runtime.certs import kubelet_serving
 from vnode.runtime.leader import LeaseTiming
 from vnode.scheduling.config import SchedulingConfig
 from vnode.targets.profiles.config import InventoryConfig
+from vnode.telemetry.audit_log import STDERR
 
 API_VERSION: Final = "vnode.dev/v1alpha1"
 KIND: Final = "AgentConfiguration"
@@ -75,6 +76,8 @@ class AgentConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     """Variables that these may set for their plugins."""
     inventory: InventoryConfig = InventoryConfig()
     """How Targets get at the clusters of ClusterProfiles."""
+    audit_log: str = STDERR
+    """Where the lines go that say on whose behalf the agent acts: a file, or `off`."""
     stream_grace_period_seconds: int = server.STREAM_GRACE
     """How long an agent that is asked to end waits for open logs, exec, attach, port-forward."""
     require_namespace_label: bool = True
@@ -106,6 +109,9 @@ class AgentConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         self.lease.check()
         self.inventory.check()
         self.issuing.check()
+        if not self.audit_log:
+            raise ConfigError("auditLog is empty: it is stderr, off, or the path of a file")
+
         exec_plugins.check_list(self.namespaced_exec_variables, "namespacedExecVariables")
         if self.targets_per_namespace < 0:
             raise ConfigError("targetsPerNamespace must not be negative; 0 connects no Target")

@@ -59,6 +59,7 @@ def _admission(shared: Shared) -> ChildProcess:
         options.config.trust_unsigned_manifests,
         options.config.targets_per_namespace,
         options.config.issuing,
+        options.config.audit_log,
     )
     return ChildProcess(
         "webhook",

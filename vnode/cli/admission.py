@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +22,7 @@ from vnode.cli.access import Access
 from vnode.kube.client import Client
 from vnode.runtime import memory
 from vnode.runtime.supervisor import supervise
+from vnode.telemetry import audit_log
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _OUTPUT: Final = 1
@@ -45,11 +46,14 @@ async def _serve(access: Access) -> None:
     os.set_blocking(_OUTPUT, False)
     stream = await _input()
     settings = _decode(await stream.readline())
-    async with Client(access.endpoint(home=False), name="local") as client:
-        serving = AdmissionServer(client, settings, _report)
-        async with supervise() as tasks:
-            tasks.start(serving.run(), "admission")
-            await stream.read()  # to its end: the agent has ended, or asks this process to
+    with ExitStack() as stack:
+        audited = audit_log.written_to(settings.audit_log)
+        await asyncio.to_thread(stack.enter_context, audited)
+        async with Client(access.endpoint(home=False), name="local") as client:
+            serving = AdmissionServer(client, settings, _report)
+            async with supervise() as tasks:
+                tasks.start(serving.run(), "admission")
+                await stream.read()  # to its end: the agent has ended, or asks this process to
 
 
 async def _input() -> asyncio.StreamReader:

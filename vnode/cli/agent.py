@@ -27,6 +27,7 @@ from vnode.runtime import lease_identity, memory, startup
 from vnode.runtime.health import LIMITS, ProcessHealth
 from vnode.runtime.serving import Server
 from vnode.runtime.supervisor import supervise
+from vnode.telemetry import audit_log
 
 OWN_COMMAND: tuple[str, ...] = (sys.executable, "-m", "vnode")
 """Starts another process of vnode; the fuzzer has that one measured, too."""
@@ -90,7 +91,8 @@ def agent(
     def connect() -> Client:
         return Client(access.endpoint(home=False), name="local")
 
-    main.run(_serve(connect, cluster_name, options))
+    with audit_log.written_to(options.config.audit_log):
+        main.run(_serve(connect, cluster_name, options))
 
 
 def _admission_command(kubeconfig: Path | None, context: str | None) -> tuple[str, ...]:
