@@ -29,7 +29,9 @@ from vnode.planning.policy import Mode, Policy
 from vnode.planning.unfinished_move import moved_for
 from vnode.planning.workload_key import workload_of
 
-_HEARD = 10.0  # seconds after which the agent knows of a change, where nothing fails
+_HEARD = 20.0
+"""Seconds after which nothing is bound that was decided before a change, where nothing fails: an
+attempt may wait ten for a candidate of an older form of its pod to go."""
 
 
 @dataclass(slots=True)
