@@ -150,7 +150,7 @@ def _waiting(everything: Everything, env: FleetSnapshot) -> Iterator[str]:
 
         group = everything.placement.group_of(pod)
         for name, scheduler in everything.schedulers.items():
-            if group is not None and group.excuses(virtual_node(name)):
+            if group is not None and group.excuses(pod, virtual_node(name)):
                 continue
 
             if max(scheduler.free().values()) >= cpus(pod):

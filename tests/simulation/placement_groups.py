@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from tests.faults.snapshot import node_of
+from tests.simulation.kube_scheduler import cpus
 from vnode.api import keys, objects, placeholders
 from vnode.api.objects import Object
 from vnode.planning import seats
@@ -92,14 +93,18 @@ class Group:
         plan = seats.plan(number, able.values(), self.workload).planned
         return PlannedPart(Counter(filter(None, places)), plan)
 
-    def excuses(self, node: str) -> bool:
-        """Tell whether one of its pods may wait though that cluster has room."""
+    def excuses(self, pod: Object, node: str) -> bool:
+        """Tell whether one of its pods may wait though that cluster has room.
+
+        A larger one may wait there, which has the last place of a maximum.
+        """
         share, bound = self.shares.get(node), self.bound
         if share is None or node in self.closed:
             return True
 
         is_single = self.policy.mode is Mode.SINGLE
-        others = len(self.pods) - 1 if is_single else bound[node]  # all are to fit in one
+        larger = sum(not node_of(each) and cpus(each) > cpus(pod) for each in self.pods)
+        others = len(self.pods) - 1 if is_single else bound[node] + larger  # all are to fit in one
         if share.maximum is not None and others >= share.maximum:
             return True
 
