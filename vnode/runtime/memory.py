@@ -1,16 +1,22 @@
 """Configures the interpreter so that an agent with thousands of pods and connections stays small.
 
-Both settings are of the whole process and made once, at the start. They do not change what the
-program does, only how much memory is held in reserve.
+The settings are of the whole process and made once, at the start. They do not change what the
+program does, only how much memory is held in reserve. What a burst, or an attack, has taken goes
+back to the system afterwards: large blocks at once, the rest within a minute.
 """
 
 from __future__ import annotations
 
+import asyncio
+import ctypes
 import gc
 import os
 from asyncio import sslproto
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
+
+from vnode.api.clock import Clock
 
 TLS_BUFFER: Final = 128 * 1024
 """Bytes that asyncio keeps for reading on each TLS connection, by default 256 KiB. With the
@@ -23,12 +29,48 @@ of older ones too. Each Target that ends leaves a thousand objects in cycles, as
 connections, and what is collected at once holds up the event loop: 50,000 objects for 107 ms, and
 180,000 of all ages for 216 ms, on a busy machine. Reading 3,000 pods takes as long as with 50,000.
 """
+_LARGE: Final = 512 * 1024
+"""Bytes of blocks that glibc gets from the system one by one, and so gives back. By default it
+raises that to 32 MiB once it has seen such blocks: bodies of a hundred lists then stay in pieces.
+Smaller ones would cost streams some percent of their CPU time."""
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of mallopt, as malloc.h names them
+_EVERY: Final = 60.0  # seconds between two looks at how large the process is
+_GROWN: Final = 32 * 1024 * 1024  # bytes by which it is larger than it was, and worth a trim
 
 
 def configure() -> None:
     """Apply the settings; connections that are open already keep their buffers."""
     gc.set_threshold(*_GC_THRESHOLDS)
     sslproto.SSLProtocol.max_size = TLS_BUFFER
+    if (mallopt := _of_libc("mallopt")) is not None:
+        mallopt(_MMAP_THRESHOLD, _LARGE)
+        mallopt(_TRIM_THRESHOLD, 2 * _LARGE)
+
+
+async def give_back(clock: Clock) -> None:
+    """Give unused memory back to the system, until cancelled, whenever there is much of it.
+
+    A hundred MiB take some five milliseconds, in a thread, of which other threads wait for
+    memory as long as they need new blocks.
+    """
+    trim, smallest = _of_libc("malloc_trim"), resident()
+    while trim is not None:
+        await clock.sleep(_EVERY)
+        if resident() > smallest + _GROWN:
+            await asyncio.to_thread(trim, 0)
+            smallest = resident()
+
+        smallest = min(smallest, resident())
+
+
+def _of_libc(name: str) -> Callable[..., int] | None:
+    """Return a function of glibc; None where another library has the memory, as musl."""
+    try:
+        found: Callable[..., int] = getattr(ctypes.CDLL(None), name)
+    except (OSError, AttributeError):
+        return None
+
+    return found
 
 
 def resident() -> int:

@@ -12,6 +12,8 @@ import pytest
 
 from vnode.runtime import memory
 
+MIB = 1024 * 1024
+
 
 @pytest.fixture
 def settings(monkeypatch):
@@ -69,3 +71,37 @@ def test_cycles_do_not_pile_up_until_their_collection_takes_long(small_heap):
             others.popleft()
 
     assert Cyclic.most < 150_000
+
+
+@pytest.mark.looptime
+async def test_memory_is_given_back_when_the_process_has_grown_and_only_then(clock, monkeypatch):
+    size, trimmed = [100 * MIB], list[int]()
+    monkeypatch.setattr(memory, "resident", lambda: size[0])
+
+    def trim(_keep: int) -> int:
+        trimmed.append(size[0])
+        size[0] -= 50 * MIB
+        return 1
+
+    monkeypatch.setattr(memory, "_of_libc", lambda _name: trim)
+    task = asyncio.create_task(memory.give_back(clock))
+    await clock.sleep(300)
+    assert not trimmed
+    size[0] = 250 * MIB
+    await clock.sleep(60)
+    assert trimmed == [250 * MIB]
+    await clock.sleep(300)
+    assert trimmed == [250 * MIB]  # what is left is in use
+    size[0] = 120 * MIB
+    await clock.sleep(60)
+    size[0] = 160 * MIB
+    await clock.sleep(60)
+    assert trimmed == [250 * MIB, 160 * MIB]
+    task.cancel()
+
+
+async def test_where_the_library_cannot_give_memory_back_nothing_is_done(clock, monkeypatch):
+    monkeypatch.setattr(memory, "_of_libc", lambda _name: None)
+    monkeypatch.setattr(memory, "resident", lambda: MIB)
+    memory.configure()
+    await memory.give_back(clock)
