@@ -9,7 +9,7 @@ import itertools
 import logging
 import socket
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 
 import pytest
 from aiohttp import web
@@ -20,6 +20,7 @@ from vnode.runtime import serving
 from vnode.runtime.certs.contexts import ReplaceableContext
 from vnode.runtime.certs.keypairs import Pair
 from vnode.runtime.connections import ConnectionLimits, UnauthenticatedConnections
+from vnode.runtime.listening import IN_A_PASS, ListeningSocket, listen
 from vnode.runtime.serving import Handler, Server
 
 Streamed = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -328,4 +329,23 @@ async def test_connections_that_were_closed_are_no_handshakes() -> None:
         assert pairs[0][1].recv(1) == b""
     finally:
         for each in itertools.chain(*pairs):
+            each.close()
+
+
+async def test_of_connections_that_come_at_once_few_are_accepted_in_one_pass_of_the_loop() -> None:
+    """Each handshake takes a millisecond: of forty, callers that are known would notice."""
+    connections = UnauthenticatedConnections(ConnectionLimits())
+    listening = ListeningSocket(listen("127.0.0.1", 0, 100), connections)
+    callers = [socket.create_connection(listening.getsockname()) for _ in range(5)]
+    accepted: list[socket.socket] = []
+    try:
+        for passes in range(1, 4):
+            with suppress(BlockingIOError):
+                while True:
+                    accepted.append(listening.accept()[0])
+
+            assert len(accepted) == min(len(callers), passes * IN_A_PASS)
+            await asyncio.sleep(0)
+    finally:
+        for each in (listening, *callers, *accepted):
             each.close()
