@@ -12,7 +12,7 @@ come ready-made from the snapshot.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -139,10 +139,11 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         try:
             near = pod_terms.preferred(pod, pod_terms.AFFINITY)
             far = pod_terms.preferred(pod, pod_terms.ANTI_AFFINITY)
+            preferred = [*near, *((term, -weight) for term, weight in far)]
+            _check([term for term, _weight in preferred], snapshot)
         except ConfigError as error:
             return status.unresolvable(str(error))
 
-        preferred = [*near, *((term, -weight) for term, weight in far)]
         own = _Own(pod, snapshot)
         counted = [(_count(term, own, snapshot), weight) for term, weight in preferred]
         state.write(_PREFERRED, counted)
@@ -200,8 +201,9 @@ def demands_of(pod: Object, snapshot: Snapshot, *, crosses_namespaces: bool = Fa
     """
     near = pod_terms.required(pod, pod_terms.AFFINITY)
     far = pod_terms.required(pod, pod_terms.ANTI_AFFINITY)
-    own = _Own(pod, snapshot)
-    together = tuple(_count(term, own, snapshot) for term in _meeting(near))
+    own, met = _Own(pod, snapshot), _meeting(near)
+    _check([*met, *far], snapshot)
+    together = tuple(_count(term, own, snapshot) for term in met)
     return Demands(
         together=together,
         is_first=not any(counted.domains for counted in together)
@@ -223,10 +225,17 @@ def _meeting(terms: Sequence[PodTerm]) -> list[PodTerm]:
     return [PodTerm(term.topology_key, met, namespaces) for term in terms]
 
 
+def _check(terms: Iterable[PodTerm], snapshot: Snapshot) -> None:
+    """Raise ConfigError if it would take too long to count what terms select."""
+    selected = [(term.namespaces, term.selector) for term in terms if term.selector is not None]
+    snapshot.pod_counts.selected.check(selected, "spec.affinity")
+
+
 def _count(term: PodTerm, own: _Own, snapshot: Snapshot) -> Counted:
     counts: Counter[str] = Counter()
     if term.selector is not None:
-        counts = snapshot.pod_counts.matching_in(term.namespaces, term.selector)
+        selected = snapshot.pod_counts.selected
+        counts = Counter(selected.of(own.namespace, term.namespaces, term.selector))
         if term.matches(own.namespace, own.labels):
             counts.subtract(own.nodes)
 

@@ -44,9 +44,11 @@ _KINDS: Final = (
     EventKind.TARGET_HEALTH,
     EventKind.TARGET_LOST,
     EventKind.TARGET_CHANGED,
-    EventKind.POD_DELETE,
     EventKind.PLAN_FREED,
     EventKind.POLICY_CHANGED,
+)
+_OF_ITS_WORKLOAD: Final = ClusterEventWithHint(
+    EventKind.POD_DELETE, anywhere=True, scope=events.own_namespace
 )
 
 
@@ -61,7 +63,7 @@ class PlacementPolicy(PlanPlugin, PreScorePlugin, ScorePlugin):
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
         """Return the events by which the plan, or what is counted, may change for any node."""
-        return events.anywhere(*_KINDS)
+        return [*events.anywhere(*_KINDS), _OF_ITS_WORKLOAD]
 
     def restore(self, pod: Object, snapshot: Snapshot) -> None:
         """Give the pods of the workload the clusters back that they had before this process."""

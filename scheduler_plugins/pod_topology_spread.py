@@ -87,7 +87,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         """Return changes of nodes anywhere, and of pods that count: they change the skew
         everywhere."""
         nodes = (EventKind.NODE_ADD, EventKind.NODE_LABELS, EventKind.NODE_TAINTS)
-        return [*events.anywhere(*nodes), *events.of_pods(own_namespace, counts)]
+        return [*events.anywhere(*nodes), *events.of_pods(events.own_namespace, counts)]
 
     def pre_filter(self, state: CycleState, pod: Object, snapshot: Snapshot) -> Status:
         """Count the domains of the hard constraints."""
@@ -159,11 +159,6 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
                 scores[name] = MAX_SCORE * (largest + smallest - score) // largest
 
 
-def own_namespace(pod: Object) -> frozenset[str]:
-    """Return the namespace whose pods a pod is spread among."""
-    return frozenset((objects.namespace(pod),))
-
-
 def counts(pod: Object, other: Object) -> bool:
     """Tell whether another pod counts for a hard constraint of a pod, or may."""
     if objects.namespace(pod) != objects.namespace(other):
@@ -192,6 +187,9 @@ def spreads(
 
     affinity = node_affinity.required(pod)
     constraints = [_compile(pod, c, affinity) for c in chosen]
+    namespace = frozenset((objects.namespace(pod),))
+    selected = [(namespace, each.selector) for each in constraints if each.selector is not None]
+    snapshot.pod_counts.selected.check(selected, "spec.topologySpreadConstraints")
 
     keys = {constraint.key for constraint in constraints}
     nodes = [node for node in nodes if keys <= node.labels.keys()]

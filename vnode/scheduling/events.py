@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+from vnode.api import objects
 from vnode.api.objects import Object
 
 
@@ -73,6 +74,11 @@ class ClusterEventWithHint:
 def anywhere(*found: EventKind) -> list[ClusterEventWithHint]:
     """Return registrations for such events on whatever node."""
     return [ClusterEventWithHint(kind, anywhere=True) for kind in found]
+
+
+def own_namespace(pod: Object) -> frozenset[str]:
+    """Return the scope of a pod that only pods of its namespace can help."""
+    return frozenset((objects.namespace(pod),))
 
 
 def of_pods(

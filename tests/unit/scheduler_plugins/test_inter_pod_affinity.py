@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from scheduler_plugins.inter_pod_affinity import InterPodAffinity, InterPodAffin
 from tests.permitted import any_namespace
 from tests.unit.scheduling.builders import pod, virtual_node
 from vnode.api.objects import Object
+from vnode.scheduling import selector_counts
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.cycle import CycleState
 from vnode.scheduling.plugin import Handle
@@ -202,6 +204,20 @@ def test_a_namespace_selector_is_a_reason_with_a_cure(plugin: InterPodAffinity) 
     candidate = pod("p", affinity=far(term(WEB, namespaceSelector=selector)))
     outcome = plugin.pre_filter(CycleState(), candidate, env().snapshot())
     assert "list the namespaces instead" in outcome.message
+
+
+@pytest.mark.parametrize("build", [far, near])
+def test_terms_that_would_take_long_to_count_are_a_reason_with_a_cure(
+    plugin: InterPodAffinity, build: Callable[..., Object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counting them anew is part of one cycle, in which nothing else happens."""
+    monkeypatch.setattr(selector_counts, "MOST_COMPARED", 10)
+    cache = env(*(pod(f"x{n}", labels={"n": str(n)}, node="a") for n in range(6)))
+    everywhere = pod("p", affinity=build(term(WEB, namespaceSelector={})))
+    outcome = plugin.pre_filter(CycleState(), everywhere, cache.snapshot())
+    assert outcome.message.startswith("spec.affinity has too many expressions")
+    elsewhere = pod("p", affinity=build(term(WEB, namespaces=["small"])))
+    assert plugin.pre_filter(CycleState(), elsewhere, cache.snapshot()).is_success
 
 
 def test_a_term_without_a_selector_selects_nothing(plugin: InterPodAffinity) -> None:

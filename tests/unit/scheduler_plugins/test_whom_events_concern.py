@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler_plugins.inter_pod_affinity import InterPodAffinity, InterPodAffinityArgs
+from scheduler_plugins.placement import PlacementPolicy
 from scheduler_plugins.pod_topology_spread import PodTopologySpread
 from tests.permitted import any_namespace
 from tests.unit.scheduling.builders import ManualClock, pod, virtual_node
@@ -104,15 +105,17 @@ def test_who_may_be_helped_is_woken(
         assert concerned(plugin, EventKind.POD_FORGOTTEN, waiting, comes)
 
 
-async def waiting_queue(*waiting: Object) -> SchedulingQueue:
-    registered = frozenset[ClusterEventWithHint](AFFINITY.events_to_register())
+async def waiting_queue(
+    *waiting: Object, plugin: Plugin | PlacementPolicy = AFFINITY
+) -> SchedulingQueue:
+    registered = frozenset[ClusterEventWithHint](plugin.events_to_register())
     queue = SchedulingQueue(
-        ManualClock(), lambda queued: (queued.added,), {AFFINITY.NAME: registered}
+        ManualClock(), lambda queued: (queued.added,), {plugin.NAME: registered}
     )
     for each in waiting:
         queue.add(each)
         assert (await queue.pop()).uid == objects.uid(each)
-        queue.reject(objects.uid(each), {"a": frozenset({AFFINITY.NAME})})
+        queue.reject(objects.uid(each), {"a": frozenset({plugin.NAME})})
 
     return queue
 
@@ -144,3 +147,17 @@ async def test_however_many_wait_few_are_asked_about_an_event() -> None:
     came = pod("new", namespace="team-a", labels={"app": "db"}, node="a")
     queue.move(ClusterEvent(EventKind.POD_ADD, "a", pod=came))
     assert queue.statistics()[queued_pod.BACKOFF] == 5
+
+
+async def test_what_frees_a_place_in_a_plan_wakes_pods_of_that_namespace_only() -> None:
+    """A workload is of one namespace; a tenant's pods that come and go wake nobody else's."""
+    plugin, gone = PlacementPolicy(NoArgs(), HANDLE), pod("gone", namespace="team-a", node="a")
+    for event in (
+        ClusterEvent(EventKind.POD_DELETE, "a", pod=gone),
+        ClusterEvent(EventKind.PLAN_FREED, namespace="team-a"),
+    ):
+        ours, theirs = pod("ours", namespace="team-a"), pod("theirs", namespace="team-b")
+        queue = await waiting_queue(ours, theirs, plugin=plugin)
+        queue.move(event)
+        assert queue.place("ours") == queued_pod.BACKOFF
+        assert queue.place("theirs") == queued_pod.UNSCHEDULABLE

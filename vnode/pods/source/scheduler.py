@@ -62,7 +62,7 @@ REGISTRATIONS: Final = {
 }
 """The events after which targets that rejected candidates are worth another attempt."""
 
-_MOST_SLOWED: Final = 10  # namespaces in the gauge
+_COSTLY: Final = 0.005  # seconds; most cycles take a twentieth of it
 
 log = logging.getLogger(__name__)
 
@@ -108,18 +108,14 @@ class ProxyScheduler:
             group.create_task(self._assumptions.run(), name="promises")
             while True:
                 queued = await self._queue.pop()
-                self._cycle(queued, group)
-                await asyncio.sleep(0)
+                took = self._cycle(queued, group)
+                # What costs much leaves as much time to all else that the agent does.
+                await (self._clock.sleep(took) if took > _COSTLY else asyncio.sleep(0))
 
     def count_pending(self) -> None:
-        """Set the gauges of pending pods, and of namespaces whose failing pods are slowed."""
+        """Set the gauges of pending pods."""
         for place, count in self._queue.statistics().items():
             metrics.PENDING_PODS.labels(place).set(count)
-
-        slowed = sorted(self._queue.slowed().items(), key=lambda entry: (-entry[1], entry[0]))
-        metrics.SCHEDULING_SLOWED.clear()
-        for namespace, seconds in slowed[:_MOST_SLOWED]:
-            metrics.SCHEDULING_SLOWED.labels(namespace).set(seconds)
 
     def _on_proxy(self, old: Object | None, new: Object | None) -> None:
         pod = objects.latest(old, new)
@@ -142,10 +138,11 @@ class ProxyScheduler:
             freed = self._cache.set_pod(new)
 
         if freed:
-            self._queue.move(ClusterEvent(EventKind.PLAN_FREED), by=uid)
+            event = ClusterEvent(EventKind.PLAN_FREED, namespace=objects.namespace(pod))
+            self._queue.move(event, by=uid)
 
-        if event := event_handlers.proxy_event(old, new):
-            self._queue.move(event)
+        if moved := event_handlers.proxy_event(old, new):
+            self._queue.move(moved)
 
     def _on_link(self, link: Link) -> None:
         link.chaperons.subscribe(lambda old, new: self._on_chaperon(link, old, new))
@@ -240,19 +237,23 @@ class ProxyScheduler:
         if attempt := self._attempts.get(uid):
             attempt.changed.set()
 
-    def _cycle(self, queued: QueuedPod, group: asyncio.TaskGroup) -> None:
-        """Run one scheduling cycle; the pod goes on in a task if there is anything to wait for."""
+    def _cycle(self, queued: QueuedPod, group: asyncio.TaskGroup) -> float:
+        """Run one scheduling cycle; the pod goes on in a task if there is anything to wait for.
+
+        Return the seconds that it took.
+        """
         pod, now = queued.pod, self._clock.monotonic()
         with metrics.SCHEDULING_CYCLE_SECONDS.time():
             result = self._framework.schedule(pod, self._cache.snapshot(), queued.asked)
             result.state.outcome.record()
 
-        self._queue.pay(queued, self._clock.monotonic() - now)
+        took = self._clock.monotonic() - now
+        self._queue.pay(queued, took)
         if result.status.code is Code.ERROR:
             log.error("scheduling %s failed: %s", objects.key(pod), result.status.message)
             metrics.SCHEDULING_ATTEMPTS.labels("error").inc()
             self._queue.retry(queued.uid)
-            return
+            return took
 
         ranked = (*(s.name for s in result.feasible), *self._rotation.next(queued, result, now))
         preempts = self._preemption.chosen(queued.uid, result.excluded)
@@ -276,6 +277,8 @@ class ProxyScheduler:
         self._attempts[queued.uid] = attempt
         with audit.on_behalf_of(audit.of(kinds.PODS, pod)):
             group.create_task(self._attempt(queued, attempt, result), name=f"place {attempt.key}")
+
+        return took
 
     def _answers(self, node: str) -> bool:
         link = self._links.get(node)

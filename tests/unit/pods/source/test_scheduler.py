@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 
 import pytest
 
@@ -10,7 +11,7 @@ from tests.unit.pods.clusters import SourceCluster, apart
 from tests.unit.pods.targets import Target, is_silent, only, rejects, reserves
 from vnode.api import keys, kinds, objects
 from vnode.api.errors import Conflict
-from vnode.telemetry import metrics
+from vnode.pods.source.scheduler import ProxyScheduler
 
 pytestmark = pytest.mark.looptime
 
@@ -305,15 +306,23 @@ async def test_the_condition_of_a_pending_pod_says_which_generation_it_is_about(
         assert condition["observedGeneration"] == 3
 
 
-# --- what is measured
+# --- namespaces side by side
 
 
-async def test_the_ten_namespaces_that_are_slowed_most_are_shown_and_no_others(clock, monkeypatch):
-    source = SourceCluster(clock)
-    for slowed in ({"team-z": 3.0}, {f"team-{number}": float(number) for number in range(20)}):
-        monkeypatch.setattr(source.queue, "slowed", lambda slowed=slowed: slowed)
-        source.driver.count_pending()
+async def test_a_costly_cycle_leaves_as_much_time_to_everything_else(clock, monkeypatch):
+    began, cycle = list[float](), ProxyScheduler._cycle
 
-    samples = [s for family in metrics.SCHEDULING_SLOWED.collect() for s in family.samples]
-    shown = {sample.labels["pods_of"]: sample.value for sample in samples}
-    assert shown == {f"team-{number}": float(number) for number in range(10, 20)}
+    def costly(scheduler: ProxyScheduler, *args: object) -> float:
+        began.append(clock.monotonic())
+        cycle(scheduler, *args)  # type: ignore[arg-type]
+        return 0.5
+
+    monkeypatch.setattr(ProxyScheduler, "_cycle", costly)
+    source = SourceCluster(clock, Target("c2", clock))
+    async with source.running():
+        for number in range(4):
+            source.add(f"p{number}")
+
+        await source.until_bound(*(f"p{number}" for number in range(4)))
+        pauses = [after - before for before, after in itertools.pairwise(began)]
+        assert pauses == [pytest.approx(0.5)] * 3

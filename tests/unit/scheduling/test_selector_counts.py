@@ -1,0 +1,113 @@
+"""Counts of selectors agree with the pods that are there, and no namespace takes another's room."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vnode.api import selectors
+from vnode.api.errors import ConfigError
+from vnode.scheduling.selector_counts import KEPT, MOST_COMPARED, SelectorCounts
+
+SELECTORS = [
+    selectors.parse(text)
+    for text in ("", "app=web", "app!=web", "app in (web,db),!tier", "tier", "!app", "tier>1")
+]
+SCOPES = [None, frozenset("a"), frozenset("ab"), frozenset("c")]
+PODS = st.lists(
+    st.tuples(
+        st.sampled_from("abc"),
+        st.dictionaries(st.sampled_from(["app", "tier"]), st.sampled_from(["web", "db", "2"])),
+        st.sampled_from(["n", "m"]),
+    ),
+    max_size=20,
+)
+
+
+@given(PODS, PODS, st.data())
+def test_a_selector_counts_the_same_whenever_it_is_first_asked_for(before, after, data) -> None:
+    counts = SelectorCounts()
+    for namespace, labels, node in before:
+        counts.count(namespace, labels, node, 1)
+
+    asked = data.draw(st.lists(st.tuples(st.sampled_from(SCOPES), st.sampled_from(SELECTORS))))
+    for scope, selector in asked:
+        counts.of("a", scope, selector)
+
+    for namespace, labels, node in after:
+        counts.count(namespace, labels, node, 1)
+
+    gone = data.draw(st.integers(0, len(before)))
+    for namespace, labels, node in before[:gone]:
+        counts.count(namespace, labels, node, -1)
+
+    pods = [*before[gone:], *after]
+    for scope in SCOPES:
+        for selector in SELECTORS:
+            expected = Counter(
+                node
+                for namespace, labels, node in pods
+                if (scope is None or namespace in scope) and selector.matches(labels)
+            )
+            assert counts.of("b", scope, selector) == expected
+
+
+def test_one_namespace_pushes_out_its_own_selectors_only() -> None:
+    counts = SelectorCounts()
+    web = selectors.parse("app=web")
+    counts.of("victim", frozenset(("victim",)), web)
+    for number in range(3 * KEPT):
+        counts.of("tenant", frozenset(("victim",)), selectors.parse(f"app=a{number}"))
+
+    assert len(counts._asked["tenant"]) == KEPT
+    assert (frozenset(("victim",)), web) in counts._selected
+    assert len(counts._selected) == KEPT + 1
+    assert len(counts._about["victim"]) == KEPT + 1
+
+
+def test_what_two_namespaces_ask_for_is_counted_once_and_stays_while_one_does() -> None:
+    counts = SelectorCounts()
+    web = selectors.parse("app=web")
+    for asker in ("a", "b"):
+        counts.of(asker, None, web)
+
+    for number in range(KEPT):
+        counts.of("a", None, selectors.parse(f"app=a{number}"))
+
+    assert (None, web) not in counts._asked["a"]
+    counts.count("c", {"app": "web"}, "n", 1)
+    assert counts.of("b", None, web) == {"n": 1}
+    for number in range(KEPT):
+        counts.of("b", None, selectors.parse(f"app=b{number}"))
+
+    assert (None, web) not in counts._selected
+
+
+def test_terms_that_would_hold_up_everybody_are_refused() -> None:
+    counts = SelectorCounts()
+    for number in range(1000):
+        counts.count("big", {"number": str(number)}, "n", 1)
+
+    def about(
+        scope: frozenset[str] | None, number: int
+    ) -> list[tuple[frozenset[str] | None, object]]:
+        return [(scope, selectors.parse(f"app!=a{n}")) for n in range(number)]
+
+    most = MOST_COMPARED // 1000 // 2
+    counts.check(about(None, most), "spec.affinity")
+    with pytest.raises(ConfigError, match=r"^spec.affinity has too many expressions"):
+        counts.check(about(None, most + 1), "spec.affinity")
+
+    counts.check(about(frozenset(("small",)), most + 1), "spec.affinity")
+    counts.check(about(None, 1) * 1000, "spec.affinity")  # the same one is counted once
+
+
+def test_nothing_is_left_of_pods_that_are_gone() -> None:
+    counts = SelectorCounts()
+    counts.count("a", {"app": "web"}, "n", 1)
+    counts.count("a", {"app": "web"}, "n", -1)
+    assert not counts._sets
+    assert counts._total == 0
