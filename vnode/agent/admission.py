@@ -33,8 +33,9 @@ from vnode.runtime.manifest_key import ManifestKey
 from vnode.runtime.serving import Server
 from vnode.runtime.supervisor import Supervisor, supervise
 from vnode.targets.target_lister import TargetLister
-from vnode.telemetry import metrics
+from vnode.telemetry import metrics, turn_waits
 from vnode.telemetry.audit_log import NOWHERE
+from vnode.webhook import turns
 from vnode.webhook.authors import AuthorWebhook
 from vnode.webhook.paths import ServedPaths
 from vnode.webhook.server import LIMITS, Webhook
@@ -67,6 +68,8 @@ class AdmissionReport(msgspec.Struct, frozen=True):
     certificate_ends: float  # Unix time
     cpu_seconds: float
     resident_bytes: int
+    waits: dict[str, float] = {}
+    """How long reviews have waited for their turn, by namespace, as `TurnWaits.shown`."""
 
 
 class AdmissionServer:
@@ -107,6 +110,7 @@ class AdmissionServer:
 
             await self._know()
             memory.freeze()
+            tasks.start(memory.give_back(self._clock), "memory")
             await self._serve(tasks)
             while True:
                 self._report(self._numbers())
@@ -173,6 +177,7 @@ class AdmissionServer:
             metrics.values_by(metrics.CERTIFICATE_EXPIRY, "certificate").get("webhook", 0.0),
             used.ru_utime + used.ru_stime,
             memory.resident(),
+            dict(turn_waits.of(turns.WORK).shown()),
         )
 
 

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import msgspec
 
 from vnode.agent.admission import AdmissionReport
-from vnode.telemetry import metrics
+from vnode.telemetry import metrics, turn_waits
+from vnode.webhook import turns
 
 _NOTHING = AdmissionReport({}, 0.0, 0.0, 0)
 _decoder = msgspec.json.Decoder(AdmissionReport)
@@ -29,6 +30,7 @@ class AdmissionReports:
         metrics.ADMISSION_CPU.inc(report.cpu_seconds - last.cpu_seconds)
         metrics.ADMISSION_MEMORY.set(report.resident_bytes)
         metrics.CERTIFICATE_EXPIRY.labels("webhook").set(report.certificate_ends)
+        turn_waits.take(turns.WORK, report.waits)
         self._last = report
 
 

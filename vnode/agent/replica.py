@@ -33,7 +33,7 @@ from vnode.runtime.health import ProcessHealth
 from vnode.runtime.leader import AGENT_LEASE, Elector
 from vnode.runtime.supervisor import Supervisor, supervise
 from vnode.scheduling.plugin import Handle
-from vnode.telemetry import metrics
+from vnode.telemetry import metrics, turn_waits
 
 STARTING: Final = "starting"
 """The health check that fails until all others are registered."""
@@ -62,6 +62,7 @@ class Agent:
         self._events = EventRecorder(client, "vnode", self._shared.clock)
         self._kubelet = KubeletApi(self._shared, self._authority, self._events)
         self._shared.health.on_scrape(informers.measure)
+        self._shared.health.on_scrape(turn_waits.measure)
 
     async def run(self) -> None:
         """Serve, and lead whenever this replica has the Lease, until cancelled."""
@@ -88,6 +89,7 @@ class Agent:
             AwaitedStep("targets-known", lambda _tasks: shared.targets.wait_synced()),
             AwaitedStep("proxies-known", lambda _tasks: shared.proxies.synced.wait()),
             AwaitedStep("memory-frozen", _freeze_memory),
+            Part("memory", partial(memory.give_back, shared.clock), needs_servers=True),
             *shared.connecting(),
             Part("events", self._events.run),
             AwaitedStep(

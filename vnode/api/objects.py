@@ -117,6 +117,11 @@ def split_key(key: str) -> tuple[str, str]:
     return (left, right) if slash else ("", left)
 
 
+def key_namespace(key: str) -> str:
+    """Return the namespace of the object of that key; "" for a cluster-scoped one."""
+    return split_key(key)[0]
+
+
 def is_terminating(obj: Object) -> bool:
     """Tell whether deletion was requested; finalizers or a grace period keep the object."""
     return "deletionTimestamp" in metadata(obj)

@@ -82,6 +82,7 @@ class Follower:
             subject=self._subject,
             workers=16,
             lane=lambda key: key.node,
+            namespace=lambda key: key.ref.namespace,
         )
         self._copies = RemoteCopies(links, identity, self._families, self.wake, self._wanted)
         self._waiting: dict[Key, list[asyncio.Future[_Answer]]] = {}  # no empty lists

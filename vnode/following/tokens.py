@@ -94,6 +94,7 @@ class Tokens:
             subject=lambda place: audit.subject(kinds.PODS, place.pod, uid=place.uid),
             workers=4,
             lane=lambda place: place.node,
+            namespace=lambda place: objects.key_namespace(place.pod),
         )
         self._remote = RemoteTokens(links, identity, self._wake, self._bound)
         self._pods: dict[str, _PodState] = {}  # by key; those that have not finished

@@ -89,7 +89,8 @@ class TokenIssuing:
             self._reconcile,
             subject=self._subject,
             workers=2,
-            lane=lambda key: objects.split_key(key)[0],
+            lane=objects.key_namespace,
+            namespace=objects.key_namespace,
             total=8,
         )
         self._written = Expectations(self._controller.add)

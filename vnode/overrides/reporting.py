@@ -60,7 +60,7 @@ class PolicyReporter:
             self._reconcile,
             subject=lambda key: audit.subject(kind_of(key), key, overrides.lookup(key)),
             workers=2,
-            lane=_namespace_of,
+            lane=objects.key_namespace,
             total=8,
         )
         self._reports = StatusReporter(
@@ -100,7 +100,3 @@ def _is_news(obj: Object, condition: Object) -> bool:
     is_new = objects.condition(obj, condition["type"]) is None
     good = is_new and condition["status"] == "True"
     return not good and status_conditions.turned(obj, condition)
-
-
-def _namespace_of(key: str) -> str:
-    return objects.split_key(key)[0]

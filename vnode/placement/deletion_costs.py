@@ -98,6 +98,7 @@ class DeletionCosts:
             subject=audit.agent,
             workers=1,
             lane=_namespace_of,
+            namespace=_namespace_of,
         )
         # A pod of each workload that waits to be reconciled.
         self._samples: dict[_Planned, Object] = {}

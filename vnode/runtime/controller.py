@@ -3,8 +3,9 @@
 Reconciliation is level-triggered: the function gets a key, reads the present state, and corrects
 it; it never learns which event woke it. It returns None (done), or the seconds after which to call
 it again. An error means back-off: 50 ms doubling to 30 s, or what the server asked for. Controllers
-that send requests to targets put the keys of each target into a lane of its own
-(`vnode.runtime.queue`). Each says on whose behalf it works on a key, for the audit log.
+that send requests to targets put the keys of each target into a lane of its own, in which
+namespaces take turns (`vnode.runtime.queue`). Each says on whose behalf it works on a key, for the
+audit log.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Final, Generic, TypeVar
 
 from vnode.api.errors import Conflict, TooManyRequests, VnodeError
 from vnode.runtime.queue import WorkQueue
-from vnode.telemetry import audit, metrics
+from vnode.telemetry import audit, metrics, turn_waits
 
 K = TypeVar("K", bound=Hashable)
 
@@ -30,7 +31,8 @@ log = logging.getLogger(__name__)
 class Controller(Generic[K]):
     """Reconciles the keys of a queue, each by one task at a time.
 
-    At most `workers` keys of each lane are reconciled at once, and `total` of all lanes. `subject`
+    At most `workers` keys of each lane are reconciled at once, and `total` of all lanes. With
+    `namespace`, which returns that of a key, namespaces take turns within each lane. `subject`
     returns for whom a key is reconciled (`vnode.telemetry.audit`).
     """
 
@@ -43,11 +45,22 @@ class Controller(Generic[K]):
         workers: int = 8,
         lane: Callable[[K], Hashable] = lambda _key: None,
         total: int | None = None,
+        namespace: Callable[[K], str] | None = None,
     ) -> None:
         self.name = name
         self._reconcile = reconcile
         self._subject = subject
-        self._queue: WorkQueue[K] = WorkQueue(workers, lane, total)
+        self._queue: WorkQueue[K]
+        if namespace is None:
+            self._queue = WorkQueue(workers, lane, total)
+        else:
+            waits, of = turn_waits.of(name), namespace
+
+            def waited(key: K, seconds: float) -> None:
+                waits.note(of(key), seconds)
+
+            self._queue = WorkQueue(workers, lane, total, sharer=namespace, waited=waited)
+
         self._failures: dict[K, int] = {}  # failures in a row; no entry means none
         self._depth = metrics.QUEUE_DEPTH.labels(name)
         self._seconds = metrics.RECONCILE_SECONDS.labels(name)

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import AsyncIterator, Callable, Hashable
 from contextlib import asynccontextmanager
 from typing import Final, Generic, TypeVar
 
-from vnode.api.turns import Turns
+from vnode.runtime.fair_slots import FairSlots
 
 K = TypeVar("K", bound=Hashable)
 
@@ -24,18 +23,23 @@ _PASSES: Final = 6  # of the loop then: to accept, to read, to parse and to ask 
 
 
 class FairTurns(Generic[K]):
-    """Gives turns to one at a time; `spent` returns the seconds of CPU that were used so far."""
+    """Gives turns to one at a time; `spent` returns the seconds of CPU that were used so far.
 
-    def __init__(self, spent: Callable[[], float] = time.thread_time) -> None:
+    `waited` is called with each key that gets a turn, and the seconds that it has waited.
+    """
+
+    def __init__(
+        self,
+        spent: Callable[[], float] = time.thread_time,
+        waited: Callable[[K, float], None] = lambda _key, _seconds: None,
+    ) -> None:
         self._spent = spent
-        self._turns: Turns[K] = Turns(_ROUND)
-        self._waiting: dict[K, deque[asyncio.Future[None]]] = {}  # no deque is empty
-        self._is_taken = False
+        self._slot: FairSlots[K] = FairSlots(1, _ROUND, waited)
         self._at_a_stretch = 0.0  # what turns have cost since the loop looked
 
     def waiting(self, key: K) -> int:
         """Count the pieces of work of a key that wait."""
-        return len(self._waiting.get(key, ()))
+        return self._slot.waiting(key)
 
     @asynccontextmanager
     async def take(self, key: K, *, spent_before: float = 0.0) -> AsyncIterator[None]:
@@ -43,13 +47,13 @@ class FairTurns(Generic[K]):
 
         What the block costs is charged to the key, with what the work has cost before.
         """
-        await self._wait(key)
+        await self._slot.acquire(key)
         begun = self._spent()
         try:
             yield
         finally:
             cost = spent_before + self._spent() - begun
-            self._turns.pay(key, cost)
+            self._slot.pay(key, cost)
             self._at_a_stretch += cost
             self._end(_PASSES if self._at_a_stretch > _STRETCH else 0)
 
@@ -59,42 +63,4 @@ class FairTurns(Generic[K]):
             self._at_a_stretch = 0.0
             asyncio.get_running_loop().call_soon(self._end, passes - 1)
         else:
-            self._is_taken = False
-            self._give()
-
-    async def _wait(self, key: K) -> None:
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(key, deque()).append(turn)
-        self._turns.wait(key)
-        self._give()
-        if turn.done():
-            return
-
-        try:
-            await turn
-        except asyncio.CancelledError:
-            self._leave(key, turn)
-            raise
-
-    def _leave(self, key: K, turn: asyncio.Future[None]) -> None:
-        """Give up a turn that is waited for, or was given a moment ago."""
-        if turn.done() and not turn.cancelled():
-            self._is_taken = False
-            self._give()
-        elif turn in self._waiting.get(key, ()):
-            self._waiting[key].remove(turn)
-            self._forget_if_none(key)
-
-    def _give(self) -> None:
-        """Give the turn to who is next, unless somebody has it."""
-        while not self._is_taken and (key := self._turns.next()) is not None:
-            turn = self._waiting[key].popleft()
-            self._forget_if_none(key)
-            if not turn.cancelled():  # else whoever waited will be told in a moment
-                self._is_taken = True
-                turn.set_result(None)
-
-    def _forget_if_none(self, key: K) -> None:
-        if not self._waiting[key]:
-            del self._waiting[key]
-            self._turns.leave(key)
+            self._slot.release()

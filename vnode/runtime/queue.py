@@ -7,11 +7,15 @@ so a hundred events become one reconciliation.
 Keys wait in lanes, one for each target if their work sends requests to targets. A lane has a limit
 of keys in work, and lanes take turns, so that a target that does not answer delays its own keys
 only. Where there may be many lanes, as one for each namespace, all together have a limit, too.
+
+Within a lane, whoever shares it takes turns as well: namespaces, one key each. So a key of one
+waits for one of each other, however many these have.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
@@ -22,11 +26,11 @@ K = TypeVar("K", bound=Hashable)
 
 
 class WorkQueue(Generic[K]):
-    """Hands out keys in the order of their first addition, within each lane.
+    """Hands out keys in the order of their first addition, within each lane and `sharer` of it.
 
     At most `limit` keys of a lane are in work at once, and `total` of all; None means any number.
     `lane` is called when a key begins to wait, and its result holds until the work on that key is
-    done.
+    done. `waited` is called with each key that is handed out, and the seconds that it has waited.
     """
 
     def __init__(
@@ -34,12 +38,19 @@ class WorkQueue(Generic[K]):
         limit: int | None = None,
         lane: Callable[[K], Hashable] = lambda _key: None,
         total: int | None = None,
+        *,
+        sharer: Callable[[K], Hashable] = lambda _key: None,
+        waited: Callable[[K, float], None] = lambda _key, _seconds: None,
     ) -> None:
         self._limit = limit
         self._lane = lane
         self._total = total
+        self._sharer = sharer
+        self._waited = waited
         self._lane_of: dict[K, Hashable] = {}  # of every key that waits or is in work
-        self._waiting: dict[Hashable, dict[K, None]] = {}  # by lane; ordered, none empty
+        # By lane, then by sharer, the one whose turn it is first: keys, and since when each waits.
+        # Ordered, none empty.
+        self._waiting: dict[Hashable, dict[Hashable, dict[K, float]]] = {}
         self._ready: dict[Hashable, None] = {}  # lanes with a waiting key and room, next one first
         self._working: set[K] = set()  # disjoint from the keys in _waiting
         self._count: Counter[Hashable] = Counter()  # keys in work by lane; no zeros
@@ -85,15 +96,11 @@ class WorkQueue(Generic[K]):
 
         lane = next(iter(self._ready))
         del self._ready[lane]
-        keys = self._waiting[lane]
-        key = next(iter(keys))
-        del keys[key]
-        if not keys:
-            del self._waiting[lane]
-
+        key, since = self._take(lane)
         self._working.add(key)
         self._count[lane] += 1
         self._settle(lane)
+        self._waited(key, time.monotonic() - since)
         return key
 
     def done(self, key: K) -> None:
@@ -121,8 +128,24 @@ class WorkQueue(Generic[K]):
 
     def _wait(self, key: K) -> None:
         lane = self._lane_of[key] = self._lane(key)
-        self._waiting.setdefault(lane, {})[key] = None
+        keys = self._waiting.setdefault(lane, {}).setdefault(self._sharer(key), {})
+        keys[key] = time.monotonic()
         self._settle(lane)
+
+    def _take(self, lane: Hashable) -> tuple[K, float]:
+        """Remove the next key of a lane, whose sharer has its next turn after all others'."""
+        sharers = self._waiting[lane]
+        sharer = next(iter(sharers))
+        keys = sharers.pop(sharer)
+        key = next(iter(keys))
+        since = keys.pop(key)
+        if keys:
+            sharers[sharer] = keys
+
+        if not sharers:
+            del self._waiting[lane]
+
+        return key, since
 
     def _settle(self, lane: Hashable) -> None:
         """Update `_ready` for a lane whose keys have changed."""

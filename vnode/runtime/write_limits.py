@@ -6,7 +6,8 @@ whose burst is more than an honest change needs, and who reconciles it asks befo
 that has to wait is put back into its queue for that long, and then the present state is written.
 Intermediate states are left out, the last one never is.
 
-What all objects of a target share is limited by a `TurnLimiter`.
+What all objects of a target share is limited by a `TurnLimiter`. Changes that users make on their
+way to a target are limited by the same means.
 
 The numbers are here, for all who write.
 """
@@ -48,6 +49,11 @@ POLICIES: Final = WriteLimit(10, 0.1)
 PLACEMENT_POLICIES: Final = WriteLimit(10, 0.1)
 # What became of its profiles; targets have no say.
 TARGET_SETS: Final = WriteLimit(1, 1.0)
+# Changes of one pod that users make, on their way to its target. More than a rollout makes by hand
+# or a controller in place.
+CHANGES: Final = WriteLimit(10, 1.0)
+# Those of all pods of a namespace: a label for 500 pods goes at once.
+CHANGES_OF_NAMESPACE: Final = WriteLimit(500, 20.0)
 # Bytes of the pods that are written because of one target: an API server writes a pod as a whole.
 # The burst is the start of some 10,000 pods. In the five minutes for which an API server keeps old
 # revisions in etcd, that makes 556 MiB, a quarter of etcd's default quota.
@@ -104,7 +110,7 @@ class WriteLimiter(Generic[K]):
 
 
 class TurnLimiter(Generic[K]):
-    """Limits something that all objects of a target share.
+    """Limits something that all objects of a target, or of a namespace, share.
 
     An object that has to wait gets a time of its own, so that thousands that wait do not all wake
     up for the next token.
@@ -118,7 +124,10 @@ class TurnLimiter(Generic[K]):
         self._due: dict[K, float] = {}  # monotonic; of objects whose tokens are reserved
 
     def wait(self, key: K, target: str, tokens: Callable[[], int]) -> float:
-        """Return the seconds until the object may have so many tokens: 0 for now."""
+        """Return the seconds until the object may have so many tokens: 0 for now.
+
+        `target` is whoever shares them.
+        """
         now, bucket = self._clock.monotonic(), self._bucket(target)
         if key in self._due:
             return self.left(key)

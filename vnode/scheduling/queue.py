@@ -47,6 +47,7 @@ from vnode.scheduling.queued_pod import (
 from vnode.scheduling.retry_budget import RetryBudget
 from vnode.scheduling.status import SUCCESS, Status
 from vnode.scheduling.unschedulable_pods import Rejections, UnschedulablePods
+from vnode.telemetry import turn_waits
 
 INITIAL_BACKOFF: Final = 1.0
 MAX_BACKOFF: Final = 10.0
@@ -82,6 +83,8 @@ class SchedulingQueue:
         self._pods: dict[str, QueuedPod] = {}
         self._active = ActivePods(sort_key)
         self._retries = RetryBudget()
+        self._waits = turn_waits.of("scheduling")
+        self._retry_waits = turn_waits.of("scheduling retries")
         # Exactly the pods in back-off, and stale entries.
         self._backoff = Timers()
         # When unschedulable pods are tried without an event, and stale entries.
@@ -169,11 +172,6 @@ class SchedulingQueue:
         queued.cycle_seconds = seconds
         self._active.pay(queued.namespace, seconds)
 
-    def slowed(self) -> dict[str, float]:
-        """Return the namespaces whose failing pods wait longer since they take too much time, and
-        for how many seconds."""
-        return self._retries.slowed(self._clock.monotonic())
-
     def done(self, uid: str) -> None:
         """Drop the pod in flight, which has its node."""
         self.delete(uid)
@@ -255,6 +253,7 @@ class SchedulingQueue:
             return
 
         self._put(queued, ACTIVE)
+        queued.active_since = self._clock.monotonic()
         self._active.push(queued)
         self._changed.set()
 
@@ -290,6 +289,7 @@ class SchedulingQueue:
         ready_at = min(now + backoff, max(retry_at, self._soonest()))
         slowed = self._retries.wait(queued.namespace, queued.cycle_seconds, now)
         queued.ready_at = max(ready_at, now + slowed)
+        self._retry_waits.note(queued.namespace, queued.ready_at - ready_at)
 
     def _soonest(self) -> float:
         """Return when a pod that has just failed is tried again at the earliest."""
@@ -304,6 +304,7 @@ class SchedulingQueue:
     def _pop_active(self) -> QueuedPod | None:
         queued = self._active.pop()
         if queued is not None:
+            self._waits.note(queued.namespace, self._clock.monotonic() - queued.active_since)
             self._put(queued, IN_FLIGHT)
             queued.attempts += 1
             queued.cycle_seconds = 0.0

@@ -29,6 +29,8 @@ class QueuedPod:
     """When it was first seen, in the clock's monotonic seconds."""
     since: float = 0.0
     """Like `added`, but renewed by each attempt that fails: who has failed goes behind."""
+    active_since: float = 0.0
+    """Likewise, when it last became active."""
     attempts: int = 0
     """How often it was popped."""
     cycle_seconds: float = 0.0

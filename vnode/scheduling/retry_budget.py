@@ -28,8 +28,3 @@ class RetryBudget:
     def wait(self, namespace: str, seconds: float, now: float) -> float:
         """Count a failed attempt; return for how many seconds its pod is to wait at least."""
         return self._buckets.of(namespace, SHARE, now).reserve(now, seconds) if seconds else 0.0
-
-    def slowed(self, now: float) -> dict[str, float]:
-        """Return the namespaces that have exceeded it, and the seconds that their pods wait."""
-        waits = ((name, bucket.reserve(now, 0.0)) for name, bucket in self._buckets.items())
-        return {name: wait for name, wait in waits if wait}

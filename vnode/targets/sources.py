@@ -49,7 +49,7 @@ class SourceController:
             self._reconcile,
             subject=self._subject,
             workers=2,
-            lane=_namespace_of,
+            lane=objects.key_namespace,
             total=8,
         )
         indexes = {_ACCOUNT_NAMESPACE: source_rbac.account_namespace}
@@ -246,7 +246,3 @@ def _trim_account(account: Object) -> Object:
     meta = objects.metadata(account)
     kept = ("name", "namespace", "uid", "resourceVersion")
     return {"metadata": {field: meta[field] for field in kept if field in meta}}
-
-
-def _namespace_of(key: str) -> str:
-    return objects.split_key(key)[0]

@@ -89,7 +89,8 @@ class TargetSets:
             self._reconcile,
             subject=self._subject,
             workers=1,
-            lane=lambda key: objects.split_key(key)[0],
+            lane=objects.key_namespace,
+            namespace=objects.key_namespace,
             total=1,
         )
         wake, limit = self._controller.add, write_limits.TARGET_SETS

@@ -2,8 +2,8 @@
 
 They have a registry of their own, so that tests can read it and nothing else gets in. Label values
 come from configuration and code only (clusters, verbs, codes, plugins), never from pods, and the
-series of a target go with it: so their number stays bounded. Of namespaces, the few that exceed a
-budget have one. Counting something for each pod must
+series of a target go with it: so their number stays bounded. Of namespaces, the few that wait for
+their turns have one. Counting something for each pod must
 cost only a microsecond: keep the child that `labels` returns, if the labels are known beforehand.
 """
 
@@ -131,11 +131,11 @@ PENDING_PODS: Final = Gauge(
     ["queue"],
     registry=REGISTRY,
 )
-SCHEDULING_SLOWED: Final = Gauge(
-    "vnode_scheduling_slowed_seconds",
-    "How much longer pods wait that fail now, of the ten namespaces whose failing pods take the "
-    "most time of scheduling.",
-    ["pods_of"],
+TURN_WAITS: Final = Gauge(
+    "vnode_turn_wait_seconds",
+    "Seconds that work of a namespace has waited for its turn, summed and halved each minute, by "
+    "the kind of work: of the ten namespaces that have waited most, and of all (others).",
+    ["work", "of_namespace"],
     registry=REGISTRY,
 )
 MOVES: Final = Counter(
@@ -165,7 +165,8 @@ FEEDBACK_SECONDS: Final = Histogram(
 )
 WRITES_DELAYED: Final = Counter(
     "vnode_writes_delayed_total",
-    "Writes to objects of the own cluster that waited because a target reported too many changes.",
+    "Writes that waited because a target reported too many changes, or users made too many of "
+    "pods on their way to it (podchaperons).",
     ["resource"],
     registry=REGISTRY,
 )
@@ -257,7 +258,7 @@ for _result in ("ignored", "mutated", "steered", "rejected"):
 for _outcome in ("issued", "renewed", "revoked", "failed"):
     ISSUED_TOKENS.labels(_outcome)
 
-for _resource in ("pods", "lost pods", "nodes", "services", "targets"):
+for _resource in ("pods", "lost pods", "nodes", "services", "targets", "podchaperons"):
     WRITES_DELAYED.labels(_resource)
 
 LEADER: Final = Gauge("vnode_leader", "1 if this process leads, else 0.", registry=REGISTRY)

@@ -26,7 +26,10 @@ from vnode.api.clock import Clock
 from vnode.api.token_bucket import TokenBucket
 from vnode.runtime.fair_turns import FairTurns
 from vnode.runtime.reviews_in_flight import ReviewsInFlight
+from vnode.telemetry import turn_waits
 
+WORK: Final = "admission"
+"""In the metric of waits."""
 _READING: Final = 1e-8  # seconds a byte: decryption, and one look for the namespace
 _MANY: Final = 50  # reviews of one namespace that wait: it gets less than it asks for
 _SAID_EVERY: Final = 60.0  # seconds
@@ -50,7 +53,7 @@ class ReviewTurns:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._turns: FairTurns[str] = FairTurns()
+        self._turns: FairTurns[str] = FairTurns(waited=turn_waits.of(WORK).note)
         self._authors = ReviewsInFlight()
         self._said = TokenBucket(1 / _SAID_EVERY, 1)
 

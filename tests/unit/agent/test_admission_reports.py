@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
 from vnode.agent.admission import AdmissionReport
 from vnode.agent.admission_reports import AdmissionReports
-from vnode.telemetry import metrics
+from vnode.telemetry import metrics, turn_waits
 
 
 def mutated() -> float:
@@ -34,3 +35,14 @@ def test_numbers_of_one_process_after_another_add_up() -> None:
     assert mutated() == counted + 10
     assert abs(cpu() - spent - 2.4) < 1e-6
     assert metrics.values_by(metrics.CERTIFICATE_EXPIRY, "certificate")["webhook"] == 1.8e9
+
+
+def test_how_long_reviews_wait_is_shown_with_the_waits_of_the_agent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(turn_waits, "_elsewhere", {})
+    found = AdmissionReport({}, 0.0, 1.0, 0, {"team-a": 2.5})
+    AdmissionReports().take(msgspec.json.encode(found))
+    turn_waits.measure()
+    labels = {"work": "admission", "of_namespace": "team-a"}
+    assert metrics.REGISTRY.get_sample_value("vnode_turn_wait_seconds", labels) == 2.5

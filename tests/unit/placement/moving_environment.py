@@ -105,8 +105,8 @@ class MovingEnvironment(Planned):
         async with self.running(), self.leading():
             yield
 
-    def _on_plan_freed(self) -> None:
-        self.queue.move(ClusterEvent(EventKind.PLAN_FREED))
+    def _on_plan_freed(self, namespace: str) -> None:
+        self.queue.move(ClusterEvent(EventKind.PLAN_FREED, namespace=namespace))
 
     @asynccontextmanager
     async def leading(self) -> AsyncIterator[None]:

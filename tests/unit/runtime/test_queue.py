@@ -204,3 +204,26 @@ class LanesMachine(QueueMachine):
 
 
 TestLanes = LanesMachine.TestCase
+
+
+async def test_sharers_of_a_lane_take_turns_and_one_that_comes_later_waits_for_one_key_of_each():
+    queue = WorkQueue(10, lane=lambda key: key[0], sharer=lambda key: key[1])
+    for key in ("xa1", "xa2", "xa3", "xb1", "xb2", "ya1"):
+        queue.add(key)
+
+    assert [await queue.get() for _ in range(2)] == ["xa1", "ya1"]
+    queue.add("xc1")
+    assert [await queue.get() for _ in range(5)] == ["xb1", "xa2", "xc1", "xb2", "xa3"]
+    assert len(queue) == 0
+
+
+async def test_who_asks_is_told_how_long_each_key_has_waited():
+    waited = []
+    queue = WorkQueue(1, waited=lambda key, seconds: waited.append((key, seconds)))
+    queue.add("a")
+    queue.add("b")
+    await queue.get()
+    queue.done("a")
+    await queue.get()
+    assert [key for key, _seconds in waited] == ["a", "b"]
+    assert all(seconds >= 0 for _key, seconds in waited)

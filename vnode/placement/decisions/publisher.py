@@ -79,7 +79,11 @@ class DecisionPublisher:
         self._tasks: KeyedTasks[str] | None = None
         self._changed: Callable[[str], None] = lambda _key: None
         self._controller: Controller[str] = Controller(
-            "published-decisions", self._reconcile, subject=self._subject, workers=2
+            "published-decisions",
+            self._reconcile,
+            subject=self._subject,
+            workers=2,
+            namespace=objects.key_namespace,
         )
 
     def subscribe(self, changed: Callable[[str], None]) -> None:

@@ -39,7 +39,7 @@ from vnode.placement.workload_index import OtherBoundPods
 from vnode.planning.failover import FAILOVER_REASON, Replacements
 from vnode.planning.policy import WatchedPolicies
 from vnode.runtime.controller import Controller
-from vnode.telemetry import audit
+from vnode.telemetry import audit, turn_waits
 
 FAILED_OVER: Final = "FailedOver"
 
@@ -79,6 +79,7 @@ class Failovers:
         self._evictor: Evictor[tuple[str, str]] = Evictor(client, clock)
         self._nodes: set[str] = set()  # whose targets are lost
         self._turns: dict[str, Turns[str]] = {}  # of namespaces, by the limit that they share
+        self._waits = turn_waits.of("failovers")
         self._controller: Controller[str] = Controller(
             "failovers", self._reconcile, subject=audit.agent, workers=1
         )
@@ -133,7 +134,9 @@ class Failovers:
                 if eviction.shared_limit:
                     continue  # nor is it the turn of any other in this lane
             else:
-                self._turns[eviction.shared_limit].pay(objects.namespace(eviction.pod), 1)
+                namespace = objects.namespace(eviction.pod)
+                self._turns[eviction.shared_limit].pay(namespace, 1)
+                self._waits.note(namespace, loss.seconds - eviction.after)
                 try:
                     await self._evict(eviction, node, loss)
                 except VnodeError as error:

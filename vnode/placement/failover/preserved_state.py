@@ -54,7 +54,10 @@ class PreservedStates:
         self._expectations = Expectations(self._wake)
         # By owner: of two of its pods, the second must see what the first was given.
         self._controller: Controller[OwnerKey] = Controller(
-            "preserved-states", self._reconcile, subject=audit.agent
+            "preserved-states",
+            self._reconcile,
+            subject=audit.agent,
+            namespace=objects.key_namespace,
         )
 
     async def run(self) -> None:

@@ -55,8 +55,8 @@ log = logging.getLogger(__name__)
 class Moves:
     """Runs in the leader.
 
-    `on_plan_freed` is called when pods that wait may go elsewhere. Whoever answers the mover for
-    placeholders calls `look_at` when one of these answers changes.
+    `on_plan_freed` is called with a namespace when pods that wait there may go elsewhere. Whoever
+    answers the mover for placeholders calls `look_at` when one of these answers changes.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Moves:
         index: WorkloadIndex,
         *,
         clock: Clock,
-        on_plan_freed: Callable[[], None],
+        on_plan_freed: Callable[[str], None],
     ) -> None:
         self.planned = PlannedWorkloads(index, policies)
         self._mover = mover
@@ -91,6 +91,7 @@ class Moves:
             subject=audit.agent,
             workers=2,
             lane=lambda key: namespace_of(key.workload),
+            namespace=lambda key: namespace_of(key.workload),
             total=8,
         )
         mover.turns.subscribe(self._controller.add_after)
@@ -210,7 +211,7 @@ class Moves:
         workload = self._cache.workloads.of(moves.sample, policy.group_by)
         moves.settle(policy, workload, self._is_there, now, self._clock.now())
         if moves.resume():
-            self._on_plan_freed()
+            self._on_plan_freed(namespace_of(key.workload))
 
         if moves.arrive():
             self._cache.workloads.end_move(key.workload, key.group_by)

@@ -30,7 +30,10 @@ class _MoveLane(NamedTuple):
 class MoveTurns:
     """The workloads that wait for their turn, in the order in which they asked."""
 
-    def __init__(self) -> None:
+    def __init__(self, waited: Callable[[str, float], None] = lambda _name, _seconds: None) -> None:
+        """Call `waited` with the namespace of each turn, and the seconds that it was waited for."""
+        self._waited = waited
+        self._since: dict[PlannedWorkload, float] = {}  # when (monotonic) those of `_waits` asked
         self._turns: Turns[_MoveLane] = Turns(ALLOWANCE)
         self._lanes: dict[_MoveLane, dict[PlannedWorkload, None]] = {}  # none empty
         self._waits: dict[PlannedWorkload, _MoveLane] = {}
@@ -41,7 +44,7 @@ class MoveTurns:
         """Call `wake` with a workload that is next, and in how many seconds to look at it."""
         self._listeners.add(wake)
 
-    def ask(self, key: PlannedWorkload, policy: Policy, wait: float) -> bool:
+    def ask(self, key: PlannedWorkload, policy: Policy, wait: float, now: float = 0.0) -> bool:
         """Tell whether it is a workload's turn; `wait` is when the next eviction may be.
 
         If it is not, the workload waits, and keeps its place when it asks again.
@@ -50,10 +53,12 @@ class MoveTurns:
         if self._waits.get(key) != lane:
             self.leave(key)
             self._waits[key] = lane
+            self._since[key] = now
             self._lanes.setdefault(lane, {})[key] = None
             self._turns.wait(lane, 0 if lane.is_cluster_wide else 1)
 
         if not wait and self._turns.next() == lane:
+            self._waited(lane.namespace, now - self._since[key])
             self.leave(key)
             return True
 
@@ -77,6 +82,7 @@ class MoveTurns:
     def leave(self, key: PlannedWorkload) -> None:
         """Have a workload wait no longer."""
         lane = self._waits.pop(key, None)
+        self._since.pop(key, None)
         if lane is not None:
             waiting = self._lanes[lane]
             del waiting[key]

@@ -33,10 +33,10 @@ from vnode.planning.move_reasons import SETTLED, MoveReason
 from vnode.planning.move_state import Decision, PlannedEviction
 from vnode.planning.pod_size import size_of
 from vnode.planning.policy import Policy
-from vnode.planning.workload_key import PlannedWorkload
+from vnode.planning.workload_key import PlannedWorkload, namespace_of
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.snapshot import Snapshot
-from vnode.telemetry import audit, metrics
+from vnode.telemetry import audit, metrics, turn_waits
 
 PER_MINUTE: Final = 60  # evictions of all workloads together, over time
 BURST: Final = 10  # evictions at once
@@ -79,7 +79,7 @@ class Mover:
         clock: Clock,
         replacements: Replacements,
         placeholders: Openings | None = None,
-        on_plan_freed: Callable[[], None],
+        on_plan_freed: Callable[[str], None],
     ) -> None:
         self._client = client
         self._cache = cache
@@ -90,7 +90,7 @@ class Mover:
         self._placeholders = placeholders
         self._on_plan_freed = on_plan_freed
         self._evictor: Evictor[None] = Evictor(client, clock, burst=BURST, retry_after=_REFUSED)
-        self.turns = MoveTurns()
+        self.turns = MoveTurns(turn_waits.of("evictions of moves").note)
 
     def on_pod(self, old: Object | None, new: Object | None) -> None:
         """Forget what is known of a pod that ends; a handler for informers of pods."""
@@ -105,7 +105,8 @@ class Mover:
     ) -> MoveStep:
         """Take one step for a reason, if one is due."""
         moves.look_for(reason)
-        if not self.turns.ask(moves.key, moves.policy, self._evictor.wait(None, PER_MINUTE)):
+        wait, now = self._evictor.wait(None, PER_MINUTE), self._clock.monotonic()
+        if not self.turns.ask(moves.key, moves.policy, wait, now):
             return MoveStep(True, PATIENT)  # it is woken when it is its turn
 
         if self._is_connecting(moves.policy):
@@ -122,7 +123,7 @@ class Mover:
         room, wait = clusters.room(reason, self._placeholders)
         decision = clusters.decide(reason, room)
         if moves.head_for(decision.destination, reason):
-            self._on_plan_freed()
+            self._on_plan_freed(namespace_of(moves.workload.key))
 
         if decision.evictions:
             wait = await self._evict(moves, reason, decision.evictions[0], clusters)

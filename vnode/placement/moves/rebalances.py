@@ -71,6 +71,7 @@ class Rebalances:
             self._reconcile,
             subject=audit.finder(kinds.REBALANCES, self._informer.store.get),
             workers=2,
+            namespace=objects.key_namespace,
         )
         self._expectations = Expectations(self._controller.add)
 

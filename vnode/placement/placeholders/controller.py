@@ -25,7 +25,7 @@ from vnode.placement.placeholders.plans import PlaceholderPlans
 from vnode.placement.workload_index import WorkloadIndex
 from vnode.planning import placeholders as wanting
 from vnode.planning.policy import Policies
-from vnode.planning.workload_key import workload_of
+from vnode.planning.workload_key import namespace_of, workload_of
 from vnode.runtime.controller import Controller
 from vnode.runtime.expectations import Expectations
 from vnode.runtime.links import Link, Links
@@ -57,6 +57,13 @@ class _Unwanted(NamedTuple):
     node: str
     uid: str
     pod: str
+
+
+def _namespace_of(key: _Waiting | _PlannedPods | _Unwanted) -> str:
+    if isinstance(key, _PlannedPods):
+        return namespace_of(key.workload)
+
+    return objects.key_namespace(key.pod)
 
 
 class Placeholders:
@@ -91,6 +98,7 @@ class Placeholders:
             subject=audit.agent,
             workers=_AT_ONCE,
             lane=lambda key: key.node,
+            namespace=_namespace_of,
         )
         self._expectations = Expectations(self._enqueue)
         self._marks = Expectations(self._controller.add)

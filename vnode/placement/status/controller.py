@@ -89,7 +89,8 @@ class PolicyStatusController:
             self._reconcile,
             subject=audit.agent,
             workers=2,
-            lane=lambda key: objects.split_key(key)[0],
+            lane=objects.key_namespace,
+            namespace=objects.key_namespace,
             total=8,
         )
 

@@ -1,12 +1,12 @@
 """Creates and deletes candidates in targets, a bounded number of requests at a time for each.
 
 The bounds belong to links, so that a target that hangs holds up only those that ask it; and a
-request that has waited for its turn at a target that no longer answers fails instead.
+request that has waited for its turn at a target that no longer answers fails instead. Namespaces
+take turns.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -29,7 +29,9 @@ from vnode.pods import preemption
 from vnode.pods.preemption import Rounds
 from vnode.pods.source.candidate_forms import KnownForm
 from vnode.pods.source.chaperon_factory import ChaperonFactory
+from vnode.runtime.fair_slots import FairSlots
 from vnode.runtime.links import Link
+from vnode.telemetry import turn_waits
 
 _AT_ONCE: Final = 16  # requests to one target: a pod with a reservation must not wait long
 
@@ -43,7 +45,8 @@ class CandidateRequests:
         self._factory = factory
         self._clock = clock
         # Entries live as long as their links.
-        self._turns: WeakKeyDictionary[Link, asyncio.Semaphore] = WeakKeyDictionary()
+        self._turns: WeakKeyDictionary[Link, FairSlots[str]] = WeakKeyDictionary()
+        self._waits = turn_waits.of("candidates")
         self._answered: WeakKeyDictionary[Link, float] = WeakKeyDictionary()
         # UIDs of chaperons that were deleted here, until their informer shows that they are gone.
         self._deleted: WeakKeyDictionary[Link, set[str]] = WeakKeyDictionary()
@@ -70,7 +73,7 @@ class CandidateRequests:
         if preempts is not None and preempts.count:
             built["metadata"]["annotations"][keys.PREEMPTED] = preempts.encode()
 
-        async with self._turn(link):
+        async with self._turn(link, pod):
             try:
                 made = await link.client.create(kinds.POD_CHAPERONS, built)
             except ApiError as error:
@@ -103,7 +106,7 @@ class CandidateRequests:
             deleted.add(uid)
 
         try:
-            async with self._turn(link):
+            async with self._turn(link, candidate):
                 withdrawn.add(uid)
                 await link.client.discard(kinds.POD_CHAPERONS, candidate)
         except BaseException as error:
@@ -139,8 +142,13 @@ class CandidateRequests:
         self._deleted.get(link, set()).discard(objects.uid(candidate))
 
     @asynccontextmanager
-    async def _turn(self, link: Link) -> AsyncIterator[None]:
-        async with self._turns.setdefault(link, asyncio.Semaphore(_AT_ONCE)):
+    async def _turn(self, link: Link, obj: Object) -> AsyncIterator[None]:
+        """Wait for the turn of the namespace of a pod, or of its candidate."""
+        slots = self._turns.get(link)
+        if slots is None:
+            slots = self._turns[link] = FairSlots(_AT_ONCE, waited=self._waits.note)
+
+        async with slots.take(objects.namespace(obj)):
             _must_answer(link)
             yield
 

@@ -1,8 +1,9 @@
 """Sends changes of a bound proxy to its chaperon, and reports refusals on the proxy.
 
 Called whenever a bound proxy is reconciled. What the informers keep shows, without a request,
-whether there is news; only then is the whole pod fetched. A refusal of the target comes back on the
-chaperon, and becomes an Event of the proxy.
+whether there is news; only then is the whole pod fetched. Whoever changes pods all the time has to
+wait (`change_limiter`). A refusal of the target comes back on the chaperon, and becomes an Event of
+the proxy.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ from __future__ import annotations
 from typing import Final
 
 from vnode.api import keys, kinds, objects
+from vnode.api.clock import Clock
 from vnode.api.errors import ConfigError, Denied, Invalid, NotFound
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.events import WARNING, EventRecorder, about
 from vnode.pods import changes
+from vnode.pods.source.change_limiter import ChangeLimiter
 from vnode.pods.source.chaperon_factory import ChaperonFactory
 from vnode.runtime.expectations import Expectations
 from vnode.runtime.links import Link
@@ -31,42 +34,55 @@ class ChangeSender:
         factory: ChaperonFactory,
         events: EventRecorder,
         expectations: Expectations,
+        clock: Clock,
     ) -> None:
         self._client = client
         self._factory = factory
         self._events = events
         self._expectations = expectations
+        self._limiter = ChangeLimiter(clock)
         self._refusals: dict[str, str] = {}  # key of the proxy -> message of its last Event
 
     def forget(self, key: str) -> None:
         """Drop what is known of a proxy that is gone."""
         self._refusals.pop(key, None)
+        self._limiter.forget(key)
 
-    async def send(self, proxy: Object, candidate: Object, link: Link) -> float | None:
-        """Bring the chaperon up to date with its proxy; return when to retry, if it was refused.
+    async def send(
+        self, proxy: Object, candidate: Object, link: Link, *, at_once: bool = False
+    ) -> float | None:
+        """Bring the chaperon up to date with its proxy.
 
-        A target that is out of reach is left alone: when it answers again, every pod is reconciled.
+        Return when to try again if it was refused, or if the pod is changed too often; with
+        `at_once` it waits for nothing. A target that is out of reach is left alone: when it answers
+        again, every pod is reconciled.
         """
         if not link.health.healthy or self._expectations.pending(
             expectation_key(link, candidate), candidate
         ):
             return None
 
+        key = objects.key(proxy)
         try:
-            if changes.is_news(proxy, candidate, self._factory.identity):
+            if not changes.is_news(proxy, candidate, self._factory.identity):
+                self._limiter.settle(key)
+            elif (wait := self._limiter.wait(key)) and not at_once:
+                return wait
+            else:
+                self._limiter.sent(key)
                 await self._send(proxy, candidate, link)
         except ConfigError as error:
             self._warn(proxy, str(error))
             return None
         except (Denied, Invalid) as error:
-            self._refusals.pop(objects.key(proxy), None)  # it was tried again, which is news
+            self._refusals.pop(key, None)  # it was tried again, which is news
             self._warn(proxy, f"target {link.target} refused the change: {error.message}")
             return _REFUSED
 
         if (refusal := objects.annotations(candidate).get(keys.REFUSED)) is not None:
             self._warn(proxy, f"target {link.target} refused the change: {refusal}")
         else:
-            self._refusals.pop(objects.key(proxy), None)
+            self._refusals.pop(key, None)
 
         return None
 

@@ -63,6 +63,7 @@ class ChaperonGC:
             subject=lambda place: audit.subject(kinds.PODS, place.pod, find(place.pod)),
             workers=_AT_ONCE,
             lane=lambda place: place.node,
+            namespace=lambda place: objects.key_namespace(place.pod),
         )
 
     async def run(self) -> None:

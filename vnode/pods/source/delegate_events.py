@@ -91,6 +91,7 @@ class DelegateEventReporter:
             subject=audit.finder(kinds.PODS, find),
             workers=_AT_ONCE,
             lane=self._node_of,
+            namespace=objects.key_namespace,
         )
         self._records: dict[str, _EventRecord] = {}  # by key of the proxy; goes with it
         self._buckets: dict[str, TokenBucket] = {}  # by node

@@ -92,9 +92,12 @@ class EventHandlers:
         self._returned = returned
         returned.subscribe(on_returned)
 
-    def on_plan_freed(self) -> None:
-        """Have pods tried again that wait for another cluster than they may go to now."""
-        self._queue.move(ClusterEvent(EventKind.PLAN_FREED))
+    def on_plan_freed(self, namespace: str) -> None:
+        """Have pods tried again that wait for another cluster than they may go to now.
+
+        A workload is of one namespace.
+        """
+        self._queue.move(ClusterEvent(EventKind.PLAN_FREED, namespace=namespace))
 
     def unconnected(self, namespace: str) -> dict[TargetKey, str]:
         """Return the targets of that namespace's pods that have no connection, and why.

@@ -87,6 +87,7 @@ class ProxyController:
             subject=audit.finder(kinds.PODS, self._find),
             workers=_AT_ONCE,
             lane=self._node_of,
+            namespace=objects.key_namespace,
         )
         self._status_writer = StatusWriter(client, events, clock, self._controller.add)
         self.replacements = AwaitedReplacements(
@@ -98,7 +99,7 @@ class ProxyController:
         self.returned = ReturnedTargets()
         self._ensure_bound = ensure_bound
         self._candidates = Expectations()  # writes to chaperons, in all targets
-        self._change_sender = ChangeSender(client, factory, events, self._candidates)
+        self._change_sender = ChangeSender(client, factory, events, self._candidates, clock)
         self._refused = RefusedRequests(events)
         self._lost = LostPods(client, self._status_writer, events, clock)
         self._unreserved = UnreservedPods(
@@ -269,7 +270,7 @@ class ProxyController:
         takes_changes = may_ask and link.runs_vnode
         if takes_changes and keys.IS_ALLOWED not in annotations:
             # Somebody else may have bound a pod that was changed before; it is allowed after that.
-            await self._change_sender.send(proxy, candidate, link)
+            await self._change_sender.send(proxy, candidate, link, at_once=True)
 
         if may_ask:
             await self._mark(link, proxy, candidate)

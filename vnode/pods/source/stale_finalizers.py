@@ -49,6 +49,7 @@ class StaleFinalizers:
             self._reconcile,
             subject=audit.finder(kinds.PODS, proxies.store.get),
             workers=4,
+            namespace=objects.key_namespace,
         )
 
     async def run(self) -> None:

@@ -91,7 +91,11 @@ class ChaperonController:
         self._tight: set[str] = set()  # keys of chaperons that the API server found too large
         self._starts = StartReports(clock)
         self._controller: Controller[str] = Controller(
-            "chaperons", self._reconcile, subject=self._subject, workers=32
+            "chaperons",
+            self._reconcile,
+            subject=self._subject,
+            workers=32,
+            namespace=objects.key_namespace,
         )
         self._expectations = Expectations(self._controller.add)
         self._creator = DelegateCreator(client, self._expectations, goes_on=goes_on, clock=clock)

@@ -34,8 +34,8 @@ def requests(clock):
     return requests_of(nothing, clock)
 
 
-def pod(name: str) -> dict:
-    return {"metadata": {"name": name, "namespace": "default", "uid": name}, "spec": {}}
+def pod(name: str, namespace: str = "default") -> dict:
+    return {"metadata": {"name": name, "namespace": namespace, "uid": name}, "spec": {}}
 
 
 async def test_whoever_waits_for_a_turn_is_sent_away_when_the_target_goes_down(requests, clock):
@@ -48,6 +48,21 @@ async def test_whoever_waits_for_a_turn_is_sent_away_when_the_target_goes_down(r
     answers = await asyncio.gather(*tasks, return_exceptions=True)
     assert target.asked("create") == 16
     assert [type(answer) for answer in answers[16:]] == [Unreachable] * 24
+
+
+async def test_a_pod_waits_for_one_request_of_each_other_namespace(requests, clock):
+    target = Target("c2", clock, is_silent)
+    target.server.add(kinds.NAMESPACES, {"metadata": {"name": "other"}})
+    target.server.freeze()
+    many = [asyncio.ensure_future(requests.create(pod(f"m{n}"), target.link)) for n in range(60)]
+    await asyncio.sleep(1)
+    one = asyncio.ensure_future(requests.create(pod("one", "other"), target.link))
+    await asyncio.sleep(1)
+    assert target.asked("create") == 16
+    target.server.thaw()
+    await one
+    assert sum(task.done() for task in many) < 40
+    await asyncio.gather(*many)
 
 
 async def test_nothing_is_brought_to_a_target_that_is_down(clock):

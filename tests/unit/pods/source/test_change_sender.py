@@ -17,6 +17,7 @@ from vnode.pods import chaperons
 from vnode.pods.source.change_sender import ChangeSender
 from vnode.runtime.expectations import Expectations
 from vnode.runtime.target_options import TargetOptions
+from vnode.runtime.write_limits import CHANGES
 
 pytestmark = pytest.mark.looptime
 
@@ -26,13 +27,13 @@ GET, PATCH = ("get", "web"), ("patch", "")
 class Sending:
     """A sender, whose pod has a chaperon; `proxy` is the pod as the informer shows it."""
 
-    def __init__(self, env: BoundPodsEnvironment) -> None:
+    def __init__(self, env: BoundPodsEnvironment, clock: Clock) -> None:
         self.env = env
         self.target = env.target
         self.proxy = env.add(metadata={"labels": {"app": "web"}})
         self.target.add(self.proxy)
         client = env.source.client()
-        self.sender = ChangeSender(client, env.factory, env.events, Expectations())
+        self.sender = ChangeSender(client, env.factory, env.events, Expectations(), clock)
 
     async def send(self, candidate: Object | None = None) -> float | None:
         """Send what differs from the chaperon as it is now, or from `candidate`."""
@@ -67,8 +68,54 @@ async def sending(clock: Clock) -> AsyncIterator[Sending]:
     env = BoundPodsEnvironment(clock)
     async with asyncio.TaskGroup() as group:
         events = group.create_task(env.events.run())
-        yield Sending(env)
+        yield Sending(env, clock)
         events.cancel()
+
+
+# --- how often it is sent
+
+
+async def test_a_pod_that_is_changed_all_the_time_is_sent_once_a_second_as_it_is_then(
+    sending: Sending, clock: Clock
+) -> None:
+    for number in range(CHANGES.burst):
+        sending.label(f"v{number}")
+        assert await sending.send() is None
+
+    sending.label("late")
+    wait = await sending.send()
+    assert wait == pytest.approx(1 / CHANGES.rate)
+    assert sending.labels()[keys.PREFIX + "app"] == f"v{CHANGES.burst - 1}"
+    sending.label("latest")
+    await clock.sleep(wait or 0)
+    assert await sending.send() is None
+    assert sending.labels()[keys.PREFIX + "app"] == "latest"
+
+
+async def test_what_a_candidate_has_to_be_before_it_is_allowed_waits_for_nothing(
+    sending: Sending,
+) -> None:
+    for number in range(CHANGES.burst + 3):
+        sending.label(f"v{number}")
+        shown = sending.target.chaperon()
+        assert shown is not None
+        at_once = sending.sender.send(sending.proxy, shown, sending.target.link, at_once=True)
+        assert await at_once is None
+        assert sending.labels()[keys.PREFIX + "app"] == f"v{number}"
+
+
+async def test_a_change_that_is_taken_back_is_not_sent(sending: Sending, clock: Clock) -> None:
+    for number in range(CHANGES.burst):
+        sending.label(f"v{number}")
+        await sending.send()
+
+    sending.label("late")
+    wait = await sending.send()
+    sending.label(f"v{CHANGES.burst - 1}")
+    before = len(sending.asked)
+    await clock.sleep(wait or 0)
+    assert await sending.send() is None
+    assert len(sending.asked) == before
 
 
 # --- what is sent
