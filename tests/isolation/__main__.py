@@ -11,17 +11,19 @@ import asyncio
 import sys
 import tempfile
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 from hack.fleetlib import progress
 from tests import kit
-from tests.isolation import attacks, scene
+from tests.isolation import attacks, floods, scene
 from tests.isolation.bystander import NAMESPACE, Bystander, Times
-from tests.isolation.report import AttackTimes, table
+from tests.isolation.processes import Processes, ProcessWatch
+from tests.isolation.report import AttackTimes, cores_table, memory_table, table
 from tests.kit import Fleet
-from vnode.api import kinds
+from vnode.api import kinds, objects
+from vnode.api.errors import VnodeError
 from vnode.api.kinds import Kind
 from vnode.kube import answer_limits
 
@@ -32,6 +34,10 @@ _LEFT: Final[tuple[Kind, ...]] = (
     kinds.PLACEMENT_POLICIES,
     kinds.CONFIG_MAPS,
     kinds.TARGETS,
+    kinds.SERVICES,
+    kinds.REBALANCES,
+    kinds.EVENTS,
+    kinds.POD_DISRUPTION_BUDGETS,
 )
 
 
@@ -45,7 +51,7 @@ def main() -> int:
     ):
         measured = asyncio.run(_measure(fleet, names, options.pods))
 
-    print(table(measured))
+    print(table(measured), memory_table(measured), cores_table(measured), sep="\n\n")
     return 0 if all(each.is_isolated for each in measured) else 1
 
 
@@ -64,22 +70,27 @@ async def _measure(fleet: Fleet, names: list[str], pods: int) -> list[AttackTime
     async with scene.tenant(fleet, NAMESPACE) as client:
         bystander = Bystander(client)
         await bystander.run(5)  # what is done once
+        watch = ProcessWatch(fleet.folder)
         peace: list[Times] = []
-        attacked: dict[str, Times] = {}
+        attacked: dict[str, tuple[Times, Processes]] = {}
         for name in names:
             peace.append(await bystander.run(pods))
             with progress.reported(f"attack {name}"):
-                async with _under_attack(fleet, name):
-                    attacked[name] = await bystander.run(pods)
+                async with _under_attack(fleet, name) as pid, watch.watched(pid) as processes:
+                    attacked[name] = await bystander.run(pods), processes
 
                 await _clean(fleet)
+                watch.note_after(processes)
 
-    return [AttackTimes(name, times, Times.joined(peace)) for name, times in attacked.items()]
+    return [
+        AttackTimes(name, times, Times.joined(peace), processes)
+        for name, (times, processes) in attacked.items()
+    ]
 
 
 @asynccontextmanager
-async def _under_attack(fleet: Fleet, name: str) -> AsyncIterator[None]:
-    """Run the attack while the block runs."""
+async def _under_attack(fleet: Fleet, name: str) -> AsyncIterator[int]:
+    """Run the attack while the block runs; yield the ID of its process."""
     words = ("-m", "tests.isolation.attacks", str(fleet.folder), name)
     process = await asyncio.create_subprocess_exec(
         sys.executable, *words, cwd=kit.ROOT, stdout=asyncio.subprocess.PIPE
@@ -90,7 +101,7 @@ async def _under_attack(fleet: Fleet, name: str) -> AsyncIterator[None]:
             said = await process.stdout.readline()
 
         assert said.decode().strip() == attacks.BEGUN, f"{name} ended before it had begun"
-        yield
+        yield process.pid
         assert process.returncode is None, f"{name} ended by itself"
     finally:
         if process.returncode is None:
@@ -102,6 +113,12 @@ async def _under_attack(fleet: Fleet, name: str) -> AsyncIterator[None]:
 async def _clean(fleet: Fleet) -> None:
     """Delete what an attack has left."""
     async with fleet.client(scene.SOURCE) as admin:
+        for pod in await admin.list(kinds.PODS, scene.ATTACKER):
+            if floods.HELD in objects.finalizers(pod):
+                body = objects.finalizers_patch(pod, objects.finalizers_without(pod, floods.HELD))
+                with suppress(VnodeError):  # gone meanwhile, or changed
+                    await admin.patch(kinds.PODS, objects.name(pod), body, scene.ATTACKER)
+
         for kind in _LEFT:
             query = {"propagationPolicy": "Background", "gracePeriodSeconds": "0"}
             # The answer has all that is deleted: of costly policies 30 MB.

@@ -1,5 +1,7 @@
 """What a tenant, a target or a stranger does to slow everybody else, one function for each.
 
+Those that do one thing in great numbers are in `floods`.
+
 `python -m tests.isolation.attacks FOLDER NAME` goes on with one until it is ended, in a process of
 its own, as attackers have machines of their own. It prints BEGUN once what it needs is there.
 """
@@ -10,7 +12,6 @@ import asyncio
 import itertools
 import ssl
 import sys
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -18,7 +19,17 @@ from typing import Final
 import aiohttp
 
 from tests import kit, placement_policies
+from tests.isolation import floods
 from tests.isolation import scene as scenes
+from tests.isolation.acts import (
+    Attack,
+    Begin,
+    at_once,
+    come_and_go,
+    create_all,
+    dry_run,
+    is_running,
+)
 from tests.isolation.costly import labelled_pod, locking_pod, many_labels_pod, stuck_pod, yaml_pod
 from tests.isolation.hostile_server import informational
 from tests.isolation.scene import ATTACKER, Scene
@@ -30,14 +41,11 @@ from vnode.api.objects import Object
 BEGUN: Final = "begun"
 _WEBHOOK_PORT: Final = 9443
 
-Begin = Callable[[], None]
-Attack = Callable[[Scene, Begin], Awaitable[None]]
 
-
-async def yaml_by_dry_runs(scene: Scene, begin: Begin) -> None:
+async def yaml_bydry_runs(scene: Scene, begin: Begin) -> None:
     """Create pods by dry runs, thirty at once, whose constraints are costly to read."""
     begin()
-    await _at_once(30, lambda number: _dry_run(scene, yaml_pod(f"yaml-{number}")))
+    await at_once(30, lambda number: dry_run(scene, yaml_pod(f"yaml-{number}")))
 
 
 async def reviews_by_strangers(scene: Scene, begin: Begin) -> None:
@@ -53,24 +61,24 @@ async def reviews_by_strangers(scene: Scene, begin: Begin) -> None:
             await answer.read()
 
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
-        await _at_once(40, lambda _number: send(session))
+        await at_once(40, lambda _number: send(session))
 
 
 async def large_reviews(scene: Scene, begin: Begin) -> None:
     """Create pods of 200 kB of annotations by dry runs, thirty at once."""
     annotations = {keys.ELECT: "", **{f"example.com/a{n}": "x" * 2000 for n in range(100)}}
     begin()
-    await _at_once(
-        30, lambda number: _dry_run(scene, kit.pod(f"large-{number}", annotations=annotations))
+    await at_once(
+        30, lambda number: dry_run(scene, kit.pod(f"large-{number}", annotations=annotations))
     )
 
 
 async def costly_policies(scene: Scene, begin: Begin) -> None:
     """Patch one of 150 policies that are costly to match, five times a second, beside 100 pods."""
-    await _create_all(
+    await create_all(
         scene, kinds.PLACEMENT_POLICIES, [placement_policies.costly(n) for n in range(150)]
     )
-    await _create_all(scene, kinds.PODS, [labelled_pod(n) for n in range(100)])
+    await create_all(scene, kinds.PODS, [labelled_pod(n) for n in range(100)])
     begin()
     for priority in itertools.count():
         body = {"spec": {"priority": priority % 1000}}
@@ -80,9 +88,9 @@ async def costly_policies(scene: Scene, begin: Begin) -> None:
 
 async def unschedulable_pods(scene: Scene, begin: Begin) -> None:
     """Have 600 pods wait whose terms are costly, and wake them by a pod that comes and goes."""
-    await _create_all(scene, kinds.PODS, [stuck_pod(f"stuck-{n}") for n in range(600)])
+    await create_all(scene, kinds.PODS, [stuck_pod(f"stuck-{n}") for n in range(600)])
     begin()
-    await _come_and_go(scene, pause=2.0)
+    await come_and_go(scene, pause=2.0)
 
 
 async def locked_targets(scene: Scene, begin: Begin) -> None:
@@ -90,7 +98,7 @@ async def locked_targets(scene: Scene, begin: Begin) -> None:
     for name in scenes.TARGETS:
         pod = await scene.tenant.create(kinds.PODS, locking_pod(f"lock-{name}", name), ATTACKER)
         await kit.until_one(
-            scene.tenant, kinds.PODS, str(pod["metadata"]["name"]), ATTACKER, _is_running, 60
+            scene.tenant, kinds.PODS, str(pod["metadata"]["name"]), ATTACKER, is_running, 60
         )
 
     begin()
@@ -110,7 +118,7 @@ async def expressions(scene: Scene, begin: Begin) -> None:
 async def statuses(scene: Scene, begin: Begin) -> None:
     """Change an annotation of each of twenty running pods, fifty times a second in all."""
     pods = [kit.pod(f"changed-{n}") for n in range(20)]
-    await _create_all(scene, kinds.PODS, pods)
+    await create_all(scene, kinds.PODS, pods)
     begin()
     for number in itertools.count():
         body = {"metadata": {"annotations": {"example.com/n": str(number)}}}
@@ -124,9 +132,9 @@ async def followed_objects(scene: Scene, begin: Begin) -> None:
     """Change ConfigMaps of 100 kB that running pods use, ten times a second."""
     text = "x" * 100_000
     maps: list[Object] = [{"metadata": {"name": f"map-{n}"}, "data": {"a": text}} for n in range(5)]
-    await _create_all(scene, kinds.CONFIG_MAPS, maps)
+    await create_all(scene, kinds.CONFIG_MAPS, maps)
     volumes = [{"name": f"v{n}", "configMap": {"name": f"map-{n}"}} for n in range(5)]
-    await _create_all(
+    await create_all(
         scene, kinds.PODS, [kit.pod(f"follower-{n}", volumes=volumes) for n in range(10)]
     )
     begin()
@@ -150,7 +158,7 @@ async def deployments(scene: Scene, begin: Begin) -> None:
 async def log_streams(scene: Scene, begin: Begin) -> None:
     """Open the log of a pod on fifty streams, again and again."""
     await scene.tenant.create(kinds.PODS, kit.pod("talks"), ATTACKER)
-    await kit.until_one(scene.tenant, kinds.PODS, "talks", ATTACKER, _is_running, 60)
+    await kit.until_one(scene.tenant, kinds.PODS, "talks", ATTACKER, is_running, 60)
     path = f"{kinds.PODS.path(ATTACKER)}/talks/log"
     begin()
 
@@ -158,7 +166,7 @@ async def log_streams(scene: Scene, begin: Begin) -> None:
         async with scene.tenant.stream("GET", path, query={}, silence=30) as response:
             await response.read()
 
-    await _at_once(50, read)
+    await at_once(50, read)
 
 
 async def targets(scene: Scene, begin: Begin) -> None:
@@ -215,7 +223,7 @@ async def policy_flips(scene: Scene, begin: Begin) -> None:
 ATTACKS: Final[dict[str, Attack]] = {
     attack.__name__.replace("_", "-"): attack
     for attack in (
-        yaml_by_dry_runs,
+        yaml_bydry_runs,
         reviews_by_strangers,
         large_reviews,
         costly_policies,
@@ -229,50 +237,9 @@ ATTACKS: Final[dict[str, Attack]] = {
         targets,
         informational_answers,
         policy_flips,
+        *floods.ALL,
     )
 }
-
-
-async def _dry_run(scene: Scene, pod: Object) -> None:
-    await scene.tenant.request("POST", kinds.PODS.path(ATTACKER), query={"dryRun": "All"}, body=pod)
-
-
-async def _create_all(scene: Scene, kind: kinds.Kind, objects: list[Object]) -> None:
-    gate = asyncio.Semaphore(10)
-
-    async def create(obj: Object) -> None:
-        async with gate:
-            await scene.tenant.create(kind, obj, ATTACKER)
-
-    async with asyncio.TaskGroup() as group:
-        for obj in objects:
-            group.create_task(create(obj))
-
-
-async def _come_and_go(scene: Scene, pause: float) -> None:
-    for number in itertools.count():
-        await scene.tenant.create(kinds.PODS, kit.pod(f"comes-{number}"), ATTACKER)
-        await asyncio.sleep(pause)
-        await scene.tenant.delete(kinds.PODS, f"comes-{number}", ATTACKER)
-
-
-async def _at_once(count: int, act: Callable[[int], Awaitable[None]]) -> None:
-    """Call `act` on and on, `count` at once; that somebody refuses is what should happen."""
-
-    async def go_on(number: int) -> None:
-        while True:
-            with suppress(VnodeError, aiohttp.ClientError, OSError):
-                await act(number)
-
-            await asyncio.sleep(0)
-
-    async with asyncio.TaskGroup() as group:
-        for number in range(count):
-            group.create_task(go_on(number))
-
-
-def _is_running(pod: Object) -> bool:
-    return kit.phase(pod) == "Running"
 
 
 async def _main(folder: Path, name: str) -> None:

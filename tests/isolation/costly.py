@@ -38,6 +38,23 @@ def stuck_pod(name: str) -> Object:
     return kit.pod(name, affinity=affinity)
 
 
+def selecting_pod(name: str) -> Object:
+    """Return a pod with many terms that select pods of all namespaces, as no other pod's do."""
+
+    def term(number: int) -> Object:
+        values = [f"{name}-{number}-{n}" for n in range(8)]
+        expressions = [{"key": f"k{n}", "operator": "NotIn", "values": values} for n in range(2)]
+        return {
+            "labelSelector": {"matchExpressions": expressions},
+            "namespaceSelector": {},
+            "topologyKey": "kubernetes.io/hostname",
+        }
+
+    terms = [term(number) for number in range(_TERMS)]
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    return kit.pod(name, affinity=affinity)
+
+
 def locking_pod(name: str, target: str) -> Object:
     """Return a pod for one target that wants no other pod beside it, of whatever namespace."""
     term = {

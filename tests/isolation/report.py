@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from tests.isolation.bystander import STEPS, Times
+from tests.isolation.processes import ADMISSION, AGENT, MemoryUse, Processes
 
 MOST: Final = 2.0  # times as long as in peace
+_SHOWN: Final = 8  # processes for each attack
 SHORT: Final = 0.25  # seconds more that nobody notices, whatever the ratio is
 
 
@@ -19,6 +21,7 @@ class AttackTimes:
     name: str
     times: Times
     peace: Times
+    processes: Processes = field(default_factory=lambda: Processes({}, {}))
 
     def has_noticed(self, step: str) -> bool:
         """Tell whether a step took longer than a bystander should have to wait."""
@@ -37,6 +40,31 @@ def table(measured: Iterable[AttackTimes]) -> str:
     lines = [head, ["---", *("---:" for _ in STEPS)]]
     lines += [[each.name, *(_cell(each, step) for step in STEPS)] for each in measured]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def memory_table(measured: Iterable[AttackTimes]) -> str:
+    """Return a table of the memory of agent and admission before, at most during, and after."""
+    lines = [["MiB before / at most / after", AGENT, ADMISSION], ["---", "---:", "---:"]]
+    lines += [
+        [each.name, *(_memory(each.processes.memory[name]) for name in (AGENT, ADMISSION))]
+        for each in measured
+        if each.processes.memory
+    ]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def cores_table(measured: Iterable[AttackTimes]) -> str:
+    """Return a table of the processes that took most of the processor, for each attack."""
+    lines = [["attack", "cores"], ["---", "---"]]
+    for each in measured:
+        most = sorted(each.processes.cores.items(), key=lambda entry: -entry[1])[:_SHOWN]
+        lines.append([each.name, ", ".join(f"{name} {share:.2f}" for name, share in most)])
+
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _memory(use: MemoryUse) -> str:
+    return f"{use.before} / {use.peak} / {use.after}"
 
 
 def _cell(each: AttackTimes, step: str) -> str:
