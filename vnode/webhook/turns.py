@@ -3,7 +3,7 @@
 A review is a computation of a tenth of a millisecond for most pods, and of up to some dozens for
 what somebody has made costly on purpose. They are answered one after the other, in turns by
 namespace (`vnode.runtime.fair_turns`): so a pod waits for one review of others at most, however
-many of them there are.
+many of them there are. A namespace has a budget, too (`review_budget`).
 
 AuthTokenRequests are seldom created, and their reviews wait for the API server, which is asked what
 the author may do. So these have no turns, but a bound on how many are under way.
@@ -14,6 +14,7 @@ Who calls makes no difference: that can be API servers only, which know the path
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
@@ -27,6 +28,7 @@ from vnode.api.token_bucket import TokenBucket
 from vnode.runtime.fair_turns import FairTurns
 from vnode.runtime.reviews_in_flight import ReviewsInFlight
 from vnode.telemetry import turn_waits
+from vnode.webhook.review_budget import ReviewBudget
 
 WORK: Final = "admission"
 """In the metric of waits."""
@@ -53,7 +55,9 @@ class ReviewTurns:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._turns: FairTurns[str] = FairTurns(waited=turn_waits.of(WORK).note)
+        self._turns: FairTurns[str] = FairTurns()
+        self._budget = ReviewBudget(clock)
+        self._waits = turn_waits.of(WORK)
         self._authors = ReviewsInFlight()
         self._said = TokenBucket(1 / _SAID_EVERY, 1)
 
@@ -69,15 +73,24 @@ class ReviewTurns:
             return
 
         self._tell_of(namespace)
-        async with self._turns.take(namespace, spent_before=len(body) * _READING):
+        asked, before = self._clock.monotonic(), len(body) * _READING
+        async with (
+            self._budget.wait(namespace),
+            self._turns.take(namespace, spent_before=before),
+        ):
+            self._waits.note(namespace, self._clock.monotonic() - asked)
             if request.transport is None or request.transport.is_closing():
                 raise web.HTTPServiceUnavailable(text="nobody waits for it\n")
 
-            yield
+            begun = time.thread_time()
+            try:
+                yield
+            finally:
+                self._budget.charge(namespace, before + time.thread_time() - begun)
 
     def _tell_of(self, namespace: str) -> None:
         """Log whose reviews wait for each other, at most once a minute."""
-        waiting = self._turns.waiting(namespace)
+        waiting = self._budget.waiting(namespace)
         if waiting >= _MANY and self._said.take(self._clock.monotonic()):
             log.warning(
                 "%d reviews of pods of namespace %r wait for each other: they take more time than "
