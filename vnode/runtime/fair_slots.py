@@ -74,7 +74,7 @@ class FairSlots(Generic[K]):
         self._give()
 
     def pay(self, key: K, cost: float) -> None:
-        """Charge a key what a slot has cost."""
+        """Note what a slot has cost a key."""
         self._turns.pay(key, cost)
 
     def _leave(self, key: K, turn: asyncio.Future[None]) -> None:

@@ -110,7 +110,7 @@ class SourceController:
 
     def _subject(self, key: str) -> audit.Subject:
         return audit.subject(
-            kinds.scoped(kinds.SOURCES, _namespace_of(key)), key, self._source(key)
+            kinds.scoped(kinds.SOURCES, objects.key_namespace(key)), key, self._source(key)
         )
 
     async def _reconcile(self, key: str) -> float | None:
