@@ -15,6 +15,8 @@ from vnode.api.errors import Conflict, NotFound, VnodeError
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
+from vnode.runtime.fair_slots import FairSlots
+from vnode.telemetry import turn_waits
 
 TIMEOUT: Final = 30.0  # seconds that a reservation is held, as Admiralty's PreBind has it
 
@@ -36,8 +38,10 @@ class Reservations:
         self._client = client
         self.chaperons = chaperons
         self._timeout = timeout
-        # Bounded: a candidate that is allowed must not wait behind a burst of new ones.
-        self._reserving = asyncio.Semaphore(_RESERVING)
+        # Bounded: a candidate that is allowed must not wait behind a burst of new ones. Namespaces
+        # take turns.
+        waits = turn_waits.of("reservations")
+        self._reserving: FairSlots[str] = FairSlots(_RESERVING, waited=waits.note)
         self._waiting: dict[str, set[asyncio.Event]] = {}  # by chaperon key; no empty sets
         chaperons.subscribe(self._on_chaperon)
 
@@ -64,7 +68,7 @@ class Reservations:
                         await self._refuse(self._live(key, owner))
 
                     if keys.IS_RESERVED not in annotations:
-                        async with self._reserving:
+                        async with self._reserving.take(objects.namespace(pod)):
                             await self._annotate(self._live(key, owner), {keys.IS_RESERVED: "true"})
 
                     await event.wait()
