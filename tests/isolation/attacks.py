@@ -42,7 +42,7 @@ BEGUN: Final = "begun"
 _WEBHOOK_PORT: Final = 9443
 
 
-async def yaml_bydry_runs(scene: Scene, begin: Begin) -> None:
+async def yaml_by_dry_runs(scene: Scene, begin: Begin) -> None:
     """Create pods by dry runs, thirty at once, whose constraints are costly to read."""
     begin()
     await at_once(30, lambda number: dry_run(scene, yaml_pod(f"yaml-{number}")))
@@ -223,7 +223,7 @@ async def policy_flips(scene: Scene, begin: Begin) -> None:
 ATTACKS: Final[dict[str, Attack]] = {
     attack.__name__.replace("_", "-"): attack
     for attack in (
-        yaml_bydry_runs,
+        yaml_by_dry_runs,
         reviews_by_strangers,
         large_reviews,
         costly_policies,
