@@ -17,6 +17,7 @@ from typing import Final
 
 from hack.fleetlib.fleet import LocalFleet
 from tests.bench import accounts
+from tests.bench.figures import ProcessUsage
 from tests.isolation.scene import SOURCE
 
 AGENT: Final = f"{SOURCE} agent"
@@ -29,9 +30,9 @@ _EVERY: Final = 0.25  # seconds between two looks
 class MemoryUse:
     """MiB that a process had resident."""
 
-    before: int
-    peak: int
-    after: int = 0
+    before: float
+    peak: float
+    after: float = 0
 
 
 @dataclass(slots=True)
@@ -82,7 +83,7 @@ class ProcessWatch:
 
             await asyncio.sleep(_EVERY)
 
-    def _usage(self, attacker: int) -> Mapping[str, accounts.ProcessUsage]:
+    def _usage(self, attacker: int) -> Mapping[str, ProcessUsage]:
         return {
             name: accounts.usage(pid)
             for name, pid in (self._pids() | {ATTACKER: attacker}).items()

@@ -64,7 +64,7 @@ def cores_table(measured: Iterable[AttackTimes]) -> str:
 
 
 def _memory(use: MemoryUse) -> str:
-    return f"{use.before} / {use.peak} / {use.after}"
+    return f"{use.before:.0f} / {use.peak:.0f} / {use.after:.0f}"
 
 
 def _cell(each: AttackTimes, step: str) -> str:

@@ -8,6 +8,7 @@ waited most are shown, and all others as one, so that the number of series is bo
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -57,7 +58,7 @@ class TurnWaits:
 
     def _faded(self, namespace: str, now: float) -> float:
         seconds, since = self._waits.get(namespace, (0.0, now))
-        return seconds * 0.5 ** (max(0.0, now - since) / HALF)
+        return seconds * math.exp2(-max(0.0, now - since) / HALF)
 
     def _drop_least(self, now: float) -> None:
         """Forget half of the namespaces, those that have waited least."""

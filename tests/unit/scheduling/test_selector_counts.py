@@ -10,12 +10,14 @@ from hypothesis import strategies as st
 
 from vnode.api import selectors
 from vnode.api.errors import ConfigError
+from vnode.api.selectors import Selector
 from vnode.scheduling.selector_counts import KEPT, MOST_COMPARED, SelectorCounts
 
 SELECTORS = [
     selectors.parse(text)
     for text in ("", "app=web", "app!=web", "app in (web,db),!tier", "tier", "!app", "tier>1")
 ]
+Asked = tuple[frozenset[str] | None, Selector]
 SCOPES = [None, frozenset("a"), frozenset("ab"), frozenset("c")]
 PODS = st.lists(
     st.tuples(
@@ -91,9 +93,7 @@ def test_terms_that_would_hold_up_everybody_are_refused() -> None:
     for number in range(1000):
         counts.count("big", {"number": str(number)}, "n", 1)
 
-    def about(
-        scope: frozenset[str] | None, number: int
-    ) -> list[tuple[frozenset[str] | None, object]]:
+    def about(scope: frozenset[str] | None, number: int) -> list[Asked]:
         return [(scope, selectors.parse(f"app!=a{n}")) for n in range(number)]
 
     most = MOST_COMPARED // 1000 // 2

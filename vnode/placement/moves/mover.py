@@ -105,8 +105,8 @@ class Mover:
     ) -> MoveStep:
         """Take one step for a reason, if one is due."""
         moves.look_for(reason)
-        wait, now = self._evictor.wait(None, PER_MINUTE), self._clock.monotonic()
-        if not self.turns.ask(moves.key, moves.policy, wait, now):
+        next_in, now = self._evictor.wait(None, PER_MINUTE), self._clock.monotonic()
+        if not self.turns.ask(moves.key, moves.policy, next_in, now):
             return MoveStep(True, PATIENT)  # it is woken when it is its turn
 
         if self._is_connecting(moves.policy):
