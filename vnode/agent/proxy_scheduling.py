@@ -40,7 +40,10 @@ def make_framework(config: AgentConfig, handle: Handle) -> Framework:
 
 
 class ProxyScheduling:
-    """Holds the scheduler of a term and what feeds it; `find_pod` returns the pod of a key."""
+    """Holds the scheduler of a term and what feeds it; `find_pod` returns the pod of a key.
+
+    `leftovers` is that of `CandidateRequests`.
+    """
 
     def __init__(
         self,
@@ -50,8 +53,11 @@ class ProxyScheduling:
         cache: Cache,
         events: EventRecorder,
         find_pod: Callable[[str], Object | None],
+        *,
+        leftovers: Callable[[str, str], int],
     ) -> None:
         self._shared = shared
+        self._leftovers = leftovers
         self._following = following
         self._factory = factory
         self._cache = cache
@@ -79,7 +85,7 @@ class ProxyScheduling:
         )
         event_handlers.follow(shared.policies)
         assumptions = Assumptions(self.framework, self._cache, queue, shared.clock)
-        requests = CandidateRequests(self._factory, shared.clock)
+        requests = CandidateRequests(self._factory, shared.clock, self._leftovers)
         driver = ProxyScheduler(
             shared.proxies,
             shared.links,

@@ -56,7 +56,8 @@ class Term:
         self._coexistence = Coexistence(shared.client)
         self._cache = Cache()
         self._scheduling = ProxyScheduling(
-            shared, self._following, self._factory, self._cache, self._events, self._pod
+            *(shared, self._following, self._factory, self._cache, self._events, self._pod),
+            leftovers=self._proxies.leftovers,
         )
         self._scheduling.event_handlers.await_ends(self._proxies.returned)
         self._placement = PlacementControllers(

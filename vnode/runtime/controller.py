@@ -69,6 +69,10 @@ class Controller(Generic[K]):
             for result in ("done", "delayed", "error")
         }
 
+    def waiting(self, lane: Hashable, namespace: str) -> int:
+        """Count the keys of a namespace that wait in a lane."""
+        return self._queue.waiting(lane, namespace)
+
     def add(self, key: K) -> None:
         """Reconcile the key soon."""
         self._queue.add(key)

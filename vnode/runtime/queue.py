@@ -62,6 +62,10 @@ class WorkQueue(Generic[K]):
         """Count the keys that wait."""
         return len(self._lane_of) - len(self._working)
 
+    def waiting(self, lane: Hashable, sharer: Hashable) -> int:
+        """Count the keys of a sharer that wait in a lane."""
+        return len(self._waiting.get(lane, {}).get(sharer, ()))
+
     def add(self, key: K) -> None:
         """Have the key worked on, now or as soon as the work on it is done."""
         if timer := self._timers.pop(key, None):

@@ -212,6 +212,7 @@ async def test_sharers_of_a_lane_take_turns_and_one_that_comes_later_waits_for_o
         queue.add(key)
 
     assert [await queue.get() for _ in range(2)] == ["xa1", "ya1"]
+    assert [queue.waiting(*each) for each in ("xa", "xb", "ya")] == [2, 2, 0]
     queue.add("xc1")
     assert [await queue.get() for _ in range(5)] == ["xb1", "xa2", "xc1", "xb2", "xa3"]
     assert len(queue) == 0

@@ -8,8 +8,9 @@ take turns.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 from typing import Final
 from weakref import WeakKeyDictionary
 
@@ -21,6 +22,7 @@ from vnode.api.errors import (
     ConfigError,
     NotFound,
     ServerError,
+    TooManyRequests,
     Unreachable,
 )
 from vnode.api.identity import parent_key
@@ -33,16 +35,27 @@ from vnode.runtime.fair_slots import FairSlots
 from vnode.runtime.links import Link
 from vnode.telemetry import turn_waits
 
+LEFTOVERS: Final = 200
+"""Candidates of one namespace in a target that may wait for their deletion."""
 _AT_ONCE: Final = 16  # requests to one target: a pod with a reservation must not wait long
 
 log = logging.getLogger(__name__)
 
 
 class CandidateRequests:
-    """Creates and deletes candidates."""
+    """Creates and deletes candidates.
 
-    def __init__(self, factory: ChaperonFactory, clock: Clock) -> None:
+    `leftovers` counts the pods of a namespace whose candidates on a node wait for their deletion.
+    """
+
+    def __init__(
+        self,
+        factory: ChaperonFactory,
+        clock: Clock,
+        leftovers: Callable[[str, str], int] = lambda _node, _namespace: 0,
+    ) -> None:
         self._factory = factory
+        self._leftovers = leftovers
         self._clock = clock
         # Entries live as long as their links.
         self._turns: WeakKeyDictionary[Link, FairSlots[str]] = WeakKeyDictionary()
@@ -63,10 +76,12 @@ class CandidateRequests:
 
         With `preempts` it may preempt others, if its priority lets it, after so many rounds.
 
-        Raises VnodeError if it could not be created, AlreadyExists if it is there; if another
+        Raises VnodeError if it could not be created, AlreadyExists if it is there, TooManyRequests
+        while more of the pod's namespace are still to be deleted than a burst leaves; if another
         pod's is there by its name, ConfigError that says whose it is.
         """
         _must_answer(link)
+        self._refuse_heaps(pod, link)
         mark = preemption.mark(pod, allowed=preempts is not None)
         inputs = self._factory.inputs(pod, link)
         built, note = await self._factory.build(pod, link, allowed=False, preemption=mark)
@@ -86,6 +101,19 @@ class CandidateRequests:
             self._answered[link] = self._clock.monotonic()
 
         return KnownForm(inputs, objects.annotations(built)[keys.FORM], objects.uid(made)), note
+
+    def _refuse_heaps(self, pod: Object, link: Link) -> None:
+        """Raise TooManyRequests while candidates of the namespace pile up in the target.
+
+        Whoever creates and deletes pods without a pause would have it hold ever more of them.
+        """
+        namespace = objects.namespace(pod)
+        if (left := self._leftovers(link.node_name, namespace)) > LEFTOVERS:
+            message = (
+                f"{left} candidates of pods of namespace {namespace} that are gone, or elsewhere, "
+                "are still to be deleted there"
+            )
+            raise TooManyRequests(HTTPStatus.TOO_MANY_REQUESTS, "TooManyRequests", message)
 
     async def delete(
         self, candidate: Object, link: Link, *, expected: bool = True, allowed: bool = False

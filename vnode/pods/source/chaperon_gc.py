@@ -70,6 +70,10 @@ class ChaperonGC:
         """Delete until cancelled; proxy pods must be known."""
         await self._controller.run()
 
+    def left(self, node: str, namespace: str) -> int:
+        """Count the pods of a namespace whose chaperons in a target wait for their deletion."""
+        return self._controller.waiting(node, namespace)
+
     def on_pod(self, key: str) -> None:
         """Check all chaperons of a pod that has changed, or is gone."""
         for link in self._links.covering(objects.split_key(key)[0]):

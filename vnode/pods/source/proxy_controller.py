@@ -119,6 +119,11 @@ class ProxyController:
             group.create_task(self._gc.run(), name="chaperon-gc")
             group.create_task(self._controller.run(), name="bound-proxies")
 
+    def leftovers(self, node: str, namespace: str) -> int:
+        """Count the pods of a namespace that are gone, or elsewhere, and still have candidates in a
+        target that wait for their deletion."""
+        return self._gc.left(node, namespace)
+
     def _find(self, key: str) -> Object | None:
         return self._proxies.store.get(key) or self.bound.get(key)
 

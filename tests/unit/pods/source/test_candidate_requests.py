@@ -9,11 +9,11 @@ import pytest
 from tests.permitted import MANIFESTS
 from tests.unit.pods.targets import Target, is_silent
 from vnode.api import keys, kinds, names, objects
-from vnode.api.errors import Unreachable
+from vnode.api.errors import TooManyRequests, Unreachable
 from vnode.api.identity import Identity
 from vnode.pods import chaperons
 from vnode.pods.overriding import NoOverrides
-from vnode.pods.source.candidate_requests import CandidateRequests
+from vnode.pods.source.candidate_requests import LEFTOVERS, CandidateRequests
 from vnode.pods.source.chaperon_factory import ChaperonFactory
 from vnode.runtime.target_options import TargetOptions
 
@@ -63,6 +63,19 @@ async def test_a_pod_waits_for_one_request_of_each_other_namespace(requests, clo
     await one
     assert sum(task.done() for task in many) < 40
     await asyncio.gather(*many)
+
+
+async def test_a_namespace_whose_candidates_pile_up_creates_no_more_of_them(clock):
+    """Else pods that are created and deleted without a pause fill the target."""
+    target, left = Target("c2", clock, is_silent), {"default": LEFTOVERS}
+    factory = ChaperonFactory(Identity("c1", "uid-of-c1"), MANIFESTS, NoOverrides(), nothing)
+    requests = CandidateRequests(factory, clock, lambda _node, name: left[name])
+    await requests.create(pod("p"), target.link)
+    left["default"] += 1
+    with pytest.raises(TooManyRequests, match="201 candidates of pods of namespace default"):
+        await requests.create(pod("q"), target.link)
+
+    assert target.asked("create") == 1
 
 
 async def test_nothing_is_brought_to_a_target_that_is_down(clock):
