@@ -79,6 +79,9 @@ async def _measure(fleet: Fleet, names: list[str], pods: int) -> list[AttackTime
                 async with _under_attack(fleet, name) as pid, watch.watched(pid) as processes:
                     attacked[name] = await bystander.run(pods), processes
 
+                so_far = AttackTimes(name, attacked[name][0], Times.joined(peace), processes)
+                progress.say(table([so_far]).splitlines()[-1])
+                progress.say(cores_table([so_far]).splitlines()[-1])
                 await _clean(fleet)
                 watch.note_after(processes)
 

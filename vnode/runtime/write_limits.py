@@ -51,7 +51,7 @@ PLACEMENT_POLICIES: Final = WriteLimit(10, 0.1)
 TARGET_SETS: Final = WriteLimit(1, 1.0)
 # Changes of one pod that users make, on their way to its target. More than a rollout makes by hand
 # or a controller in place.
-CHANGES: Final = WriteLimit(10, 1.0)
+CHANGES: Final = WriteLimit(5, 0.5)
 # Those of all pods of a namespace: a label for 500 pods goes at once.
 CHANGES_OF_NAMESPACE: Final = WriteLimit(500, 20.0)
 # Bytes of the pods that are written because of one target: an API server writes a pod as a whole.

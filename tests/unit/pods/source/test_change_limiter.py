@@ -23,7 +23,7 @@ def send_all(limiter: ChangeLimiter, namespace: str, count: int) -> int:
     return sent
 
 
-async def test_a_pod_has_a_burst_and_then_one_change_a_second(clock: Clock) -> None:
+async def test_a_pod_has_a_burst_and_then_one_change_in_a_while(clock: Clock) -> None:
     limiter = ChangeLimiter(clock)
     for _ in range(CHANGES.burst):
         assert limiter.wait("team/web") == 0

@@ -75,7 +75,7 @@ async def sending(clock: Clock) -> AsyncIterator[Sending]:
 # --- how often it is sent
 
 
-async def test_a_pod_that_is_changed_all_the_time_is_sent_once_a_second_as_it_is_then(
+async def test_a_pod_that_is_changed_all_the_time_is_sent_now_and_then_as_it_is_then(
     sending: Sending, clock: Clock
 ) -> None:
     for number in range(CHANGES.burst):
