@@ -59,6 +59,7 @@ def test_nothing_of_an_agent_is_left_out_unsaid() -> None:
             "authority-loaded": 1,
             "authority": 1,
             "memory-frozen": 1,
+            "memory": 1,
             "kubelet-certified": 1,
             "dashboard": 1,
             "kubelet-certificate": 1,
