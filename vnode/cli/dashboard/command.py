@@ -7,9 +7,8 @@ name this machine, whatever a name server says.
 
 from __future__ import annotations
 
-import asyncio
 import secrets
-import webbrowser
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +17,7 @@ import click
 from vnode.api.clock import SystemClock
 from vnode.cli import access, manifests, terminal
 from vnode.cli.access import Access
+from vnode.cli.dashboard import browser
 from vnode.cli.dashboard.observer import observe
 from vnode.cli.main import run
 from vnode.dashboard.site import Site
@@ -83,7 +83,5 @@ async def _serve(
         await server.ready.wait()
         address = f"http://{_LOOPBACK}:{server.port}{base}/"
         terminal.say(address)
-        if opens:
-            await asyncio.to_thread(webbrowser.open, address)
-
-        await sleep_forever()
+        async with browser.opened(address) if opens else nullcontext():
+            await sleep_forever()
