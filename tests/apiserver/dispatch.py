@@ -119,8 +119,9 @@ class Dispatcher:
         return {**request.body, "spec": spec, "status": answer}
 
     def _allows(self, review: Object) -> bool:
-        asked = objects.spec(review).get("resourceAttributes") or {}
-        parts = asked.get("resource", ""), asked.get("subresource", "")
+        spec = objects.spec(review)
+        asked = spec.get("resourceAttributes") or spec.get("nonResourceAttributes") or {}
+        parts = asked.get("resource", asked.get("path", "")), asked.get("subresource", "")
         return (asked.get("verb", ""), "/".join(filter(None, parts))) not in self.refused
 
     def _reviewed(self, spec: Object) -> Object:

@@ -1,7 +1,8 @@
 """Makes view models from stores, and notifies the streams of open pages of changes.
 
 The agent has these stores anyway; `vnode dashboard` keeps its own. Informers call `notify`, which
-wakes the streams of open pages; a view model is made when a page is requested.
+wakes the streams of open pages; a view model is made when a page is requested. All who asked for
+one before it was made get the same, however often something changes.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Final
 
 from vnode.api import objects
@@ -19,6 +21,7 @@ from vnode.api.identity import parent_key
 from vnode.api.objects import Object
 from vnode.api.resources import Resources
 from vnode.dashboard import view_model
+from vnode.dashboard.paced_turns import PacedTurns
 from vnode.dashboard.view_model import ModelInputs, ViewModel
 from vnode.insight import collecting, measuring, status_text
 from vnode.insight.facts import Facts
@@ -86,6 +89,7 @@ class LiveModel:
     ) -> None:
         self.clock = clock
         self.cluster = cluster  # the name on the pages
+        self.turns = PacedTurns(clock)  # of all that is computed for pages
         self._client = client
         self._stores = stores
         self._links = links
@@ -128,18 +132,19 @@ class LiveModel:
             self._subscribers.discard(subscriber)
 
     async def view(self) -> ViewModel:
-        """Return the present view model. Concurrent callers get the same one."""
+        """Return a view model of now, or of up to `_MAX_AGE` ago if nothing has changed since."""
+        wanted, oldest = self._version, self.clock.now() - timedelta(seconds=_MAX_AGE)
         async with self._lock:
             await self._measure()
-            version, now = self._version, self.clock.now()
-            if self._view is None or self._view[0] != version or self._is_old(self._view[1]):
-                made = await asyncio.to_thread(view_model.make, self._inputs(), now)
-                self._view = (version, made)
+            if self._view is None or self._view[0] < wanted or self._view[1].now < oldest:
+                self._view = await self._make()
 
             return self._view[1]
 
-    def _is_old(self, known: ViewModel) -> bool:
-        return (self.clock.now() - known.now).total_seconds() > _MAX_AGE
+    async def _make(self) -> tuple[int, ViewModel]:
+        async with self.turns.turn():
+            version, inputs = self._version, self._inputs()
+            return version, await asyncio.to_thread(view_model.make, inputs, self.clock.now())
 
     async def facts(self, namespace: str, name: str) -> Facts:
         """Read the facts about one pod; ConfigError if it does not exist."""
@@ -179,9 +184,13 @@ class LiveModel:
         )
 
     def _candidates(self) -> Mapping[str, Mapping[str, CandidateState]]:
-        """Return the states of candidates, by the UID of the pod and the virtual node."""
+        """Return the states of candidates, by the UID of the pod and the virtual node.
+
+        Those of bound pods are left out: each has one, and no page shows it.
+        """
         found: dict[str, dict[str, CandidateState]] = {}
-        pods = {objects.uid(pod): objects.key(pod) for pod in self._stores.pods()}
+        pending = (pod for pod in self._stores.pods() if not objects.node_name(pod))
+        pods = {objects.uid(pod): objects.key(pod) for pod in pending}
         for link in self._links:
             for uid, chaperon in link.candidates(pods):
                 found.setdefault(uid, {})[link.node_name] = candidates.read(chaperon, 0).state

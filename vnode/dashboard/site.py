@@ -26,6 +26,8 @@ from vnode.runtime.serving import Handler
 _MIN_INTERVAL: Final = 1.0  # seconds between two events of one stream, whatever happens
 # Seconds until a page is loaded anyway: usage, ages and the answers of targets are not watched.
 _MAX_INTERVAL: Final = 15.0
+# Seconds until a stream ends, and the browser asks for another, which takes the right to see it.
+_MAX_LIFE: Final = 600.0
 _MAX_STREAMS: Final = 64  # open at once; a page that gets none reloads every ten seconds
 _ASSETS: Final = {
     "style.css": "text/css",
@@ -78,16 +80,20 @@ class Site:
 
     async def _overview(self, _request: web.Request) -> web.Response:
         view = await self._live_model.view()
-        return _page(await asyncio.to_thread(overview.build, view, self._paths))
+        return await self._built(lambda: overview.build(view, self._paths))
 
     async def _pods(self, request: web.Request) -> web.Response:
         view = await self._live_model.view()
         given = dict(request.query)
-        return _page(await asyncio.to_thread(pods_page.build, view, self._paths, given))
+        return await self._built(lambda: pods_page.build(view, self._paths, given))
 
     async def _policies(self, _request: web.Request) -> web.Response:
         view = await self._live_model.view()
-        return _page(await asyncio.to_thread(policies_page.build, view, self._paths))
+        return await self._built(lambda: policies_page.build(view, self._paths))
+
+    async def _built(self, build: Callable[[], bytes]) -> web.Response:
+        async with self._live_model.turns.turn():
+            return _page(await asyncio.to_thread(build))
 
     async def _story(self, request: web.Request) -> web.Response:
         namespace, name = request.match_info["namespace"], request.match_info["name"]
@@ -121,15 +127,17 @@ class Site:
 
     async def _stream(self, request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(headers={**_HEADERS, "Content-Type": "text/event-stream"})
+        clock = self._live_model.clock
+        ends = clock.monotonic() + _MAX_LIFE
         with self._live_model.subscription(request.query.get("pod", "")) as subscriber:
             await response.prepare(request)
             with suppress(ConnectionResetError):  # the browser has gone
                 await response.write(b"retry: 2000\n\n")
-                while True:
+                while clock.monotonic() < ends:
                     await happens_within(subscriber.changed, _MAX_INTERVAL)
                     subscriber.changed.clear()
                     await response.write(b"event: changed\ndata: .\n\n")
-                    await self._live_model.clock.sleep(_MIN_INTERVAL)
+                    await clock.sleep(_MIN_INTERVAL)
 
         return response
 

@@ -15,6 +15,7 @@ from vnode.api.clock import SystemClock
 from vnode.api.errors import ConfigError, Unreachable
 from vnode.dashboard import page, site
 from vnode.dashboard.live_model import Subscriber
+from vnode.dashboard.paced_turns import PacedTurns
 from vnode.dashboard.site import Site
 from vnode.dashboard.view_model import ViewModel
 from vnode.insight.facts import Facts
@@ -29,6 +30,7 @@ class FakeLiveModel:
     cluster = "c1"
 
     def __init__(self) -> None:
+        self.turns = PacedTurns(self.clock)
         self.subscribers: list[Subscriber] = []
         self.error: Exception | None = None
 
@@ -127,6 +129,14 @@ async def test_there_are_only_so_many_streams(
     monkeypatch.setattr(site, "_MAX_STREAMS", 1)
     async with client.get("/base/events"), client.get("/base/events") as second:
         assert second.status == 503
+
+
+async def test_a_stream_ends_so_that_who_has_lost_the_right_gets_no_other(
+    client: TestClient[Any, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(site, "_MAX_LIFE", 0.0)
+    async with client.get("/base/events") as answer, asyncio.timeout(5):
+        assert await answer.read() == b"retry: 2000\n\n"
 
 
 @pytest.mark.parametrize(
