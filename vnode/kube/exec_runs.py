@@ -2,7 +2,7 @@
 
 Command, arguments and part of the environment may come from somebody who need not be trusted. So a
 run has bounds: a time, a size, a number at the same time. It has no terminal and no input, and what
-it has started in its session ends with it; a process in a session of its own outlives it.
+it has started ends with it (`leftover_processes`).
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Final
 
 from vnode.api import visible
 from vnode.api.errors import Unreachable
+from vnode.kube import leftover_processes
 
 TIMEOUT: Final = 10.0  # seconds for one run
 OUTPUT_LIMIT: Final = 65_536  # bytes on standard output
@@ -29,6 +31,7 @@ _GOING: Final = 5.0  # seconds for a process that was killed to be gone
 _CHUNK: Final = 16_384  # bytes read at once
 _AT_ONCE: Final = 4  # runs of a command at the same time
 _FAILING_AT_ONCE: Final = 2  # and of those whose last run has failed
+_runs: Final = count()  # by which the processes of each are known
 _SECRET: Final = re.compile(r"[A-Za-z0-9+/=_.~-]{32,}")  # may be one, wherever it stands
 
 
@@ -88,8 +91,9 @@ async def run(execution: Execution) -> bytes:
 
 @asynccontextmanager
 async def _started(execution: Execution) -> AsyncIterator[Process]:
-    """Start a process for the block; afterwards it is gone, and all that is in its session."""
+    """Start a process for the block; afterwards it is gone, and all that it has started."""
     loop, name = asyncio.get_running_loop(), execution.command
+    mark = f"{os.getpid()}.{next(_runs)}"
     try:
         transport, protocol = await loop.subprocess_exec(
             lambda: SubprocessStreamProtocol(limit=_CHUNK, loop=loop),
@@ -98,7 +102,7 @@ async def _started(execution: Execution) -> AsyncIterator[Process]:
             stdin=DEVNULL,
             stdout=PIPE,
             stderr=PIPE,
-            env=dict(execution.environment),
+            env={**execution.environment, leftover_processes.MARK: mark},
             cwd="/",
             start_new_session=True,  # no terminal, and one group to end
         )
@@ -113,7 +117,7 @@ async def _started(execution: Execution) -> AsyncIterator[Process]:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(transport.get_pid(), signal.SIGKILL)
 
-        for descriptor in (1, 2):  # which a descendant in another session could hold open
+        for descriptor in (1, 2):  # which a descendant could hold open
             if pipe := transport.get_pipe_transport(descriptor):
                 pipe.close()
 
@@ -123,6 +127,8 @@ async def _started(execution: Execution) -> AsyncIterator[Process]:
             with suppress(TimeoutError):  # of a process that even this does not end
                 async with asyncio.timeout(_GOING):
                     await process.wait()
+
+            await asyncio.to_thread(leftover_processes.end, mark, process.pid)
         finally:
             transport.close()
 

@@ -8,6 +8,7 @@ import select
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,48 @@ async def test_what_a_command_leaves_behind_ends_with_it(tmp_path: Path):
     text = f"sleep 300 >/dev/null 2>&1 & echo $! > {written}; echo done"
     assert await exec_runs.run(script(text)) == b"done\n"
     await gone(int(written.read_text()))
+
+
+@pytest.mark.parametrize("seconds", [0.5, 10], ids=["hangs", "ends"])
+async def test_what_has_a_session_of_its_own_ends_with_it_too(tmp_path: Path, seconds: float):
+    written = tmp_path / "pid"
+    os.mkfifo(written)
+    child = f"setsid sh -c 'echo $$ > {written}; exec sleep 300' >/dev/null 2>&1 &"
+    text = f"({child}); {'sleep 300' if seconds < 1 else 'echo done'}"
+    run = asyncio.create_task(exec_runs.run(script(text, timeout=seconds)))
+    pid = int(await asyncio.to_thread(written.read_text))
+    with suppress(Unreachable):
+        await run
+
+    await gone(pid)
+
+
+def test_who_is_handed_orphans_keeps_none_of_them_as_the_first_process_of_a_container():
+    ran = subprocess.run(
+        [sys.executable, "-c", HANDED_ORPHANS], capture_output=True, text=True, timeout=60
+    )
+    assert ran.stdout == "no child is left\n", ran.stderr
+
+
+HANDED_ORPHANS = """
+import asyncio, ctypes, os
+from vnode.kube import exec_runs
+from vnode.kube.exec_runs import Execution
+
+async def run():
+    leaves = "sleep 9 >/dev/null 2>&1 & setsid sleep 9 >/dev/null 2>&1 & echo done"
+    for _time in range(2):
+        await exec_runs.run(Execution("/bin/sh", ("-c", leaves), dict(os.environ)))
+
+    try:
+        os.waitpid(-1, os.WNOHANG)
+    except ChildProcessError:
+        print("no child is left")
+
+PR_SET_CHILD_SUBREAPER = 36
+ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+asyncio.run(run())
+"""
 
 
 async def test_one_that_is_cancelled_ends(tmp_path: Path):
