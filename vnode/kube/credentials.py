@@ -17,6 +17,7 @@ from vnode.api.errors import ConfigError, Unreachable
 _FILE_AGE: Final = 60.0  # seconds; the kubelet refreshes projected tokens long before they end
 EARLY: Final = 60.0  # seconds before its end at which a token is fetched anew
 LIMIT: Final = 90.0  # seconds for a new value; an OIDC issuer is asked twice, with 30 s each
+_PAUSE: Final = 5.0  # seconds after a failure in which all who ask are told of it
 DEFAULT_LIFE: Final = 600.0  # seconds; for plugins that give no expirationTimestamp
 
 
@@ -61,11 +62,13 @@ class TokenFile:
 
 
 class Cached:
-    """Keeps a value that expires; never fetches it twice at once."""
+    """Keeps a value that expires; never fetches it twice at once, nor soon after a failure."""
 
     def __init__(self) -> None:
         self._value: str | None = None
         self._ends = float("-inf")  # monotonic; the value is used until EARLY before it
+        self._failure = ""  # why there is no value; it counts until `_again`, monotonic
+        self._again = float("-inf")
         self._lock = asyncio.Lock()
 
     async def __call__(self) -> str | None:
@@ -74,11 +77,22 @@ class Cached:
             return self._value
 
         async with asyncio.timeout(LIMIT), self._lock:
+            if time.monotonic() < self._again:
+                raise Unreachable(self._failure)
+
             if time.monotonic() >= self._ends - EARLY:
-                self._value, life = await self._fetch()
-                self._ends = time.monotonic() + max(life, 2 * EARLY)
+                await self._renew()
 
             return self._value
+
+    async def _renew(self) -> None:
+        try:
+            self._value, life = await self._fetch()
+        except Unreachable as error:
+            self._failure, self._again = str(error), time.monotonic() + _PAUSE
+            raise
+
+        self._ends = time.monotonic() + max(life, 2 * EARLY)
 
     async def _fetch(self) -> tuple[str | None, float]:
         raise NotImplementedError

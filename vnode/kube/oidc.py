@@ -24,6 +24,7 @@ from vnode.kube.credentials import DEFAULT_LIFE, EARLY, Cached
 
 _DISCOVERY: Final = "/.well-known/openid-configuration"
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=30, sock_connect=5)  # seconds
+_NO_ADDRESS: Final = "the OIDC issuer has no address, or names none that can be asked"
 _ERRORS: Final = frozenset(  # RFC 6749, 5.2
     {
         *("invalid_request", "invalid_client", "invalid_grant", "unauthorized_client"),
@@ -155,8 +156,12 @@ async def _ask(
             payload = await answers.read(response, answer_limits.STATUS.size)
     except (aiohttp.ClientResponseError, aiohttp.ClientPayloadError, TooLarge) as error:
         raise Unreachable("the OIDC issuer's answer is not HTTP, or too large") from error
-    except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
+    except aiohttp.InvalidURL as error:  # which may be the issuer's own words
+        raise Unreachable(_NO_ADDRESS) from error
+    except (aiohttp.ClientError, TimeoutError, OSError) as error:
         raise Unreachable(f"no answer from the OIDC issuer: {str(error) or 'timed out'}") from error
+    except ValueError as error:  # a URL with a user, for one
+        raise Unreachable(_NO_ADDRESS) from error
 
     try:
         decoded = decoding.decode_at_once(payload, answer_limits.STATUS)

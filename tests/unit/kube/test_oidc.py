@@ -141,7 +141,6 @@ async def test_an_issuer_that_is_not_trusted_is_asked_for_nothing(issuer, server
 
 
 async def test_an_issuer_s_own_words_are_not_passed_on_but_known_codes_are(issuer, server) -> None:
-    given = authorization(**trusting(server))
     for answer, message in (
         ({"error": "invalid_grant"}, r"HTTP 400 \(invalid_grant\)$"),
         ({"error": "the password is 1234"}, "HTTP 400$"),
@@ -149,7 +148,7 @@ async def test_an_issuer_s_own_words_are_not_passed_on_but_known_codes_are(issue
     ):
         issuer.status, issuer.answer = 400, answer
         with pytest.raises(Unreachable, match=message):
-            await given()
+            await authorization(**trusting(server))()
 
 
 @pytest.mark.parametrize(
@@ -224,3 +223,36 @@ async def test_an_issuer_whose_answer_trickles_in_is_not_waited_for(
     async with asyncio.timeout(20):
         with pytest.raises(Unreachable, match="no answer from the OIDC issuer: timed out"):
             await given()
+
+
+async def test_an_issuer_that_fails_is_asked_once_by_all_who_wait(issuer, server) -> None:
+    issuer.status = 400
+    ask = authorization(**trusting(server))
+    answers = await asyncio.gather(*(ask() for _ in range(50)), return_exceptions=True)
+    assert {str(answer) for answer in answers} == {"the OIDC issuer answers POST with HTTP 400"}
+    assert len(issuer.asked) == 2
+
+
+@pytest.mark.parametrize(
+    "named", ["https://", "https://[::1", "https://h:99999/", "https://secret:word@127.0.0.1:1/"]
+)
+async def test_what_an_issuer_names_that_is_no_address_is_not_quoted(
+    issuer, server, named: str
+) -> None:
+    async def answer(_request: web.Request) -> web.StreamResponse:
+        return web.json_response({"token_endpoint": named})
+
+    issuer.drip = answer
+    with pytest.raises(Unreachable, match=r"^the OIDC issuer has no address, or names none that"):
+        await authorization(**trusting(server))()
+
+
+@pytest.mark.parametrize("end", ["1e308", "1e400", "-1e308", "NaN", '"x"', "[]", "9" * 400])
+async def test_a_token_of_an_odd_end_is_used_for_a_minute_or_for_ever(
+    issuer, server, end: str
+) -> None:
+    claims = base64.urlsafe_b64encode(f'{{"exp": {end}}}'.encode()).decode()
+    issuer.answer = {"id_token": f"e30.{claims}.x"}
+    ask = authorization(**trusting(server))
+    assert {await ask() for _ in range(10)} == {f"Bearer e30.{claims}.x"}
+    assert len(issuer.asked) == 2
