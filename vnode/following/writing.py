@@ -147,7 +147,8 @@ class Writer:
             return "", None  # the target is the source itself, under another name
 
         trimmed = family.trim(present)
-        if not self._identity.made(present):
+        # The tokens of pods are ours as well, and no copies: a namesake in the source changes none.
+        if not self._identity.made(present) or copies.is_stray(present):
             is_equivalent = family.is_equivalent(trimmed, original)
             message = "" if is_equivalent else foreign_message(key, remote)
             return self._leave_alone(key, remote, original, message)

@@ -112,6 +112,13 @@ async def test_a_copy_of_another_cluster_of_our_name_is_not_ours(env):
     assert env.holds == ["theirs"]
 
 
+async def test_a_token_of_a_pod_is_not_overwritten_by_a_namesake(env):
+    labels = {keys.PARENT_CLUSTER_NAME: "c1", keys.TOKEN: ""}
+    env.put(content("token", labels=labels, annotations={keys.PARENT_CLUSTER_UID: "uid-1"}))
+    assert "not from this cluster" in await ensure(env)
+    assert env.holds == ["token"]
+
+
 async def test_a_target_that_is_the_source_needs_nothing(env):
     env.put(content("now", uid="original"))
     assert await ensure(env) == ""
