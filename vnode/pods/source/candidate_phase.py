@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Final
 
@@ -29,7 +29,7 @@ from vnode.api.errors import (
 )
 from vnode.api.objects import Object
 from vnode.kube.client import Client
-from vnode.pods.source import candidates, proxy_state
+from vnode.pods.source import candidates, forwarded_candidates, proxy_state
 from vnode.pods.source.attempt import Attempt, AttemptEnded, Outcome, Start
 from vnode.pods.source.candidate_deletion import CandidateDeletion
 from vnode.pods.source.candidate_requests import CandidateRequests
@@ -141,24 +141,26 @@ class CandidatePhase:
             self._outdated.replace(attempt, pod, start)
             known = self._known.by_node(attempt)
             self._count_rejections(attempt, known)
-            action = candidates.decide(
-                attempt.ranked, known, self._answered, self._clock.monotonic(), self._settings
-            )
-            match action:
+            settings = forwarded_candidates.settings_for(pod, self._settings)
+            now = self._clock.monotonic()
+            action = candidates.decide(attempt.ranked, known, self._answered, now, settings)
+            match forwarded_candidates.bounded(action, pod, known, now, settings):
                 case Bind(node):
                     self._measure(attempt, node, "reserved")
                     refusal = self._assumptions.confirm(pod, node)
                     if refusal.is_success:
-                        return action
+                        return Bind(node)
 
                     attempt.refused[node] = refusal
                     self._deletion.delete_if_pending(attempt, (node,), start)
                 case Create(node):
+                    left = forwarded_candidates.superfluous(pod, known, now, settings)
+                    self._leave(attempt, left, start)
                     self._begin(attempt, pod, node, start)
                 case Wait(seconds):
                     await happens_within(attempt.changed, max(TICK, seconds))
                 case GiveUp():
-                    self._give_up(attempt, known, start)
+                    self._give_up(attempt, known, settings, start)
                     return AttemptEnded(Outcome.UNSCHEDULABLE, self._explanations(attempt, known))
 
     def _explanations(self, attempt: Attempt, known: Mapping[str, Candidate]) -> dict[str, str]:
@@ -222,7 +224,19 @@ class CandidatePhase:
 
         del attempt.creating[node]
 
-    def _give_up(self, attempt: Attempt, known: Mapping[str, Candidate], start: Start) -> None:
+    def _leave(self, attempt: Attempt, nodes: Sequence[str], start: Start) -> None:
+        """Delete candidates on those nodes, which are not asked again in this attempt."""
+        told = self._explanations(attempt, self._known.by_node(attempt)) if nodes else {}
+        attempt.failed.update({node: told[node] for node in nodes})
+        self._deletion.delete_if_pending(attempt, nodes, start)
+
+    def _give_up(
+        self,
+        attempt: Attempt,
+        known: Mapping[str, Candidate],
+        settings: CandidateSettings,
+        start: Start,
+    ) -> None:
         """Delete candidates that are of no use to a later attempt, or to a target's autoscaler."""
         for node, candidate in known.items():
             if candidate.state is CandidateState.WAITING:
@@ -230,7 +244,7 @@ class CandidatePhase:
 
         asked = {**attempt.asked, **dict.fromkeys(attempt.created, attempt.started)}
         others = {node: found for node, found in known.items() if node not in attempt.kept}
-        surplus = candidates.surplus(attempt.ranked, others, asked, self._settings)
+        surplus = candidates.surplus(attempt.ranked, others, asked, settings)
         self._deletion.delete(attempt, surplus, start)
         stuck = [n for n, c in known.items() if c.state is CandidateState.LOST or c.has_room]
         # Not as expected, so that the pod is tried again when they are gone.
