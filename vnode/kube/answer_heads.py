@@ -1,4 +1,4 @@
-"""Bounds the heads of answers, as `answer_limits` bounds their bodies.
+"""Bounds the heads of answers and what frames their bodies, as `answer_limits` bounds these.
 
 A server may send informational answers (1xx) before the one that counts, and aiohttp skips them
 without counting: a hundred thousand in 4 MB keep the processor busy for seconds, for each request.
@@ -7,7 +7,9 @@ parsed in pieces, and after each one it is judged what came of it; the request f
 piece that is out of bounds, and the connection is closed.
 
 What frames a body has a bound, too, where whole objects are read: one that comes in chunks of one
-byte costs a hundred times as much as in one. Logs have none, as each line may be a chunk.
+byte costs a hundred times as much as in one. Logs and watches have none, as each line may be a
+chunk: they are read at a pace. Lines are counted, of which each chunk has two, on all connections
+to a server together.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ from typing import Any, Final
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
 
+from vnode.api.token_bucket import TokenBucket
+
 MOST_INFORMATIONAL: Final = 8
 """Informational answers to one request; API servers send none, proxies perhaps a `100 Continue`."""
 MOST_BYTES: Final = 64 * 1024
@@ -27,6 +31,9 @@ and those of API servers have less than one KiB."""
 MOST_FRAMING: Final = 256 * 1024
 """Bytes of a body on the wire beyond twice what it has: chunks of one byte take six. What a
 decompressor has not passed on yet counts, some 64 KiB."""
+LINES_PER_SECOND: Final = 40_000
+"""Over time. A chunk takes a microsecond; 2,000 events a second have 4,000 lines."""
+LINES_AT_ONCE: Final = 400_000  # a list of 128 MiB has 131,000
 _PIECE: Final = 8 * 1024  # bytes; some two hundred of the shortest heads, a few milliseconds
 
 
@@ -34,11 +41,21 @@ class HeadOutOfBounds(aiohttp.ClientError):
     """A server that sends more before, or beside, its answer than any honest one does."""
 
 
-class BoundedHeads(ResponseHandler):
-    """Reads the answers on one connection, one for each request."""
+def lines_of_a_server() -> TokenBucket:
+    """Return the lines that may be read on all connections to one server."""
+    return TokenBucket(LINES_PER_SECOND, LINES_AT_ONCE)
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+
+class BoundedHeads(ResponseHandler):
+    """Reads the answers on one connection, one for each request.
+
+    `lines` are those that may be read now, on all connections to the server.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, lines: TokenBucket) -> None:
         super().__init__(loop)
+        self._lines = lines
+        self._held: asyncio.TimerHandle | None = None  # until when nothing more is read
         self._restart()
 
     def _restart(self) -> None:
@@ -76,6 +93,7 @@ class BoundedHeads(ResponseHandler):
             if self._exception is not None:
                 return
 
+            self._count_lines(piece)
             if awaits and not self._answers:
                 self._head_size += len(piece)
             elif not awaits:
@@ -87,6 +105,29 @@ class BoundedHeads(ResponseHandler):
 
             if not data:
                 return
+
+    def _count_lines(self, piece: bytes) -> None:
+        left = self._lines.reserve(self._loop.time(), piece.count(b"\r\n"))
+        if left > 0 and self._held is None:
+            self._pause_transport_reading()
+            self._held = self._loop.call_later(left, self._go_on)
+
+    def _go_on(self) -> None:
+        self._held = None
+        if not (self._reading_paused or self._buffer_paused):
+            self._resume_transport_reading()
+
+    def _resume_transport_reading(self) -> None:
+        """Read on, unless this has to wait for its lines: then that ends the pause."""
+        if self._held is None:
+            super()._resume_transport_reading()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Forget what the connection waits for."""
+        if self._held is not None:
+            self._held.cancel()
+
+        super().connection_lost(exc)
 
     def set_exception(self, exc: Any, exc_cause: Any = None) -> None:
         """Fail the request; that the connection was then lost is no news."""
@@ -129,9 +170,14 @@ def refuse_framing(response: aiohttp.ClientResponse) -> None:
 
 
 class BoundedConnector(aiohttp.TCPConnector):
-    """Makes connections on which heads are bounded."""
+    """Makes connections on which heads are bounded, and lines of all of them.
 
-    def __init__(self, **options: Any) -> None:
+    `lines` are those that all connections to the server may have, if there are others.
+    """
+
+    def __init__(self, *, lines: TokenBucket | None = None, **options: Any) -> None:
         super().__init__(**options)
-        factory: Any = functools.partial(BoundedHeads, loop=self._loop)
+        factory: Any = functools.partial(
+            BoundedHeads, loop=self._loop, lines=lines or lines_of_a_server()
+        )
         self._factory = factory

@@ -16,7 +16,8 @@ import aiohttp
 
 from vnode import __version__
 from vnode.api import kinds
-from vnode.kube import sockets
+from vnode.api.token_bucket import TokenBucket
+from vnode.kube import answer_heads, sockets
 from vnode.kube.answer_heads import BoundedConnector
 from vnode.kube.endpoint import Endpoint
 
@@ -29,9 +30,10 @@ class Sessions:
     """Keeps the connections to the server of an endpoint until `aclose`."""
 
     def __init__(self, endpoint: Endpoint) -> None:
-        self._short = _session(endpoint, _POOL)
-        self._urgent = _session(endpoint, _URGENT)
-        self.long = _session(endpoint, 0)
+        lines = answer_heads.lines_of_a_server()
+        self._short = _session(endpoint, _POOL, lines)
+        self._urgent = _session(endpoint, _URGENT, lines)
+        self.long = _session(endpoint, 0, lines)
         self._streams: set[aiohttp.ClientResponse] = set()  # that are being read
         self._watches: set[aiohttp.ClientResponse] = set()  # those of them that can resume
         self._requests = 0  # under way, and streams that have not begun
@@ -86,8 +88,9 @@ class Sessions:
                 stack.push_async_callback(session.close)
 
 
-def _session(endpoint: Endpoint, limit: int) -> aiohttp.ClientSession:
+def _session(endpoint: Endpoint, limit: int, lines: TokenBucket) -> aiohttp.ClientSession:
     connector = BoundedConnector(
+        lines=lines,
         limit=limit,
         ssl=endpoint.ssl or False,
         keepalive_timeout=60,
