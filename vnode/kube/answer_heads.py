@@ -22,6 +22,7 @@ import aiohttp
 from aiohttp.client_proto import ResponseHandler
 
 from vnode.api.token_bucket import TokenBucket
+from vnode.kube.lookups import ThreadPerLookup
 
 MOST_INFORMATIONAL: Final = 8
 """Informational answers to one request; API servers send none, proxies perhaps a `100 Continue`."""
@@ -176,7 +177,7 @@ class BoundedConnector(aiohttp.TCPConnector):
     """
 
     def __init__(self, *, lines: TokenBucket | None = None, **options: Any) -> None:
-        super().__init__(**options)
+        super().__init__(resolver=ThreadPerLookup(), **options)
         factory: Any = functools.partial(
             BoundedHeads, loop=self._loop, lines=lines or lines_of_a_server()
         )

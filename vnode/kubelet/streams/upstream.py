@@ -12,6 +12,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from vnode import __version__
+from vnode.kube import lookups
 from vnode.kube.client import Client
 from vnode.kubelet.refusal import Refused
 from vnode.kubelet.streams import http_upgrade, sockets
@@ -114,16 +115,8 @@ async def connect(
         own.append(("Authorization", authorization))
 
     head = http_upgrade.request(method, url.netloc, url.path + path, query, headers, own)
-    loop = asyncio.get_running_loop()
-    secure = client.endpoint.ssl
     async with asyncio.timeout(_CONNECT):
-        transport, upstream = await loop.create_connection(
-            Upstream,
-            url.hostname or "",
-            url.port or (443 if secure else 80),
-            ssl=secure,
-            server_hostname=(client.endpoint.server_name or url.hostname) if secure else None,
-        )
+        transport, upstream = await _connected(client, url.hostname or "", url.port)
 
     upstream.authorization = authorization
     try:
@@ -133,3 +126,22 @@ async def connect(
     finally:
         if upstream.successor is None:
             transport.abort()
+
+
+async def _connected(
+    client: Client, host: str, port: int | None
+) -> tuple[asyncio.Transport, Upstream]:
+    """Connect to the first address of a server that lets us."""
+    loop, secure = asyncio.get_running_loop(), client.endpoint.ssl
+    number = port or (443 if secure else 80)
+    server_name = (client.endpoint.server_name or host) if secure else None
+    failure = OSError(f"{host} has no address")
+    for address in await lookups.addresses(host, number):
+        try:
+            return await loop.create_connection(
+                Upstream, address, number, ssl=secure, server_hostname=server_name
+            )
+        except OSError as error:
+            failure = error
+
+    raise failure
