@@ -19,6 +19,8 @@ from vnode.api.objects import Object
 from vnode.following.family import Family
 from vnode.following.reference_index import Key
 from vnode.following.references import Ref
+from vnode.kube import answer_limits
+from vnode.kube.client import METADATA_LIST
 from vnode.kube.informer import Informer
 from vnode.runtime.certs import renewal
 from vnode.runtime.keyed_tasks import KeyedTasks, Run
@@ -48,10 +50,14 @@ class TargetCopies(NamedTuple):
 
 
 async def has_none(link: Link, kind: Kind, selector: str) -> bool:
-    """Tell whether the target has no such object, by one request; VnodeError if that fails."""
+    """Tell whether the target has no such object, by one request; VnodeError if that fails.
+
+    The answer has the metadata of one object at most, and is decoded at once.
+    """
     path = kind.path(link.target.namespace or None)
     query = {"labelSelector": selector, "limit": "1"}
-    page = await link.client.request("GET", path, query=query)
+    bound = answer_limits.SMALL
+    page = await link.client.request("GET", path, query=query, accept=METADATA_LIST, bound=bound)
     return isinstance(page, dict) and page.get("items") == []
 
 
