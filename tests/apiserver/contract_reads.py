@@ -15,7 +15,8 @@ from tests.apiserver.contract import (
 from vnode.api import kinds, objects
 from vnode.api.errors import ApiError, Gone, Invalid
 from vnode.api.objects import Object
-from vnode.kube.client import METADATA, Client
+from vnode.kube.client import Client
+from vnode.kube.transport import METADATA
 
 
 async def listed(client: Client, namespace: str, **selectors: str) -> list[str]:

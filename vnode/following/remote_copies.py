@@ -20,8 +20,8 @@ from vnode.following.family import Family
 from vnode.following.reference_index import Key
 from vnode.following.references import Ref
 from vnode.kube import answer_limits
-from vnode.kube.client import METADATA_LIST
 from vnode.kube.informer import Informer
+from vnode.kube.transport import METADATA_LIST
 from vnode.runtime.certs import renewal
 from vnode.runtime.keyed_tasks import KeyedTasks, Run
 from vnode.runtime.links import Link, Links

@@ -1,9 +1,12 @@
 """Says how large an answer may be, by what was asked for; larger ones are not read to the end.
 
 Whoever wrote a kubeconfig chose the server, which need not be honest. A bound has two measures:
-bytes once decompressed, and JSON values, which can take two bytes there and a hundred in memory. No
-answer of a real API server is larger, but for a page of a list: that is asked for again with fewer
-objects (`paging`).
+bytes once decompressed, and JSON values, which can take two bytes there and a hundred in memory. A
+page of a list that is larger is asked for again with fewer objects (`paging`).
+
+An API server may well have an object that is larger: whoever may create a pod can give it 780,000
+empty arguments. Such an object is as good as not there, in lists and in watches: it must not keep
+anybody from reading the others.
 """
 
 from __future__ import annotations
@@ -24,8 +27,9 @@ class AnswerLimit(NamedTuple):
 _MIB: Final = 1024 * 1024
 
 # API servers take 3 MiB of JSON in a request, and etcd 1.5 MiB. ConfigMaps and Secrets hold 1 MiB;
-# Go writes six bytes for some characters (`<`) that etcd keeps in one. A pod has 1,000 values.
-OBJECT: Final = AnswerLimit(8 * _MIB, 400_000)
+# Go writes six bytes for some characters (`<`) that etcd keeps in one. A pod has 1,000 values. An
+# object is decoded at once: the worst 200,000 values take some 30 ms.
+OBJECT: Final = AnswerLimit(10 * _MIB, 200_000)
 
 # What is small by its nature: a ClusterSummary has a line for each resource, and for each label
 # that the nodes have in common; Leases, reviews, quotas and lists of kinds have a hundred lines at

@@ -15,11 +15,9 @@ from vnode.api.objects import Object, Objects
 from vnode.kube import answer_limits, answers
 from vnode.kube.answer_limits import AnswerLimit
 from vnode.kube.paging import ListReader
-from vnode.kube.transport import JSON, Transport
+from vnode.kube.transport import JSON, METADATA_LIST, Transport
 from vnode.telemetry import audit
 
-METADATA_LIST: Final = f"{JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-METADATA: Final = f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 MERGE_PATCH: Final = "application/merge-patch+json"
 STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
 APPLY_PATCH: Final = "application/apply-patch+yaml"

@@ -19,6 +19,7 @@ import msgspec
 
 from vnode.api import documents, errors
 from vnode.api.objects import Objects
+from vnode.kube import answer_limits
 from vnode.kube.answer_limits import AnswerLimit
 
 DEPTH: Final = 100
@@ -33,6 +34,7 @@ _OTHERS: Final = bytes(set(range(256)) - set(b'[]{},"'))
 _STRING: Final = re.compile(rb'"[^"]*+"?')  # of an outline: there are no escapes any more
 _AT_ONCE: Final = 50_000  # strings of an outline
 _STRINGS: Final = re.compile(rb'[^"]*+(?:"[^"]*+"[^"]*+){0,%d}+' % _AT_ONCE)
+_LEAST: Final = 2  # bytes of a value, with its comma
 _ITEM: Final = 50  # bytes that cost as much time as it takes to begin with an object of a list
 
 
@@ -128,16 +130,24 @@ async def _decode_items(raw: list[msgspec.Raw]) -> Objects:
             await asyncio.sleep(0)
             size = 0
 
+        await _check_object(item)
         items.append(_any.decode(item))
 
     return items
 
 
+async def _check_object(item: msgspec.Raw) -> None:
+    """Raise TooLarge for an object of a page that is too large by itself: it is decoded at once."""
+    most = answer_limits.OBJECT.values
+    if len(memoryview(item)) > _LEAST * most:
+        await measure(bytes(item), most)
+
+
 async def measure(payload: bytes, limit: int) -> int:
     """Return how many values JSON has.
 
-    Raises TooLarge if they are more than `limit`, Unreachable if they are nested more than DEPTH
-    levels deep. Of what is no JSON it may return anything.
+    Raises TooLarge if they are more than `limit`, or nested more than DEPTH levels deep. Of what is
+    no JSON it may return anything.
     """
     steps = _measure(payload, limit)
     while True:
@@ -238,7 +248,7 @@ def _without_strings(outline: bytes, limit: int) -> Generator[None, None, bytes]
 
 
 def _check_depth(brackets: bytes) -> Generator[None, None, None]:
-    """Raise Unreachable for brackets that are nested too deep; each round takes the innermost."""
+    """Raise TooLarge for brackets that are nested too deep; each round takes the innermost."""
     work = 0
     for _ in range(DEPTH):
         rest = brackets.replace(b"[]", b"")
@@ -252,4 +262,4 @@ def _check_depth(brackets: bytes) -> Generator[None, None, None]:
             work = 0
 
     if brackets:
-        raise errors.Unreachable(f"the answer is nested more than {DEPTH} levels deep")
+        raise errors.TooLarge(f"the answer is nested more than {DEPTH} levels deep")

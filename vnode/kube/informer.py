@@ -266,6 +266,12 @@ class Informer:
 
     def _apply(self, event: watching.Event) -> None:
         obj = event.object
+        if event.type == watching.TOO_LARGE:
+            self._filter.leave_out(objects.key(obj))
+            self._remove(objects.key(obj))
+            self._version = objects.resource_version(obj) or self._version
+            return
+
         if event.type != watching.BOOKMARK and not self._filter.takes(obj):
             return
 

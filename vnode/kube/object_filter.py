@@ -15,7 +15,7 @@ from typing import Any, Final
 from vnode.api.errors import Gone
 from vnode.api.kinds import Kind
 from vnode.api.objects import Objects
-from vnode.kube import answer_limits
+from vnode.kube import answer_limits, paging
 from vnode.kube.answer_limits import AnswerLimit
 from vnode.kube.client import Client
 from vnode.telemetry import metrics
@@ -47,13 +47,19 @@ class ObjectFilter:
         if self._accept is None or self._accept(obj):
             return True
 
+        self._refuse("%s sent one of %s that cannot be read")
+        return False
+
+    def leave_out(self, key: str) -> None:
+        """Count an object that is too large to be read."""
+        self._refuse(paging.TOO_LARGE, key)
+
+    def _refuse(self, text: str, *what: str) -> None:
         cluster, plural = self._client.name, self._kind.plural
         metrics.MALFORMED_OBJECTS.labels(cluster, plural).inc()
         if not self._is_logged:
             self._is_logged = True
-            log.warning("%s sent one of %s that cannot be read", cluster, plural)
-
-        return False
+            log.warning(text, cluster, plural, *what)
 
     async def filter(self, items: Objects) -> Objects:
         """Return the objects of a whole list that may be kept, and forget earlier events."""

@@ -1,29 +1,35 @@
 """Reads a list page by page, from one consistent snapshot, within bounds.
 
 Objects may be large: 500 of the largest that etcd takes have 750 MB. A page out of bounds is
-therefore asked for again with fewer objects, down to one, which always fits; after small pages
-they become more again. All pages together are bounded in number and, if the caller says so, in
-size.
+therefore asked for again with fewer objects, down to one; after small pages they become more again.
+One object that is out of bounds by itself is left out: others must be read, whoever made it. All
+pages together are bounded in number and, if the caller says so, in size.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Final
 
-from vnode.api import errors
+from vnode.api import errors, objects
 from vnode.api.kinds import Kind
-from vnode.api.objects import Objects
+from vnode.api.objects import Object, Objects
 from vnode.kube import answer_limits, decoding
 from vnode.kube.answer_limits import AnswerLimit
 from vnode.kube.decoding import Page
-from vnode.kube.transport import Transport
+from vnode.kube.transport import JSON, METADATA_LIST, Transport
+from vnode.telemetry import metrics
 
 PAGE: Final = 500  # objects that a list request asks for, as client-go's pager does
 MOST_PAGES: Final = 1000  # of one list; no cluster has more, so such a list would never end
 _FEWER: Final = 4  # a page that is too large is asked for with so many times fewer objects
 _MORE: Final = 2  # after one that used less than a fourth of its bound, twice as many follow
 _SPARE: Final = 4
+
+TOO_LARGE: Final = "%s has %s/%s, which is too large to be read: it counts as not there"
+
+log = logging.getLogger(__name__)
 
 
 class ListReader:
@@ -39,12 +45,13 @@ class ListReader:
         self._count = PAGE  # objects that the next request asks for
         self._size = 0  # bytes of all pages so far
         self._values = 0
+        self._is_logged = False  # whether an object was that was left out
 
     async def read(self, path: str, query: Mapping[str, str]) -> tuple[Objects, str]:
         """Return all objects and the resource version of the list; `query` has the selectors.
 
-        Gone if the snapshot expires on the way; TooLarge if all pages together, or a page with a
-        single object, are out of bounds; Unreachable if there are more than MOST_PAGES.
+        Gone if the snapshot expires on the way; TooLarge if all pages together are out of bounds;
+        Unreachable if there are more than MOST_PAGES.
         """
         items: Objects = []
         token = ""
@@ -79,8 +86,11 @@ class ListReader:
                 )
                 page = await decoding.decode_page(payload, bound)
             except errors.TooLarge:
-                if self._count == 1 or not answer_limits.is_paged(self._kind):
+                if not answer_limits.is_paged(self._kind):
                     raise
+
+                if self._count == 1:
+                    return await self._page_of_metadata(path, query)
 
                 self._count = max(1, self._count // _FEWER)
                 continue
@@ -94,6 +104,46 @@ class ListReader:
                 self._count = min(PAGE, self._count * _MORE)
 
             return page
+
+    async def _page_of_metadata(self, path: str, query: Mapping[str, str]) -> Page:
+        """Read a page of one object by its metadata, and then the object, if it fits.
+
+        It need not be the one that did not fit: another may have come before it.
+        """
+        bound = answer_limits.of_page(self._kind)
+        payload = await self._transport.payload(
+            path, query={**query, "limit": "1"}, accept=METADATA_LIST, limit=bound.size
+        )
+        page = await decoding.decode_page(payload, bound)
+        if page is None:
+            raise errors.Unreachable(self._text("is none"))
+
+        self._add(bound.size, page.values)  # that much was read for nothing
+        if self._accept != JSON:
+            raise errors.TooLarge(self._text("has an object whose metadata are too large"))
+
+        page.items = [found for each in page.items if (found := await self._read(each))]
+        return page
+
+    async def _read(self, metadata: Object) -> Object | None:
+        """Read an object whose metadata are known; None if it is too large, or gone."""
+        name, namespace = objects.name(metadata), objects.namespace(metadata) or None
+        try:
+            answer = await self._transport.request("GET", self._kind.path(namespace, name))
+        except errors.TooLarge:
+            self._leave_out(metadata)
+            return None
+        except errors.NotFound:
+            return None
+
+        return answer if isinstance(answer, dict) else None
+
+    def _leave_out(self, metadata: Object) -> None:
+        cluster, plural = self._transport.name, self._kind.plural
+        metrics.MALFORMED_OBJECTS.labels(cluster, plural).inc()
+        if not self._is_logged:
+            self._is_logged = True
+            log.warning(TOO_LARGE, cluster, plural, objects.key(metadata))
 
     def _add(self, size: int, values: int) -> None:
         """Count a page; TooLarge if all are out of bounds now."""

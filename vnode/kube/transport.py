@@ -29,6 +29,8 @@ from vnode.kube.sessions import Sessions
 from vnode.telemetry import metrics
 
 JSON: Final = "application/json"
+METADATA_LIST: Final = f"{JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+METADATA: Final = f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=30, sock_connect=5)  # seconds
 OPENING: Final = 30.0  # seconds until the head of a stream must be there, and an error as a whole
 

@@ -24,8 +24,8 @@ from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.kube import answer_heads, answer_limits, decoding
 from vnode.kube.answer_limits import AnswerLimit
-from vnode.kube.client import METADATA, Client
-from vnode.kube.transport import JSON
+from vnode.kube.client import Client
+from vnode.kube.transport import JSON, METADATA
 
 TIMEOUT: Final = 150  # seconds after which the server is asked to end a watch
 SILENCE: Final = 80  # seconds without a byte after which a watch is resumed
@@ -36,6 +36,8 @@ ADDED: Final = "ADDED"
 MODIFIED: Final = "MODIFIED"
 DELETED: Final = "DELETED"
 BOOKMARK: Final = "BOOKMARK"
+TOO_LARGE: Final = "TOO_LARGE"
+"""Not of Kubernetes: an object that is there, of which only metadata can be read."""
 
 
 class Event(msgspec.Struct, gc=False):
@@ -60,7 +62,26 @@ class _Bookmark(msgspec.Struct):
     metadata: _BookmarkMetadata
 
 
+class _Metadata(msgspec.Struct, rename="camel", omit_defaults=True):
+    name: str
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+class _ObjectHead(msgspec.Struct):
+    metadata: _Metadata
+
+
+class _EventHead(msgspec.Struct):
+    """Reads the head of an event, and skips all else, which costs no memory."""
+
+    type: str
+    object: _ObjectHead
+
+
 _decoder: Final = msgspec.json.Decoder(Event)
+_head_decoder: Final = msgspec.json.Decoder(_EventHead)
 
 log = logging.getLogger(__name__)
 
@@ -88,7 +109,8 @@ async def stream(
 
     The first batch is empty: the server has accepted the watch, and may have no event yet. Raises
     Gone if the version is too old, another ApiError if the server refuses, Unreachable if the
-    connection breaks or carries something else than events.
+    connection breaks or carries something else than events. Of an object that is too large there is
+    an event of the type TOO_LARGE.
     """
     query = {
         **selection.query(),
@@ -136,11 +158,15 @@ async def _lines(response: aiohttp.ClientResponse, limit: int) -> AsyncIterator[
             parts, size = [rest], len(rest)
 
         if size > limit:
-            raise errors.Unreachable(f"a watch sent a line of more than {limit} bytes")
+            raise errors.Gone(410, "Expired", f"a watch sent a line of more than {limit} bytes")
 
 
 async def _event(line: bytes, bound: AnswerLimit) -> Event:
-    values = await decoding.measure(line, bound.values)
+    try:
+        values = await decoding.measure(line, bound.values)
+    except errors.TooLarge as error:
+        return _too_large(line, str(error))
+
     try:
         event = _decoder.decode(line)
         if event.type == BOOKMARK:
@@ -159,3 +185,14 @@ async def _event(line: bytes, bound: AnswerLimit) -> Event:
     event.size = len(line)
     event.values = values
     return event
+
+
+def _too_large(line: bytes, why: str) -> Event:
+    """Return an event about an object that is too large; Gone, for a list, if it has no head."""
+    try:
+        head = _head_decoder.decode(line)
+    except documents.NO_JSON as error:  # nested far too deep, for one
+        raise errors.Gone(410, "Expired", f"a watch sent what cannot be read: {why}") from error
+
+    kind = DELETED if head.type == DELETED else TOO_LARGE
+    return Event(kind, msgspec.to_builtins(head.object), len(line), 0)

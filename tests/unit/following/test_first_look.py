@@ -13,7 +13,7 @@ from vnode.api import kinds
 from vnode.api.errors import TooLarge
 from vnode.api.target_key import TargetKey
 from vnode.following.remote_copies import has_none
-from vnode.kube.client import METADATA_LIST
+from vnode.kube.transport import METADATA_LIST
 
 
 @pytest.mark.parametrize(("items", "empty"), [([], True), ([{"metadata": {"name": "a"}}], False)])

@@ -104,13 +104,6 @@ async def test_after_small_pages_they_become_larger_again(clock, monkeypatch):
     assert limits[7:12] == [1, 2, 4, 8, 16]
 
 
-@pytest.mark.looptime
-async def test_a_single_object_that_does_not_fit_is_an_error(clock, monkeypatch):
-    monkeypatch.setattr(answer_limits, "PAGE", AnswerLimit(1000, 500_000))
-    with pytest.raises(TooLarge, match="more than 1000 bytes"):
-        await list_of([10_000], clock, monkeypatch)
-
-
 async def test_metrics_are_asked_for_once() -> None:
     """metrics-server does not know pages."""
     asked = 0
