@@ -22,7 +22,7 @@ import traceback
 from pathlib import Path
 from typing import Final
 
-LIMIT: Final = 0.1  # seconds of CPU time in one callback, garbage collections aside
+LIMIT: Final = 0.05  # seconds of CPU time in one callback, garbage collections aside
 # More, with them: one of all objects takes some 80 ms where a hostile list fills the heap, and it
 # falls into whatever callback happens to make the last object.
 COLLECTING: Final = 0.15

@@ -118,7 +118,7 @@ def test_a_callback_that_takes_too_much_of_the_processor_is_found(monkeypatch, a
 
 @pytest.mark.parametrize(
     ("seconds", "collecting", "is_found"),
-    [(0.09, 0.0, False), (0.11, 0.0, True), (0.18, 0.1, False), (0.3, 0.25, True)],
+    [(0.04, 0.0, False), (0.06, 0.0, True), (0.14, 0.1, False), (0.25, 0.22, True)],
 )
 def test_a_garbage_collection_is_not_the_callbacks_own_time(
     agent, tmp_path, seconds, collecting, is_found
