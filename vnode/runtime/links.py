@@ -106,6 +106,7 @@ class Link:
         self.recognized_uid = ""  # the cluster's UID, if its summary does not have it
         self._agent_silent = False  # its heartbeat is overdue
         self._ran_vnode = False  # `runs_vnode` as listeners know it
+        self.lacking_rights: tuple[str, ...] | None = None  # of a target that is this cluster
         self._listeners: Listeners[[]] = Listeners()
         self._holders = 0
         self.free = asyncio.Event()  # set while nobody needs the client of a link that goes
@@ -263,6 +264,12 @@ class Link:
             self.description = description
             self._listeners.call()
 
+    def set_lacking_rights(self, lacking: tuple[str, ...]) -> None:
+        """Record which rights the agent lacks in its own cluster; call listeners if it changed."""
+        if lacking != self.lacking_rights:
+            self.lacking_rights = lacking
+            self._listeners.call()
+
     def set_agent_silent(self, silent: bool) -> None:
         """Record whether the agent's heartbeat is overdue; call listeners if `runs_vnode` changed.
 
@@ -291,8 +298,8 @@ class Link:
         self._listeners.call()
 
     def on_health(self, listener: Callable[[], None]) -> None:
-        """Call `listener` whenever `health`, `failure`, `description`, `runs_vnode` or the address
-        changes."""
+        """Call `listener` whenever `health`, `failure`, `description`, `runs_vnode`, the address or
+        `lacking_rights` changes."""
         self._listeners.add(listener)
 
 

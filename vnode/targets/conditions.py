@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
-from vnode.api import keys, objects
+from vnode.api import cures, keys, objects
 from vnode.api.errors import MESSAGE_LIMIT
 from vnode.api.objects import Object
 from vnode.api.status_conditions import build
@@ -16,6 +16,7 @@ CLUSTER_NAME_UNIQUE: Final = "ClusterNameUnique"
 CREDENTIALS_LAST: Final = "CredentialsLast"
 AGENT: Final = "Agent"
 CONTROL_PLANE_HEALTHY: Final = "ControlPlaneHealthy"
+SELF_TARGET_ALLOWED: Final = "SelfTargetAllowed"
 
 
 _REASON_LIMIT: Final = 128  # characters
@@ -76,3 +77,24 @@ def agent(target: Object, link: Link, now: datetime) -> Object | None:
         "replaced it; until it does, the target is taken for one that runs Admiralty"
     )
     return build(target, AGENT, False, "Silent", text, now)
+
+
+def self_target(target: Object, link: Link, now: datetime) -> Object | None:
+    """Build the condition of a Target that is this cluster about the agent's rights in it.
+
+    None while they are not known, and of all other Targets.
+    """
+    lacking = link.lacking_rights
+    if lacking is None:
+        return None
+
+    if not lacking:
+        text = "the agent may do here what a Source would allow"
+        return build(target, SELF_TARGET_ALLOWED, True, "Allowed", text, now)
+
+    text = (
+        f"the agent of this cluster may not {', '.join(lacking)} here: pods run, but have no logs, "
+        "no exec and no usage, and quotas are not looked at before a pod is placed; "
+        f"{cures.SELF_TARGETS}, as an administrator"
+    )
+    return build(target, SELF_TARGET_ALLOWED, False, "NotAllowed", text, now)

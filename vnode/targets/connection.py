@@ -43,6 +43,7 @@ from vnode.targets.heartbeats import HeartbeatMonitor
 from vnode.targets.kept_chaperons import trim_chaperon
 from vnode.targets.model import TargetSpec
 from vnode.targets.name_conflicts import NameConflicts
+from vnode.targets.own_rights import OwnRights
 from vnode.targets.probing import Prober
 from vnode.telemetry import audit, logs, metrics
 
@@ -263,9 +264,8 @@ class Connection:
         )
         await happens_within(link.free, cleanup.TIMEOUT)
 
-    @staticmethod
     async def _follow(
-        link: Link, prober: Prober, recognition: Recognition, tasks: Supervisor
+        self, link: Link, prober: Prober, recognition: Recognition, tasks: Supervisor
     ) -> None:
         """Watch the target once its cluster is recognized.
 
@@ -278,6 +278,9 @@ class Connection:
         tasks.start(link.summaries.run(), f"summaries-{link.node_name}")
         await link.chaperons.synced.wait()
         await link.summaries.synced.wait()
+        if link.is_self:
+            await self._may_read_quotas(link, prober, tasks)
+
         for informer in link.quotas:
             tasks.start(informer.run(), f"{informer.kind.plural}-{link.node_name}")
 
@@ -286,6 +289,17 @@ class Connection:
 
         link.awaits_quotas = False
         prober.probe_now()
+
+    async def _may_read_quotas(self, link: Link, prober: Prober, tasks: Supervisor) -> None:
+        """Return once the agent may read quotas of its own cluster; until then the link is used
+        without them."""
+        rights = OwnRights(link, self._clock)
+        tasks.start(rights.run(), f"rights-{link.node_name}")
+        await happens_within(rights.known, _QUOTAS)
+        if not rights.held.is_set():
+            link.awaits_quotas = False
+            prober.probe_now()
+            await rights.held.wait()
 
     def _owns(self, chaperon: Object) -> bool:
         """Tell whether the chaperon is ours, and not of another Target that leads to the same

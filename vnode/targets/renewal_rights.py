@@ -37,7 +37,7 @@ async def missing(
 
     secret = stored.reference
     wanted = {"resource": "secrets", "verb": "patch", "name": secret.name}
-    if not await _may(local, {**wanted, "namespace": secret.namespace}):
+    if not await may(local, {**wanted, "namespace": secret.namespace}):
         return refused_by_source(secret.object_key)
 
     return ""
@@ -47,10 +47,11 @@ async def may_ask(remote: Client, token: ManagedToken) -> bool:
     """Tell whether the account of a token may ask its API server for another one."""
     namespace, name = token.account
     wanted = {"resource": "serviceaccounts", "subresource": "token", "verb": "create"}
-    return await _may(remote, {**wanted, "namespace": namespace, "name": name})
+    return await may(remote, {**wanted, "namespace": namespace, "name": name})
 
 
-async def _may(client: Client, attributes: Object) -> bool:
+async def may(client: Client, attributes: Object) -> bool:
+    """Ask an API server whether the credentials of the client have a right."""
     review = {"spec": {"resourceAttributes": attributes}}
     answer = await client.create(kinds.SELF_SUBJECT_ACCESS_REVIEWS, review)
     return bool(objects.status(answer).get("allowed"))

@@ -49,6 +49,7 @@ def found(
         conditions.link_condition(target, link, now),
         credentials,
         conditions.agent(target, link, now),
+        conditions.self_target(target, link, now),
     ]
     if link.synced:
         built.append(name_conflicts.condition(target, name, conflicts.clusters, now))

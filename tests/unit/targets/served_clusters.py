@@ -114,7 +114,7 @@ def _api_server(uid: str, chaperons: tuple[Object, ...]) -> APIServer:
 
 @asynccontextmanager
 async def connected(
-    cluster: ServedCluster, expected: Expected
+    cluster: ServedCluster, expected: Expected, spec: TargetSpec = SPEC
 ) -> AsyncIterator[tuple[Connection, asyncio.Queue[Link], asyncio.Task[None]]]:
     """Run a connection to the cluster, again as a controller does; yield its links as they come."""
     links, added = Links(), asyncio.Queue[Link]()
@@ -126,7 +126,7 @@ async def connected(
 
     async with cluster.endpoint() as where, asyncio.timeout(SECONDS):
         connection = Connection(
-            SPEC,
+            spec,
             where,
             identity=Identity("c1", "us"),
             links=links,

@@ -158,6 +158,10 @@ def _in_the_source(facts: ConnectionFacts) -> Iterator[tuple[str, tuple[Level, s
     else:
         yield "its condition", (Level.OK, "ready", "")
 
+    allowed = objects.condition(facts.target, conditions.SELF_TARGET_ALLOWED) or {}
+    if allowed.get("status") == "False":
+        yield "rights here", (Level.WARN, str(allowed.get("message", "")), IN_THE_TEXT)
+
     unique = objects.condition(facts.target, conditions.CLUSTER_NAME_UNIQUE) or {}
     if unique.get("status") == "False":
         cure = "give one of the two agents another --cluster-name"
