@@ -1,11 +1,29 @@
-"""Gives rights on API servers, asks what somebody may do, and waits until that is known."""
+"""Gives rights on API servers, uses those of accounts, and waits until they are known."""
 
 from __future__ import annotations
 
 import asyncio
+from typing import Final
 
+from tests.kit import Fleet
 from vnode.api import kinds, objects
-from vnode.kube.client import Client
+from vnode.api.errors import Denied
+from vnode.api.objects import Object
+from vnode.cli import kubeconfigs
+from vnode.kube import account_tokens, endpoint
+from vnode.kube.client import MERGE_PATCH, Client
+from vnode.kube.kubeconfig import Kubeconfig
+from vnode.kube.transport import JSON
+
+DRY_RUN: Final = {"dryRun": "All"}
+
+
+async def holder(fleet: Fleet, cluster: str, admin: Client, namespace: str, name: str) -> Client:
+    """Return a client with a token of a service account of that cluster."""
+    granted = await account_tokens.request(admin, namespace, name, {"expirationSeconds": 3600})
+    reach, _name = kubeconfigs.read(fleet.kubeconfig(cluster))
+    text = kubeconfigs.build(reach, granted.text, namespace)
+    return Client(endpoint.from_kubeconfig(Kubeconfig.parse(text)), name=cluster)
 
 
 async def may(client: Client, user: str, question: str) -> bool:
@@ -49,3 +67,22 @@ async def bind(
     subjects = [{"kind": "ServiceAccount", "name": account, "namespace": namespace}]
     body = {"metadata": {"name": name}, "roleRef": reference, "subjects": subjects}
     await client.create(kinds.CLUSTER_ROLE_BINDINGS, body)
+
+
+async def policy_refusal(client: Client, method: str, path: str, body: Object | None = None) -> str:
+    """Return why an admission policy refuses a request, of which nothing comes in any case.
+
+    Policies hold with a delay.
+    """
+    given = MERGE_PATCH if method == "PATCH" else JSON
+    async with asyncio.timeout(60):
+        while True:
+            try:
+                await client.request(method, path, query=DRY_RUN, body=body, content_type=given)
+            except Denied as error:
+                if "ValidatingAdmissionPolicy" in error.message:
+                    return error.message
+
+                raise
+
+            await asyncio.sleep(0.1)

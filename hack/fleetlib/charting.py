@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 CHART = Path(__file__).resolve().parents[2] / "charts" / "vnode"
 _HEAD = "# Written by hack/chart from {source}: change it there.\n"
-_FOLDERS = ("crds", "rbac")
+_FOLDERS = ("crds", "policies", "rbac")
+_FILES = ("self-targets.yaml", "webhook.yaml")
 
 
 def expected() -> dict[str, str]:
@@ -25,7 +26,7 @@ def expected() -> dict[str, str]:
     from vnode.cli import manifests, scheduler_config
 
     root = importlib.resources.files("vnode") / "manifests"
-    found = {"webhook.yaml": _copy(root / "webhook.yaml", "vnode/manifests/webhook.yaml")}
+    found = {name: _copy(root / name, f"vnode/manifests/{name}") for name in _FILES}
     for folder in _FOLDERS:
         for file in (root / folder).iterdir():
             path = f"{folder}/{file.name}"
@@ -39,7 +40,7 @@ def expected() -> dict[str, str]:
 
 def actual() -> dict[str, str]:
     """Return the contents that the chart has, by path below its `files`."""
-    files = [CHART / "files" / name for name in ("webhook.yaml", "candidate-scheduler.yaml")]
+    files = [CHART / "files" / name for name in (*_FILES, "candidate-scheduler.yaml")]
     for folder in _FOLDERS:
         files += sorted((CHART / "files" / folder).glob("*"))
 

@@ -48,6 +48,8 @@ MATRIX: Final[dict[str, Object]] = {
         }
     },
     "open": {"networkPolicy": {"enabled": True}},
+    "self targets": {"selfTargets": {"enabled": True}},
+    "no policies": {"admissionPolicies": {"enabled": False}},
     "placed": {
         part: {
             "nodeSelector": {"disk": "fast"},

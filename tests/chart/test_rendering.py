@@ -114,6 +114,18 @@ def test_pods_on_the_host_network_do_not(rendered: dict[str, Objects], server: F
         server.kubectl(SOURCE, "create", "--dry-run=server", "-f", "-", input=yaml.safe_dump(pod))
 
 
+def test_a_namespace_that_would_refuse_them_is_told_before_they_are_installed(
+    server: Fleet,
+) -> None:
+    where = ("--namespace", NAMESPACE, "--kubeconfig", server.kubeconfig(SOURCE))
+    words = ("install", "vnode", CHART, *where, "--dry-run=server")
+    command = f"kubectl label --overwrite namespace {NAMESPACE} .*=privileged"
+    with pytest.raises(AssertionError, match=command):
+        helm(*words, values=MATRIX["host network"])
+
+    assert "STATUS: pending-install" in helm(*words, values=MATRIX["defaults"])
+
+
 def pod_of(deployment: Object) -> Object:
     template = deployment["spec"]["template"]
     metadata = {**template["metadata"], "name": "p", "namespace": NAMESPACE}
@@ -126,9 +138,31 @@ def test_what_install_applies_is_what_the_chart_has(
 ) -> None:
     policy = MATRIX[name].get("webhook", {}).get("reinvocationPolicy", "Never")
     hook = manifests.webhook(NAMESPACE, reinvocation=policy)
-    wanted = keyed([*manifests.crds(), *manifests.rbac(NAMESPACE), hook])
-    found = keyed(rendered[name])
+    applied = [*manifests.crds(), *manifests.rbac(NAMESPACE), *manifests.policies(NAMESPACE), hook]
+    wanted, found = keyed(applied), keyed(rendered[name])
     assert {key: found.get(key) for key in wanted} == wanted
+    unwanted = keyed(manifests.unwanted(allow_self_targets=False))
+    assert not unwanted.keys() & found.keys()
+
+
+def test_rights_for_self_targets_are_given_where_they_are_asked_for(
+    rendered: dict[str, Objects],
+) -> None:
+    wanted = keyed([manifests.self_targets(NAMESPACE)])
+    found = keyed(rendered["self targets"])
+    assert {key: found.get(key) for key in wanted} == wanted
+
+
+def test_policies_are_left_out_where_they_are_turned_off_or_unknown(
+    rendered: dict[str, Objects],
+) -> None:
+    def policies(objs: Objects) -> int:
+        return sum(obj["kind"].startswith("ValidatingAdmissionPolicy") for obj in objs)
+
+    every = len(manifests.policies(NAMESPACE))
+    assert policies(rendered["defaults"]) == policies(template(version="1.30.0")) == every
+    assert policies(template(version="v1.30.4-eks-a1b2c3")) == every
+    assert policies(rendered["no policies"]) == policies(template(version="1.29.9")) == 0
 
 
 def test_without_the_source_controller_nobody_may_make_role_bindings() -> None:

@@ -18,16 +18,14 @@ from tests.fleets import SOURCE, TARGET
 from tests.integration.issuing import AUTHORS, JOBS, Issuing, grant
 from tests.integration.served_webhook import own_address
 from tests.kit import Fleet
-from tests.rights import bind
+from tests.rights import bind, holder
 from vnode.api import kinds, objects
 from vnode.api.clock import SystemClock
 from vnode.api.errors import Denied, NotFound, ServerError
-from vnode.cli import kubeconfigs, manifests
+from vnode.cli import manifests
 from vnode.issuing import rights
 from vnode.issuing.config import IssuingConfig
-from vnode.kube import account_tokens, endpoint
 from vnode.kube.client import Client
-from vnode.kube.kubeconfig import Kubeconfig
 from vnode.runtime.certs.authority import Authority
 from vnode.runtime.certs.issued import ServingCertificate
 from vnode.runtime.certs.webhook_bundle import TrustedWebhook
@@ -35,19 +33,16 @@ from vnode.runtime.serving import Server
 from vnode.webhook.authors import AuthorWebhook
 
 
-async def holder(fleet: Fleet, cluster: str, client: Client, namespace: str, name: str) -> Client:
-    """Return a client with the rights of a service account, which is made if it is not there."""
+async def made(fleet: Fleet, cluster: str, client: Client, namespace: str, name: str) -> Client:
+    """Return a client with a token of a service account, which is made if it is not there."""
     account = {"metadata": {"name": name, "namespace": namespace}}
     await client.apply(kinds.SERVICE_ACCOUNTS, account)
-    granted = await account_tokens.request(client, namespace, name, {"expirationSeconds": 3600})
-    reach, _name = kubeconfigs.read(fleet.kubeconfig(cluster))
-    text = kubeconfigs.build(reach, granted.text, namespace)
-    return Client(endpoint.from_kubeconfig(Kubeconfig.parse(text)), name=cluster)
+    return await holder(fleet, cluster, client, namespace, name)
 
 
 async def install(source: Client, target: Client) -> None:
     """Install kinds and rights, as an operator does."""
-    for obj in (manifests.namespace("vnode"), *manifests.crds(), *manifests.rbac("vnode")):
+    for obj in manifests.everything("vnode", manifests.webhook("vnode"))[:-1]:
         await source.apply(manifests.kind_of(obj), obj)
 
     for obj in manifests.rbac("vnode"):
@@ -116,7 +111,7 @@ async def unled(kubelet_fleet: Fleet) -> AsyncIterator[Issuing]:
             await kit.new_namespace(client, name)
 
         agent, remote, alice = [
-            await stack.enter_async_context(await holder(fleet, *account))
+            await stack.enter_async_context(await made(fleet, *account))
             for account in (
                 (SOURCE, source, "vnode", "vnode"),
                 (TARGET, target, name, "c1"),

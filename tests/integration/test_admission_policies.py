@@ -10,20 +10,9 @@ import yaml
 
 from tests import kit
 from vnode.api import errors, kinds, objects, pod_terms
-from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 
-GROUP: Final = ("admissionregistration.k8s.io", "v1")
-POLICIES: Final = Kind(
-    *GROUP, "validatingadmissionpolicies", "ValidatingAdmissionPolicy", namespaced=False
-)
-BINDINGS: Final = Kind(
-    *GROUP,
-    "validatingadmissionpolicybindings",
-    "ValidatingAdmissionPolicyBinding",
-    namespaced=False,
-)
 REQUIRED, PREFERRED = pod_terms.REQUIRED, pod_terms.PREFERRED
 CROSSING: Final = {
     "topologyKey": "kubernetes.io/hostname",
@@ -85,8 +74,8 @@ async def test_a_policy_reads_what_the_user_wrote(
     policy, binding = yaml.safe_load_all(rest.partition("```")[0])
     selected = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
     binding["spec"]["matchResources"] = {"namespaceSelector": selected}
-    await client.create(POLICIES, policy)
-    await client.create(BINDINGS, binding)
+    await client.create(kinds.VALIDATING_POLICIES, policy)
+    await client.create(kinds.VALIDATING_POLICY_BINDINGS, binding)
     terms = [{"matchExpressions": [{"key": "pool", "operator": "In", "values": ["gold"]}]}]
     affinity = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}}
     try:
@@ -102,8 +91,8 @@ async def test_a_policy_reads_what_the_user_wrote(
         silver["metadata"]["annotations"]["note"] = '"pool":"gold"'
         await client.create(kinds.PODS, silver, namespace)
     finally:
-        await client.delete(BINDINGS, objects.name(binding))
-        await client.delete(POLICIES, objects.name(policy))
+        await client.delete(kinds.VALIDATING_POLICY_BINDINGS, objects.name(binding))
+        await client.delete(kinds.VALIDATING_POLICIES, objects.name(policy))
 
 
 async def until_denied(client: Client, body: Object, namespace: str) -> str:

@@ -9,13 +9,21 @@ import yaml
 
 from tests.fleets import SOURCE, Result, vnode
 from tests.kit import Fleet
-from tests.rights import may
+from tests.rights import bind, may, until_may
 from vnode.api import kinds, objects
 from vnode.cli import kubeconfigs, manifests
 from vnode.cli.connect import connector
 from vnode.kube.client import Client
 
 AGENT = "system:serviceaccount:vnode:vnode"
+RELEASED = {
+    "labels": {"helm.sh/chart": "vnode-0.1.0", "app.kubernetes.io/managed-by": "Helm"},
+    "annotations": {
+        "meta.helm.sh/release-name": "mine",
+        "meta.helm.sh/release-namespace": "vnode",
+    },
+}
+NOT_RELEASED = {kind: dict.fromkeys(names) for kind, names in RELEASED.items()}
 
 
 async def token(client: Client, account: str, namespace: str) -> str:
@@ -118,14 +126,8 @@ async def test_another_run_keeps_what_the_first_was_told(fleet: Fleet, client: C
 
 
 async def test_what_a_helm_release_made_is_left_to_helm(fleet: Fleet, client: Client) -> None:
-    marks = {
-        "labels": {"helm.sh/chart": "vnode-0.1.0", "app.kubernetes.io/managed-by": "Helm"},
-        "annotations": {
-            "meta.helm.sh/release-name": "mine",
-            "meta.helm.sh/release-namespace": "vnode",
-        },
-    }
-    await client.patch(kinds.CLUSTER_ROLES, "admiralty-source", {"metadata": marks, "rules": []})
+    body = {"metadata": RELEASED, "rules": []}
+    await client.patch(kinds.CLUSTER_ROLES, "admiralty-source", body)
     try:
         again = vnode("install", "--kubeconfig", fleet.kubeconfig(SOURCE))
         assert again.code == 0, again.err
@@ -133,9 +135,85 @@ async def test_what_a_helm_release_made_is_left_to_helm(fleet: Fleet, client: Cl
         assert "helm upgrade mine charts/vnode --namespace vnode" in again.out
         assert not (await client.get(kinds.CLUSTER_ROLES, "admiralty-source"))["rules"]
     finally:
-        gone = {kind: dict.fromkeys(names) for kind, names in marks.items()}
-        await client.patch(kinds.CLUSTER_ROLES, "admiralty-source", {"metadata": gone})
+        await client.patch(kinds.CLUSTER_ROLES, "admiralty-source", {"metadata": NOT_RELEASED})
         assert vnode("install", "--kubeconfig", fleet.kubeconfig(SOURCE)).code == 0
+
+
+async def test_what_a_helm_release_has_yet_to_make_is_left_to_helm(
+    fleet: Fleet, client: Client
+) -> None:
+    file, missing = fleet.kubeconfig(SOURCE), "vnode-agent-specs"
+    await client.patch(kinds.MUTATING_WEBHOOKS, "vnode", {"metadata": RELEASED})
+    await client.delete(kinds.VALIDATING_POLICIES, missing)
+    try:
+        again = vnode("install", "--kubeconfig", file, "--self-targets")
+        assert again.code == 0, again.err
+        left = "left to the Helm release vnode/mine"
+        assert f"validatingadmissionpolicy/{missing} {left}" in again.out
+        assert f"clusterrolebinding/vnode-self-targets {left}" in again.out
+        assert f"namespace/vnode {left}" in again.out
+    finally:
+        await client.patch(kinds.MUTATING_WEBHOOKS, "vnode", {"metadata": NOT_RELEASED})
+        assert vnode("install", "--kubeconfig", file).code == 0
+
+
+async def test_rights_for_self_targets_come_and_go_by_their_flags(
+    fleet: Fleet, client: Client
+) -> None:
+    file, streams = fleet.kubeconfig(SOURCE), "create /pods/exec any"
+    assert not await may(client, AGENT, streams)
+    given = vnode("install", "--kubeconfig", file, "--self-targets")
+    assert "clusterrolebinding/vnode-self-targets created" in given.out
+    await until_may(client, AGENT, streams)
+    again = vnode("install", "--kubeconfig", file)
+    assert "clusterrolebinding/vnode-self-targets unchanged" in again.out
+    assert "self: true are kept; --no-self-targets takes them away" in again.out
+    gone = vnode("install", "--kubeconfig", file, "--no-self-targets")
+    assert "clusterrolebinding/vnode-self-targets deleted" in gone.out
+    assert "self" not in vnode("install", "--kubeconfig", file).out.replace(
+        "vnode-self-target ", ""
+    )
+
+
+@pytest.mark.parametrize("used", [True, False])
+async def test_of_an_older_version_rights_for_self_targets_are_kept_if_one_uses_them(
+    fleet: Fleet, client: Client, namespace: str, used: bool
+) -> None:
+    await bind(client, "vnode-self-target", "vnode-self-target")
+    for kind in (kinds.TARGETS, kinds.CLUSTER_TARGETS):
+        for left in await client.list(kind):  # by other tests
+            await client.discard(kind, left)
+
+    if used:
+        body = {"metadata": {"name": "here"}, "spec": {"self": True}}
+        await client.create(kinds.TARGETS, body, namespace)
+
+    done = vnode("install", "--kubeconfig", fleet.kubeconfig(SOURCE))
+    assert "clusterrolebinding/vnode-self-target deleted" in done.out
+    assert ("clusterrolebinding/vnode-self-targets created" in done.out) is used
+    if used:
+        await client.delete(kinds.TARGETS, "here", namespace)
+        words = ("--kubeconfig", fleet.kubeconfig(SOURCE), "--no-self-targets")
+        assert vnode("install", *words).code == 0
+
+
+async def test_the_pod_security_level_of_a_namespace_that_is_there_stays(
+    fleet: Fleet, client: Client
+) -> None:
+    level, file = manifests.POD_SECURITY, fleet.kubeconfig(SOURCE)
+    made = await client.get(kinds.NAMESPACES, "vnode")
+    assert objects.labels(made)[level] == "restricted"
+    for other in (None, "privileged"):
+        await client.patch(kinds.NAMESPACES, "vnode", {"metadata": {"labels": {level: other}}})
+        again = vnode("install", "--kubeconfig", file)
+        command = f"kubectl label namespace vnode {level}=restricted"
+        assert (command in again.out) is (other is None)
+        found = await client.get(kinds.NAMESPACES, "vnode")
+        assert objects.labels(found).get(level) == other
+
+    body = {"metadata": {"labels": {level: "restricted"}}}
+    await client.patch(kinds.NAMESPACES, "vnode", body)
+    assert "no Pod Security level" not in vnode("install", "--kubeconfig", file).out
 
 
 def test_a_dry_run_prints_what_would_be_applied_and_needs_no_cluster() -> None:
@@ -184,7 +262,6 @@ def test_a_cluster_that_does_not_answer_is_one_line(tmp_path: Path) -> None:
         "create authorization.k8s.io/subjectaccessreviews",
         "create certificates.k8s.io/certificatesigningrequests",
         "get /configmaps kube-system extension-apiserver-authentication",
-        "create /pods/exec any",
     ],
 )
 async def test_the_agent_may_do_what_it_needs(client: Client, question: str) -> None:
@@ -196,6 +273,8 @@ async def test_the_agent_may_do_what_it_needs(client: Client, question: str) -> 
     [
         "create /secrets default",
         "update /pods any",
+        "create /pods/exec any",
+        "get /pods/log any",
         "delete coordination.k8s.io/leases kube-node-lease",
         "patch coordination.k8s.io/leases kube-system kube-scheduler",
         "create coordination.k8s.io/leases kube-system",
@@ -219,6 +298,6 @@ async def test_the_agent_may_not_do_more(client: Client, question: str) -> None:
 
 
 async def test_the_manager_of_connect_is_another_one_than_that_of_install() -> None:
-    from vnode.cli import install
+    from vnode.cli import installation
 
-    assert len({install.MANAGER, connector.MANAGER}) == 2
+    assert len({installation.MANAGER, connector.MANAGER}) == 2

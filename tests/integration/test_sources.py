@@ -10,34 +10,22 @@ import pytest
 from tests import background, kit
 from tests.fleets import SOURCE
 from tests.kit import Fleet
+from tests.rights import holder, policy_refusal
 from vnode.api import kinds, names, objects
 from vnode.api.clock import SystemClock
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
-from vnode.cli import kubeconfigs
-from vnode.kube import endpoint
 from vnode.kube.client import Client
-from vnode.kube.kubeconfig import Kubeconfig
 from vnode.targets.sources import SourceController
 
 ROLE = "admiralty-source"
 VIEWER = "admiralty-cluster-summary-viewer"
 
 
-async def agent_client(fleet: Fleet, client: Client) -> Client:
-    """Return a client with the rights that `vnode install` gives the agent."""
-    answer = await client.create(
-        kinds.SERVICE_ACCOUNTS, {"spec": {}}, "vnode", name="vnode", subresource="token"
-    )
-    reach, _name = kubeconfigs.read(fleet.kubeconfig(SOURCE))
-    text = kubeconfigs.build(reach, objects.status(answer)["token"], "vnode")
-    return Client(endpoint.from_kubeconfig(Kubeconfig.parse(text)), name="local")
-
-
 @asynccontextmanager
 async def running(fleet: Fleet, client: Client) -> AsyncIterator[None]:
     """Yield the controller at work."""
-    async with await agent_client(fleet, client) as agent:
+    async with await holder(fleet, SOURCE, client, "vnode", "vnode") as agent:
         controller = SourceController(agent, clock=SystemClock())
         async with background.running(controller.run()):
             await controller.synced.wait()
@@ -177,7 +165,7 @@ async def test_changed_and_deleted_bindings_and_accounts_come_back(
     await kit.until_one(client, kinds.SERVICE_ACCOUNTS, "east", namespace, lambda _a: True)
 
 
-async def test_another_role_under_our_name_is_replaced(
+async def test_another_role_under_our_name_stays_until_somebody_deletes_it(
     fleet: Fleet, client: Client, namespace: str
 ) -> None:
     name = names.source_binding(namespace)
@@ -191,8 +179,14 @@ async def test_another_role_under_our_name_is_replaced(
         "subjects": [],
     }
     await client.create(kinds.ROLE_BINDINGS, foreign, namespace)
+    async with await holder(fleet, SOURCE, client, "vnode", "vnode") as agent:
+        await policy_refusal(agent, "DELETE", kinds.ROLE_BINDINGS.path(namespace, name))
+
     await make(client, namespace, {"userName": "eve"})
     async with running(fleet, client):
+        ready = await reason(client, kinds.SOURCES, namespace, namespace, "Forbidden")
+        assert ready["message"].endswith("delete it yourself")
+        await client.delete(kinds.ROLE_BINDINGS, name, namespace)
         await reason(client, kinds.SOURCES, namespace, namespace, "Bound")
 
     binding = await client.get(kinds.ROLE_BINDINGS, name, namespace)

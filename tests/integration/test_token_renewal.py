@@ -14,6 +14,7 @@ import pytest
 from tests import background, kit
 from tests.fleets import SOURCE, TARGET, Result, vnode
 from tests.kit import Fleet
+from tests.rights import holder
 from tests.shifted_clock import ShiftedClock
 from vnode.api import kinds, objects
 from vnode.api.clock import SystemClock
@@ -67,10 +68,7 @@ class Renewing:
 
     async def holder(self, cluster: str, client: Client, namespace: str, name: str) -> Client:
         """Return a client with the rights of a service account."""
-        granted = await account_tokens.request(client, namespace, name, {"expirationSeconds": 600})
-        reach, _name = kubeconfigs.read(self.fleet.kubeconfig(cluster))
-        text = kubeconfigs.build(reach, granted.text, namespace)
-        return Client(endpoint.from_kubeconfig(Kubeconfig.parse(text)), name=cluster)
+        return await holder(self.fleet, cluster, client, namespace, name)
 
     @asynccontextmanager
     async def leading(self, ahead: float) -> AsyncIterator[Client]:

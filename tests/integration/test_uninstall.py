@@ -11,16 +11,14 @@ import pytest
 from tests import kit
 from tests.fleets import TARGET, vnode
 from tests.kit import Fleet
+from tests.rights import holder
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import SystemClock
 from vnode.api.errors import Denied
-from vnode.cli import kubeconfigs
 from vnode.cli.remove.report import RemovalReport
 from vnode.cli.remove.uninstall import UninstallOptions, uninstall
-from vnode.kube import endpoint
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
-from vnode.kube.kubeconfig import Kubeconfig
 from vnode.nodes import summary
 from vnode.nodes.summary import SummaryWriter
 from vnode.runtime.supervisor import supervise
@@ -66,24 +64,14 @@ async def source(fleet: Fleet, target: Client, namespace: str) -> AsyncIterator[
     for kind, binding in source_rbac.bindings(grant):
         await target.create(kind, binding)
 
-    answer = await target.create(
-        kinds.SERVICE_ACCOUNTS, {"spec": {}}, namespace, name="c1", subresource="token"
-    )
-    reach, _name = kubeconfigs.read(fleet.kubeconfig(TARGET))
-    text = kubeconfigs.build(reach, objects.status(answer)["token"], namespace)
-    async with Client(endpoint.from_kubeconfig(Kubeconfig.parse(text)), name="c2") as source:
+    async with await holder(fleet, TARGET, target, namespace, "c1") as source:
         yield source
 
 
 @pytest.fixture
 async def agent(fleet: Fleet, target: Client) -> AsyncIterator[Client]:
     """Yield a client with an agent's rights."""
-    answer = await target.create(
-        kinds.SERVICE_ACCOUNTS, {"spec": {}}, "vnode", name="vnode", subresource="token"
-    )
-    reach, _name = kubeconfigs.read(fleet.kubeconfig(TARGET))
-    text = kubeconfigs.build(reach, objects.status(answer)["token"], "vnode")
-    async with Client(endpoint.from_kubeconfig(Kubeconfig.parse(text)), name="c2") as agent:
+    async with await holder(fleet, TARGET, target, "vnode", "vnode") as agent:
         yield agent
 
 

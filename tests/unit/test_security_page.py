@@ -39,6 +39,15 @@ def test_the_page_names_each_file_of_rights_and_its_accounts(file: Path) -> None
             assert f"`{obj['metadata']['name']}`" in PAGE
 
 
+def test_the_page_names_each_policy_for_the_agent() -> None:
+    rows = {row[0] for row in _table("| Policy | The agent writes | Test |")}
+    files = (ROOT / "vnode" / "manifests" / "policies").iterdir()
+    names = [
+        obj["metadata"]["name"] for file in files for obj in documents.load_all(file.read_text())
+    ]
+    assert rows == {f"`{name}`" for name in names}
+
+
 def _objects() -> Iterator[Any]:
     for file in RBAC:
         yield from documents.load_all(file.read_text())

@@ -127,6 +127,20 @@ MUTATING_WEBHOOKS: Final = Kind(
     "MutatingWebhookConfiguration",
     namespaced=False,
 )
+VALIDATING_POLICIES: Final = Kind(
+    "admissionregistration.k8s.io",
+    "v1",
+    "validatingadmissionpolicies",
+    "ValidatingAdmissionPolicy",
+    namespaced=False,
+)
+VALIDATING_POLICY_BINDINGS: Final = Kind(
+    "admissionregistration.k8s.io",
+    "v1",
+    "validatingadmissionpolicybindings",
+    "ValidatingAdmissionPolicyBinding",
+    namespaced=False,
+)
 CSRS: Final = Kind(
     "certificates.k8s.io",
     "v1",

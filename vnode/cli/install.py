@@ -1,163 +1,37 @@
 """Defines `vnode install`: prepares a cluster for an agent, as source, target, or both.
 
-The manifests are applied by server-side apply, so that another run changes only what differs, and
-fields of other owners (the webhook's caBundle, Helm's labels) stay. Settings of an earlier run are
-kept (`installed`). Objects of a Helm release of vnode are left to Helm; only the CRDs, which
-outlive a release, are applied all the same.
+Settings of an earlier run are kept (`installed`). What is done is in `installation`.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
 
 import click
 
-from vnode.api import keys, kinds, objects
+from vnode.api import kinds, objects
 from vnode.api.errors import ConfigError, Denied, NotFound
 from vnode.api.kinds import Kind
-from vnode.api.objects import Object, Objects
-from vnode.cli import access, installed, manifests, terminal
+from vnode.api.objects import Objects
+from vnode.cli import access, installation, installed, manifests, terminal
 from vnode.cli.access import Access
+from vnode.cli.installation import find
 from vnode.cli.installed import InstallFlags, InstallSettings
 from vnode.cli.main import run
 from vnode.kube.client import Client
-from vnode.kube.informer import Informer
-
-# The field manager; the agent has another one, so neither undoes the other's changes.
-MANAGER: Final = "vnode-install"
-_ESTABLISHED: Final = 60.0  # seconds to wait for the CRDs; an idle server takes less than one
-
-Report = Callable[[str], None]
-
-
-async def apply(client: Client, obj: Object) -> tuple[Object, str]:
-    """Apply one of our objects; return it, and "created", "configured" or "unchanged"."""
-    kind = manifests.kind_of(obj)
-    name = objects.name(obj)
-    try:
-        before = await _find(client, kind, name, objects.namespace(obj))
-        after = await client.apply(kind, obj, manager=MANAGER)
-    except Denied as error:
-        raise ConfigError(
-            f"may not apply {kind.kind} {name}: {error.message}; use a kubeconfig of an "
-            "administrator (cluster-admin)"
-        ) from error
-
-    if not before:
-        return after, "created"
-
-    same = objects.resource_version(before) == objects.resource_version(after)
-    return after, "unchanged" if same else "configured"
-
-
-async def _find(client: Client, kind: Kind, name: str, namespace: str = "") -> Object | None:
-    try:
-        return await client.get(kind, name, namespace or None)
-    except NotFound:
-        return None
-
-
-async def wait_established(client: Client, names: list[str]) -> None:
-    """Wait until the API server serves all these CRDs; ConfigError after a minute."""
-    waiting, done = set(names), asyncio.Event()
-
-    def on_crd(_old: Object | None, new: Object | None) -> None:
-        if new and objects.is_condition_true(new, "Established"):
-            waiting.discard(objects.name(new))
-
-        if not waiting:
-            done.set()
-
-    informer = Informer(client, kinds.CRDS, label_selector=manifests.PART_OF)
-    informer.subscribe(on_crd)
-    try:
-        async with asyncio.timeout(_ESTABLISHED), asyncio.TaskGroup() as group:
-            task = group.create_task(informer.run(), name="established")
-            await done.wait()
-            task.cancel()
-    except TimeoutError as error:
-        why = informer.failure or "see kubectl describe crd"
-        raise ConfigError(f"not established: {', '.join(sorted(waiting))} ({why})") from error
-
-
-async def install(client: Client, objs: Objects, report: Report) -> None:
-    """Apply all objects and wait until the CRDs are served; report each object, and warnings."""
-    release = crds_release = ""
-    for obj in objs:
-        kind, what = manifests.kind_of(obj), f"{obj['kind'].lower()}/{objects.name(obj)}"
-        if kind is not kinds.CRDS and (owner := await _helm_release(client, obj)):
-            release = owner
-            report(f"{what} left to the Helm release {owner}")
-            continue
-
-        applied, outcome = await apply(client, obj)
-        report(f"{what} {outcome}")
-        if kind is kinds.CRDS:
-            crds_release = crds_release or installed.helm_release(applied)
-
-    await wait_established(
-        client, [objects.name(obj) for obj in objs if manifests.kind_of(obj) is kinds.CRDS]
-    )
-    for warning in [warning async for warning in _warnings(client, objs, release, crds_release)]:
-        report(f"Warning: {warning}")
-
-
-async def _helm_release(client: Client, obj: Object) -> str:
-    """Return the release of vnode's chart that has this object; "" also if it may not be read."""
-    try:
-        kind = manifests.kind_of(obj)
-        return installed.own_release(
-            await _find(client, kind, objects.name(obj), objects.namespace(obj))
-        )
-    except Denied:
-        return ""
-
-
-async def _warnings(
-    client: Client, objs: Objects, release: str, crds_release: str
-) -> AsyncIterator[str]:
-    if release:
-        yield (
-            f"vnode is the Helm release {release} here, so that only the CRDs were applied: "
-            f"{installed.helm_upgrade(release)} repairs and upgrades the rest."
-        )
-
-    if crds_release:
-        yield (
-            f"the CRDs belong to the Helm release {crds_release}, whose uninstallation would "
-            "delete them and with them all chaperons and delegate pods: before you uninstall it, "
-            "remove the CRDs from the release, or drain the virtual nodes."
-        )
-
-    if await _find(client, kinds.MUTATING_WEBHOOKS, "admiralty"):
-        yield (
-            "Admiralty's webhook is still there (mutatingwebhookconfiguration/admiralty). "
-            "Two agents must not serve one cluster: scale Admiralty's Deployments to zero and "
-            "delete its webhook configuration before you start the vnode agent."
-        )
-
-    service = objs[-1]["webhooks"][0]["clientConfig"].get("service")
-    if service and not release and not await _has_service(client, service):
-        yield (
-            f"the webhook calls Service {service['namespace']}/{service['name']}, which does "
-            "not exist: no pod can be created in namespaces with the label "
-            f"{'='.join(keys.WEBHOOK_NAMESPACE_LABEL)}. For an agent outside of the cluster pass "
-            "--webhook-url https://HOST:PORT."
-        )
-
-
-async def _has_service(client: Client, service: Object) -> bool:
-    return await _find(client, kinds.SERVICES, service["name"], service["namespace"]) is not None
 
 
 async def _main(where: Access, flags: InstallFlags) -> None:
     async with where.client() as client:
         present = await _read_settings(client)
-        await install(client, objects_for(flags.applied_to(present)), terminal.say)
+        wanted = flags.applied_to(present)
+        await installation.install(
+            client,
+            objects_for(wanted),
+            manifests.unwanted(allow_self_targets=wanted.self_targets),
+            terminal.say,
+        )
         for line in installed.kept_settings(flags, present):
             terminal.say(line)
 
@@ -165,12 +39,37 @@ async def _main(where: Access, flags: InstallFlags) -> None:
 async def _read_settings(client: Client) -> InstallSettings:
     """Read the settings of the installation in the cluster."""
     try:
-        return installed.read(await _find(client, kinds.MUTATING_WEBHOOKS, manifests.WEBHOOK))
+        webhook = await find(client, kinds.MUTATING_WEBHOOKS, manifests.WEBHOOK)
+        return installed.read(webhook, self_targets=await _allows_self_targets(client))
     except Denied as error:
         raise ConfigError(
-            f"may not read the webhook configuration {manifests.WEBHOOK}: {error.message}; use a "
+            f"may not read the settings of an earlier installation: {error.message}; use a "
             "kubeconfig of an administrator (cluster-admin)"
         ) from error
+
+
+async def _allows_self_targets(client: Client) -> bool:
+    """Tell whether Targets with `self: true` were asked for.
+
+    An older version gave everybody the rights for them: there, such a Target tells.
+    """
+    kind = kinds.CLUSTER_ROLE_BINDINGS
+    if await find(client, kind, manifests.SELF_TARGETS):
+        return True
+
+    former = await find(client, kind, manifests.FORMER_BINDING)
+    if former is None or installed.own_release(former):
+        return False
+
+    targets = [*await _listed(client, kinds.TARGETS), *await _listed(client, kinds.CLUSTER_TARGETS)]
+    return any(objects.spec(target).get("self") for target in targets)
+
+
+async def _listed(client: Client, kind: Kind) -> Objects:
+    try:
+        return await client.list(kind)
+    except NotFound:
+        return []
 
 
 async def _print(where: Access | None, flags: InstallFlags) -> None:
@@ -186,7 +85,9 @@ async def _print(where: Access | None, flags: InstallFlags) -> None:
 
 def objects_for(settings: InstallSettings) -> Objects:
     """Return all objects of an installation."""
-    return manifests.everything(settings.namespace, installed.hook(settings))
+    return manifests.everything(
+        settings.namespace, installed.hook(settings), allow_self_targets=settings.self_targets
+    )
 
 
 def command() -> click.Command:
@@ -218,6 +119,12 @@ def command() -> click.Command:
         help="Seconds the API server waits for the webhook.  [default: 10]",
     )
     @click.option(
+        "--self-targets/--no-self-targets",
+        default=None,
+        help="Give the agent the rights that Targets with self: true take, among them logs and "
+        "exec of all pods here.  [default: no]",
+    )
+    @click.option(
         "--dry-run",
         is_flag=True,
         help="Print the YAML; send nothing. No cluster is asked, unless --kubeconfig or --context "
@@ -231,6 +138,7 @@ def command() -> click.Command:
         webhook_service: bool,
         reinvocation_policy: str | None,
         webhook_timeout: int | None,
+        self_targets: bool | None,
         dry_run: bool,
     ) -> None:
         """Apply CRDs, RBAC and the webhook configuration.
@@ -239,7 +147,12 @@ def command() -> click.Command:
         is that of the first run.
         """
         flags = InstallFlags(
-            namespace, webhook_url, webhook_service, reinvocation_policy, webhook_timeout
+            namespace,
+            webhook_url,
+            webhook_service,
+            reinvocation_policy,
+            webhook_timeout,
+            self_targets,
         )
         where = Access(kubeconfig, context)
         if dry_run:

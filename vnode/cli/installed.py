@@ -1,8 +1,8 @@
 """Reads the settings of an earlier `vnode install`, so that another run does not undo them. Pure.
 
-The webhook configuration holds all of them: the agent's address and its secret, namespace, and
-timeout. `vnode install` keeps what its flags do not change, and `vnode doctor` names the flags of a
-cluster in its cures.
+The webhook configuration holds the agent's address and its secret, namespace, and timeout; a
+binding says whether Targets with `self: true` were asked for. `vnode install` keeps what its flags
+do not change, and `vnode doctor` names the flags of a cluster in its cures.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ class InstallSettings:
     timeout: int = 10
     secret: str = ""
     """At the end of the webhook's paths; the agents have written it."""
+    self_targets: bool = False
+    """Whether the agent has the rights that Targets with `self: true` take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,7 @@ class InstallFlags:
     to_service: bool = False
     reinvocation: str | None = None
     timeout: int | None = None
+    self_targets: bool | None = None
 
     def __post_init__(self) -> None:
         if self.url and self.to_service:
@@ -55,14 +58,15 @@ class InstallFlags:
             self.reinvocation or present.reinvocation,
             self.timeout or present.timeout,
             present.secret,
+            present.self_targets if self.self_targets is None else self.self_targets,
         )
 
 
-def read(webhook: Object | None) -> InstallSettings:
+def read(webhook: Object | None, *, self_targets: bool = False) -> InstallSettings:
     """Read the settings from the webhook configuration of a cluster; the defaults without one."""
     hook, *_ = (webhook or {}).get("webhooks") or [None]
     if hook is None:
-        return InstallSettings()
+        return InstallSettings(self_targets=self_targets)
 
     default, config = InstallSettings(), hook.get("clientConfig") or {}
     address, secret = webhook_paths.split(webhook_paths.address_of(config))
@@ -72,6 +76,7 @@ def read(webhook: Object | None) -> InstallSettings:
         str(hook.get("reinvocationPolicy") or default.reinvocation),
         int(hook.get("timeoutSeconds") or default.timeout),
         secret or "",
+        self_targets,
     )
 
 
@@ -114,6 +119,12 @@ def kept_settings(flags: InstallFlags, present: InstallSettings) -> Iterator[str
     if present.timeout != default.timeout and flags.timeout is None:
         yield f"the webhook's timeout of {present.timeout} s is kept; --webhook-timeout changes it"
 
+    if present.self_targets and flags.self_targets is None:
+        yield (
+            "the agent's rights for Targets with self: true are kept; --no-self-targets takes them "
+            "away"
+        )
+
 
 def command(settings: InstallSettings) -> str:
     """Return the `vnode install` command with these settings."""
@@ -129,6 +140,9 @@ def command(settings: InstallSettings) -> str:
 
     if settings.timeout != default.timeout:
         arguments += ["--webhook-timeout", str(settings.timeout)]
+
+    if settings.self_targets:
+        arguments.append("--self-targets")
 
     return shlex.join(arguments)
 

@@ -21,6 +21,10 @@ NAMESPACE: Final = "vnode"  # in the files
 ACCOUNT: Final = "vnode"  # the service account of the agent
 SERVICE: Final = "vnode"  # of agents that run in the cluster
 WEBHOOK: Final = "vnode"  # the name of the webhook configuration
+SELF_TARGETS: Final = "vnode-self-targets"  # the binding for Targets with `self: true`
+FORMER_BINDING: Final = "vnode-self-target"
+"""The same binding as older versions made it, for all."""
+POD_SECURITY: Final = "pod-security.kubernetes.io/enforce"  # label of namespaces
 PART_OF: Final = "app.kubernetes.io/part-of=vnode"  # selects all objects of these files
 
 _KINDS: Final[dict[str, Kind]] = {
@@ -34,6 +38,8 @@ _KINDS: Final[dict[str, Kind]] = {
         kinds.ROLES,
         kinds.ROLE_BINDINGS,
         kinds.MUTATING_WEBHOOKS,
+        kinds.VALIDATING_POLICIES,
+        kinds.VALIDATING_POLICY_BINDINGS,
     )
 }
 
@@ -61,6 +67,18 @@ def rbac(namespace: str) -> Objects:
     files = sorted((_root() / "rbac").iterdir(), key=lambda file: file.name)
     found = [_moved(obj, namespace) for file in files for obj in _load(file)]
     return sorted(found, key=lambda obj: obj["kind"].endswith("Binding"))
+
+
+def self_targets(namespace: str) -> Object:
+    """Load the binding that gives the agent the rights for Targets with `self: true`."""
+    [obj] = _load(_root() / "self-targets.yaml")
+    return _moved(obj, namespace)
+
+
+def policies(namespace: str) -> Objects:
+    """Load the admission policies that hold the agent to what it has to do, with their bindings."""
+    files = sorted((_root() / "policies").iterdir(), key=lambda file: file.name)
+    return [_moved(obj, namespace) for file in files for obj in _load(file)]
 
 
 def webhook(
@@ -98,9 +116,20 @@ def webhook(
     return obj
 
 
-def everything(namespace_name: str, hook: Object) -> Objects:
-    """Return all objects in an order in which they can be applied."""
-    return [namespace(namespace_name), *crds(), *rbac(namespace_name), hook]
+def everything(name: str, hook: Object, *, allow_self_targets: bool = False) -> Objects:
+    """Return all objects in an order in which they can be applied, for the agent's namespace."""
+    bound = [*rbac(name), *([self_targets(name)] if allow_self_targets else [])]
+    return [namespace(name), *crds(), *bound, *policies(name), hook]
+
+
+def unwanted(*, allow_self_targets: bool) -> Objects:
+    """Return what an installation has not, though an earlier run may have made it."""
+    names = [FORMER_BINDING, *([] if allow_self_targets else [SELF_TARGETS])]
+    kind = kinds.CLUSTER_ROLE_BINDINGS
+    return [
+        {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name}}
+        for name in names
+    ]
 
 
 def to_yaml(objs: Objects) -> str:
@@ -123,7 +152,17 @@ def _moved(obj: Object, namespace: str) -> Object:
         if place.get("namespace") == NAMESPACE:
             place["namespace"] = namespace
 
+    for condition in (obj.get("spec") or {}).get("matchConditions") or ():
+        condition["expression"] = condition["expression"].replace(
+            _user(NAMESPACE), _user(namespace)
+        )
+
     return obj
+
+
+def _user(namespace: str) -> str:
+    """Return the user name of the agent's account."""
+    return f"system:serviceaccount:{namespace}:{ACCOUNT}"
 
 
 def _root() -> Traversable:

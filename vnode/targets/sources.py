@@ -233,10 +233,9 @@ def explain(error: ApiError, grant: Grant | None) -> tuple[str, str]:
         )
 
     if isinstance(error, Denied):
-        return (
-            "Forbidden",
-            f"the agent may not do this: {error.message}; {cures.REPAIR}",
-        )
+        is_policy = "ValidatingAdmissionPolicy" in error.message  # which names the cure itself
+        cure = "" if is_policy else f"; {cures.REPAIR}"
+        return "Forbidden", f"the agent may not do this: {error.message}{cure}"
 
     return ("Failing", f"the API server refuses: {error.message}")
 

@@ -10,6 +10,10 @@
 {{- if and .Values.controllerManager.hostNetwork (eq (int $ports.kubelet) 10250) -}}
 {{- fail "with controllerManager.hostNetwork the node's kubelet has port 10250: set controllerManager.config.ports.kubelet, e.g. to 11250" -}}
 {{- end -}}
+{{- $level := dig "metadata" "labels" "pod-security.kubernetes.io/enforce" "" (lookup "v1" "Namespace" "" .Release.Namespace) -}}
+{{- if and .Values.controllerManager.hostNetwork (has $level (list "restricted" "baseline")) -}}
+{{- fail (printf "with controllerManager.hostNetwork agents do not pass the Pod Security level %s of their namespace: kubectl label --overwrite namespace %s pod-security.kubernetes.io/enforce=privileged" $level .Release.Namespace) -}}
+{{- end -}}
 {{- $volumes := list "config" "tmp" -}}
 {{- range .Values.controllerManager.extraVolumes -}}
 {{- if has .name $volumes -}}

@@ -26,6 +26,10 @@ RIGHT, WRONG = {"create pods": True}, {"create pods": False}
 ADMIRALTYS = {"list pods": True, "get pods": False}
 
 
+POLICIES = [obj for obj in manifests.policies("vnode") if not obj["kind"].endswith("Binding")]
+SELF_TARGET = {"type": "SelfTargetAllowed", "status": "False", "message": "may not; run x"}
+
+
 def lease(age: float, holder: str = "a") -> Object:
     renewed = objects.micro_timestamp(NOW - timedelta(seconds=age))
     return {"spec": {"holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": renewed}}
@@ -51,6 +55,7 @@ def cluster(**more: Any) -> ClusterFacts:
         "skew": 0.2,
         "crds": crds(),
         "roles": [role for role in RBAC if role["kind"] == "ClusterRole"],
+        "policies": POLICIES,
         "agent_lease": lease(2),
         "may_read_leases": True,
         "webhook": webhook(),
@@ -131,6 +136,8 @@ def test_a_cluster_where_all_is_well_has_no_complaint() -> None:
         (cluster(crds=[{**crd, "spec": {}} for crd in crds()]), "CRDs", Level.WARN),
         (cluster(crds=None), "CRDs", Level.SKIP),
         (cluster(roles=[]), "agent's rights", Level.FAIL),
+        (cluster(policies=[]), "agent's policies", Level.WARN),
+        (cluster(namespace="agents"), "agent's policies", Level.WARN),
         (cluster(agent_lease=None), "agent", Level.FAIL),
         (cluster(agent_lease=lease(120)), "agent", Level.FAIL),
         (cluster(agent_lease=lease(1, "")), "agent", Level.FAIL),
@@ -194,6 +201,7 @@ IGNORING = {"metadata": {"name": "gpu", "annotations": {keys.NETWORK_POLICIES: "
         (connection(node={"spec": {"unschedulable": True}}), "virtual node", Level.WARN),
         (connection(namespace_labels={}), "namespace", Level.WARN),
         (connection(target=IGNORING), "network policies", Level.WARN),
+        (connection(target={"status": {"conditions": [SELF_TARGET]}}), "rights here", Level.WARN),
     ],
 )
 def test_what_is_wrong_with_a_connection_is_found(
@@ -233,6 +241,11 @@ ROLE = {"metadata": {"name": "vnode", **CHART}}
     ("facts", "check", "cure"),
     [
         (cluster(webhook=None, has_service=True), "webhook", "vnode install, as an"),
+        (
+            cluster(webhook=None, has_service=True, issuers=[manifests.self_targets("vnode")]),
+            "webhook",
+            "vnode install --self-targets, as an",
+        ),
         (
             cluster(webhook=None, nodes=[AGENT], namespace="agents"),
             "webhook",

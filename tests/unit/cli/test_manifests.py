@@ -94,6 +94,34 @@ def test_all_that_is_bound_comes_before_what_binds_it():
         known.add((obj["kind"], objects.name(obj)))
 
 
+def test_rights_for_self_targets_are_bound_only_if_they_are_asked_for():
+    hook = manifests.webhook("other")
+    without, bound = (
+        {
+            objects.name(obj): obj
+            for obj in manifests.everything("other", hook, allow_self_targets=x)
+        }
+        for x in (False, True)
+    )
+    assert bound.keys() - without.keys() == {manifests.SELF_TARGETS}
+    binding = bound[manifests.SELF_TARGETS]
+    assert binding["subjects"][0]["namespace"] == "other"
+    [role] = [
+        obj for obj in manifests.rbac("other") if obj["metadata"]["name"] == "vnode-self-target"
+    ]
+    assert binding["roleRef"]["name"] == objects.name(role)
+    roles = [obj["roleRef"]["name"] for obj in without.values() if "roleRef" in obj]
+    assert objects.name(role) not in roles
+    unwanted = [
+        {objects.name(obj) for obj in manifests.unwanted(allow_self_targets=x)}
+        for x in (False, True)
+    ]
+    assert unwanted == [
+        {manifests.FORMER_BINDING, manifests.SELF_TARGETS},
+        {manifests.FORMER_BINDING},
+    ]
+
+
 def test_the_roles_that_sources_are_bound_to_are_there_and_may_be_bound():
     roles = {
         objects.name(obj): obj for obj in manifests.rbac("vnode") if obj["kind"] == "ClusterRole"

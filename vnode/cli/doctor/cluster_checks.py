@@ -37,6 +37,7 @@ def check(facts: ClusterFacts) -> list[Finding]:
         ("clock", skew(facts.skew)),
         ("CRDs", _crds(facts)),
         ("agent's rights", _roles(facts)),
+        ("agent's policies", _policies(facts)),
         ("agent", _agent(facts)),
     ]
     if facts.targets:
@@ -118,6 +119,20 @@ def _roles(facts: ClusterFacts) -> _Result:
         if manifests.kind_of(obj) is kinds.CLUSTER_ROLES
     ]
     return _compared(wanted, facts.roles, "rules", "", cures.install(facts))
+
+
+def _policies(facts: ClusterFacts) -> _Result | None:
+    """Check the policies that hold the agent's account; older versions of Kubernetes have none."""
+    if facts.policies is None:
+        return None
+
+    wanted = [
+        obj
+        for obj in manifests.policies(facts.namespace)
+        if manifests.kind_of(obj) is kinds.VALIDATING_POLICIES
+    ]
+    level, text, cure = _compared(wanted, facts.policies, "spec", "", cures.install(facts))
+    return (Level.OK if level is Level.OK else Level.WARN), text, cure
 
 
 def _compared(wanted: Objects, present: Objects, field: str, trouble: str, cure: str) -> _Result:

@@ -51,11 +51,13 @@ def _release(found: Iterable[Object]) -> str:
 
 def _settings(facts: ClusterFacts) -> InstallSettings:
     """Read the settings from the webhook; without it, guess them from the Service and nodes."""
+    names = {objects.name(binding) for binding in facts.issuers or ()}
+    self_targets = manifests.SELF_TARGETS in names
     if facts.webhook:
-        return installed.read(facts.webhook)
+        return installed.read(facts.webhook, self_targets=self_targets)
 
     url = None if facts.has_service else f"https://{_address(facts) or 'HOST'}:{_PORT}"
-    return InstallSettings(facts.namespace, url)
+    return InstallSettings(facts.namespace, url, self_targets=self_targets)
 
 
 def _address(facts: ClusterFacts) -> str:

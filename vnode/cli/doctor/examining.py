@@ -69,6 +69,9 @@ async def examine(client: Client, name: str, namespace: str, clock: Clock) -> Cl
         skew=skew,
         crds=await or_none(client.list(kinds.CRDS, label_selector=manifests.PART_OF)),
         roles=await or_none(client.list(kinds.CLUSTER_ROLES, label_selector=manifests.PART_OF)),
+        policies=await or_none(
+            client.list(kinds.VALIDATING_POLICIES, label_selector=manifests.PART_OF)
+        ),
         agent_lease=_named(leases, LEASE),
         scheduler_lease=_named(leases, SCHEDULER_LEASE),
         may_read_leases=leases is not None,

@@ -36,6 +36,7 @@ class ClusterFacts:
     skew: float | None = None
     crds: Objects | None = None
     roles: Objects | None = None
+    policies: Objects | None = None  # for the agent's account; None also where there are none
     agent_lease: Object | None = None
     scheduler_lease: Object | None = None
     may_read_leases: bool = False

@@ -175,7 +175,12 @@ async def _remove_installation(
     for name in (LEASE, SCHEDULER_LEASE):
         await remove_named(client, kinds.LEASES, name, report, namespace)
 
-    for obj in reversed(manifests.rbac(namespace)):
+    made = [
+        *manifests.unwanted(allow_self_targets=False),
+        *manifests.rbac(namespace),
+        *manifests.policies(namespace),
+    ]
+    for obj in reversed(made):
         await remove(client, manifests.kind_of(obj), obj, report)
 
     # Last, because an agent that still has its permissions would create it again. Without it,
