@@ -42,12 +42,20 @@ MATRIX: Final[dict[str, Object]] = {
     "monitored": {"monitoring": _MONITORING},
     "closed": {
         "networkPolicy": {
-            "enabled": True,
             "apiServer": [{"ipBlock": {"cidr": "192.0.2.0/24"}}],
             "monitoring": [{"namespaceSelector": {"matchLabels": {"name": "monitoring"}}}],
         }
     },
-    "open": {"networkPolicy": {"enabled": True}},
+    "no network policies": {"networkPolicy": {"enabled": False}},
+    "egress": {
+        "networkPolicy": {
+            "egress": [
+                {"ipBlock": {"cidr": "192.0.2.0/24"}},
+                {"namespaceSelector": {"matchLabels": {"name": "kube-system"}}},
+            ]
+        },
+        "controllerManager": {"config": {"ports": {"dashboard": 9446}}},
+    },
     "self targets": {"selfTargets": {"enabled": True}},
     "no policies": {"admissionPolicies": {"enabled": False}},
     "placed": {

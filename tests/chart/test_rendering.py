@@ -165,6 +165,47 @@ def test_policies_are_left_out_where_they_are_turned_off_or_unknown(
     assert policies(rendered["no policies"]) == policies(template(version="1.29.9")) == 0
 
 
+def test_pods_are_reached_by_the_ports_in_use_and_nobody_loses_metrics(
+    rendered: dict[str, Objects],
+) -> None:
+    def rules(name: str, part: str) -> dict[str, Object]:
+        policy = one(rendered[name], "NetworkPolicy", f"vnode-{part}")["spec"]
+        return {str(rule["ports"][0]["port"]): rule for rule in policy["ingress"]}
+
+    assert rules("defaults", "agent").keys() == {"webhook", "extender", "health"}
+    assert rules("defaults", "candidate-scheduler") == {"https": {"ports": [{"port": "https"}]}}
+    assert "from" not in rules("defaults", "agent")["health"]
+    assert "from" not in rules("defaults", "agent")["webhook"]
+    [scheduler] = rules("defaults", "agent")["extender"]["from"]
+    labels = scheduler["podSelector"]["matchLabels"]
+    assert labels["app.kubernetes.io/component"] == "candidate-scheduler"
+    assert "9446" in rules("egress", "agent")
+    assert len(rules("closed", "agent")["health"]["from"]) == 2
+    assert not any(obj["kind"] == "NetworkPolicy" for obj in rendered["no network policies"])
+
+
+def test_a_candidate_scheduler_that_runs_elsewhere_reaches_the_extender() -> None:
+    objs = template({"debug": {"candidateScheduler": True}})
+    [extender] = [
+        rule
+        for rule in one(objs, "NetworkPolicy", "vnode-agent")["spec"]["ingress"]
+        if {"port": "extender"} in rule["ports"]
+    ]
+    assert "from" not in extender
+
+
+def test_what_pods_may_call_is_open_unless_peers_are_named(rendered: dict[str, Objects]) -> None:
+    for part in ("agent", "candidate-scheduler"):
+        open_ = one(rendered["defaults"], "NetworkPolicy", f"vnode-{part}")["spec"]
+        assert open_["policyTypes"] == ["Ingress"]
+        closed = one(rendered["egress"], "NetworkPolicy", f"vnode-{part}")["spec"]
+        assert closed["policyTypes"] == ["Ingress", "Egress"]
+        [rule] = closed["egress"]
+        agents, *peers = rule["to"]
+        assert agents["podSelector"]["matchLabels"]["app.kubernetes.io/component"] == "agent"
+        assert peers == MATRIX["egress"]["networkPolicy"]["egress"]
+
+
 def test_without_the_source_controller_nobody_may_make_role_bindings() -> None:
     objs = template({"sourceController": {"enabled": False}})
     bound = {obj["roleRef"]["name"] for obj in objs if obj["kind"].endswith("RoleBinding")}
@@ -264,6 +305,13 @@ def test_values_of_the_pages_about_plugins_render(page: str) -> None:
         pod = one(template(values), "Deployment", "vnode-agent")["spec"]["template"]["spec"]
         wanted = values["controllerManager"]["extraVolumeMounts"]
         assert pod["containers"][0]["volumeMounts"][-len(wanted) :] == wanted
+
+
+def test_values_of_the_page_about_egress_render() -> None:
+    blocks = pages.blocks(kit.ROOT / "docs" / "install.md")
+    [values] = [yaml.safe_load(b.text) for b in blocks if b.file == "values-egress.yaml"]
+    [rule] = one(template(values), "NetworkPolicy", "vnode-agent")["spec"]["egress"]
+    assert rule["to"][1:] == values["networkPolicy"]["egress"]
 
 
 def test_the_candidate_schedulers_file_is_that_of_the_command(
