@@ -84,7 +84,15 @@ class Follower:
             lane=lambda key: key.node,
             namespace=lambda key: key.ref.namespace,
         )
-        self._copies = RemoteCopies(links, identity, self._families, self.wake, self._wanted)
+        self._copies = RemoteCopies(
+            links,
+            identity,
+            self._families,
+            self.wake,
+            self._wanted,
+            self._known_namespaces,
+            clock,
+        )
         self._waiting: dict[Key, list[asyncio.Future[_Answer]]] = {}  # no empty lists
         self._unused: dict[Key, float] = {}  # since when (monotonic) a copy has no user
         self._writer = Writer(identity, self._warn, self._notify, clock)
@@ -118,6 +126,11 @@ class Follower:
     def _on_namespace(self, _name: str) -> None:
         for kind in self._families:
             self.wake_kind(kind)
+
+    def _known_namespaces(self, link: Link) -> Iterator[str]:
+        """Return where there may be copies: where pods take part, and where chaperons are."""
+        yield from self._namespaces.names()
+        yield from map(objects.namespace, link.chaperons.store.values())
 
     async def ensure(self, keys: Sequence[Key]) -> str:
         """Return once these objects are in their targets as far as possible.
@@ -175,9 +188,9 @@ class Follower:
             self._answer(key, "")
 
         if remote is not None and problem is None and self._is_first(remote, key):
-            self._copies.follow(remote, key.ref.kind)
+            self._copies.follow(remote, key.ref)
 
-        if remote is None or problem is not None or not remote.is_listed(key.ref.kind):
+        if remote is None or problem is not None or not remote.is_listed(key.ref):
             self._unused.pop(key, None)
             return None  # the link, its health, or the end of the list wakes this key
 
@@ -205,7 +218,7 @@ class Follower:
         """Tell whether an object of a kind is wanted where there has been none of it."""
         family = self._families[key.ref.kind]
         return (
-            key.ref.kind in remote.empty and self._need(family, key, remote.link) is not Need.NONE
+            remote.is_unwatched(key.ref) and self._need(family, key, remote.link) is not Need.NONE
         )
 
     def _problem(self, remote: TargetCopies | None, key: Key) -> VnodeError | None:
@@ -217,7 +230,7 @@ class Follower:
             return Unreachable(remote.link.health.message)
 
         informer = remote.informers.get(key.ref.kind)
-        failure = informer.failure if informer and not informer.synced.is_set() else None
+        failure = informer.failure(key.ref.namespace) if informer else None
         if isinstance(failure, Denied):
             return ConfigError(self._explain(key, remote, failure))
 
@@ -291,7 +304,7 @@ class Follower:
         """Return each target's copy, trimmed, by node; targets not listed yet are left out."""
         found: dict[str, Object | None] = {}
         for remote in self._copies:
-            if remote.is_listed(ref.kind):
+            if remote.is_listed(ref):
                 copy = remote.copy(ref)
                 ours = copy is not None and self._identity.owns(copy)
                 found[remote.link.node_name] = copy if ours else None

@@ -12,6 +12,7 @@ from functools import partial
 from typing import NamedTuple
 
 from vnode.api import keys, objects, shapes
+from vnode.api.clock import Clock
 from vnode.api.errors import Denied, VnodeError
 from vnode.api.identity import Identity
 from vnode.api.kinds import Kind
@@ -19,10 +20,8 @@ from vnode.api.objects import Object
 from vnode.following.family import Family
 from vnode.following.reference_index import Key
 from vnode.following.references import Ref
-from vnode.kube import answer_limits
+from vnode.following.remote_informers import RemoteInformer, has_none
 from vnode.kube.informer import Informer
-from vnode.kube.transport import METADATA_LIST
-from vnode.runtime.certs import renewal
 from vnode.runtime.keyed_tasks import KeyedTasks, Run
 from vnode.runtime.links import Link, Links
 from vnode.runtime.supervisor import Supervisor
@@ -35,30 +34,26 @@ class TargetCopies(NamedTuple):
     """
 
     link: Link
-    informers: dict[Kind, Informer]
+    informers: dict[Kind, RemoteInformer]
     empty: set[Kind]
 
-    def is_listed(self, kind: Kind) -> bool:
-        """Tell whether all copies of that kind are known; if not, none may be missed."""
-        informer = self.informers.get(kind)
-        return informer is not None and (kind in self.empty or informer.synced.is_set())
+    def is_listed(self, ref: Ref) -> bool:
+        """Tell whether all copies of that kind in that namespace are known; if not, none may be
+        missed."""
+        informer = self.informers.get(ref.kind)
+        return informer is not None and (
+            ref.kind in self.empty or informer.is_listed(ref.namespace)
+        )
+
+    def is_unwatched(self, ref: Ref) -> bool:
+        """Tell whether copies of that kind are not watched there, as none was wanted so far."""
+        informer = self.informers.get(ref.kind)
+        return ref.kind in self.empty or (informer is not None and informer.awaits(ref.namespace))
 
     def copy(self, ref: Ref) -> Object | None:
         """Return the copy, trimmed; it may be that of another cluster of our name."""
         informer = self.informers.get(ref.kind)
-        return informer.store.get(objects.join_key(ref.namespace, ref.name)) if informer else None
-
-
-async def has_none(link: Link, kind: Kind, selector: str) -> bool:
-    """Tell whether the target has no such object, by one request; VnodeError if that fails.
-
-    The answer has the metadata of one object at most, and is decoded at once.
-    """
-    path = kind.path(link.target.namespace or None)
-    query = {"labelSelector": selector, "limit": "1"}
-    bound = answer_limits.SMALL
-    page = await link.client.request("GET", path, query=query, accept=METADATA_LIST, bound=bound)
-    return isinstance(page, dict) and page.get("items") == []
+        return informer.get(objects.join_key(ref.namespace, ref.name)) if informer else None
 
 
 class RemoteCopies:
@@ -75,6 +70,8 @@ class RemoteCopies:
         families: Mapping[Kind, Family],
         wake: Callable[[Key], None],
         wanted: Callable[[str, Kind], Iterable[Key]],
+        known_namespaces: Callable[[Link], Iterable[str]],
+        clock: Clock,
     ) -> None:
         self._links = links
         self._identity = identity
@@ -82,6 +79,8 @@ class RemoteCopies:
         self._families = families
         self._wake = wake
         self._wanted = wanted
+        self._known_namespaces = known_namespaces
+        self._clock = clock
         self._by_node: dict[str, TargetCopies] = {}
         self._tasks: KeyedTasks[Link] | None = None  # None until `open`
 
@@ -103,7 +102,7 @@ class RemoteCopies:
 
         remote = self._by_node[link.node_name] = TargetCopies(link, {}, set())
         for kind in [k for k, family in self._families.items() if family.serves(link)]:
-            remote.informers[kind] = self._informer(link, kind)
+            remote.informers[kind] = self._informer(remote, kind)
 
         self._start(link, partial(self._watch_used_kinds, remote), f"copies-{link.node_name}")
         self._start(link, partial(self._await_delegates, remote), f"delegates-{link.node_name}")
@@ -116,7 +115,7 @@ class RemoteCopies:
                 remote.empty.add(kind)
                 self._wake_kind_in(remote, kind)
             else:
-                self._follow(remote, kind)
+                remote.informers[kind].follow()
 
     async def _await_delegates(self, remote: TargetCopies) -> None:
         """Wake what selects delegates once all of ours in the target are known."""
@@ -134,37 +133,41 @@ class RemoteCopies:
         except VnodeError:
             return False  # its informer gets the same error, and retries
 
-    def follow(self, remote: TargetCopies, kind: Kind) -> None:
-        """Begin to list and watch a kind that was empty: one of it is wanted now."""
-        if kind in remote.empty:
-            remote.empty.discard(kind)
-            self._follow(remote, kind)
+    def follow(self, remote: TargetCopies, ref: Ref) -> None:
+        """Begin to list and watch what was not watched: one of it is wanted now."""
+        informer = remote.informers[ref.kind]
+        if ref.kind in remote.empty:
+            remote.empty.discard(ref.kind)
+            informer.follow()
+        else:
+            informer.follow_in(ref.namespace)
 
-    def _follow(self, remote: TargetCopies, kind: Kind) -> None:
-        informer, name = remote.informers[kind], f"{kind.plural}-{remote.link.node_name}"
-        listed = partial(self._wake_kind_in, remote, kind)
-        self._start(remote.link, partial(renewal.follow, informer, listed), name)
-        refused = partial(self._wake_if_refused, remote, kind)
-        self._start(remote.link, refused, f"answer-{name}")
+    def _informer(self, remote: TargetCopies, kind: Kind) -> RemoteInformer:
+        link = remote.link
 
-    async def _wake_if_refused(self, remote: TargetCopies, kind: Kind) -> None:
-        """Wake who waits for a kind that may not be listed, to be told."""
-        informer = remote.informers[kind]
-        await informer.answered.wait()
-        if not informer.synced.is_set():
-            self._wake_kind_in(remote, kind)
+        def make(namespace: str | None, *, ends_denied: bool) -> Informer:
+            informer = Informer(
+                link.client,
+                kind,
+                namespace=namespace,
+                label_selector=self._selector,
+                trim=self._families[kind].trim,
+                accept=shapes.is_copy,
+                ends_denied=ends_denied,
+            )
+            informer.subscribe(lambda old, new: self._on_copy(link, kind, objects.latest(old, new)))
+            return informer
 
-    def _informer(self, link: Link, kind: Kind) -> Informer:
-        informer = Informer(
-            link.client,
+        return RemoteInformer(
+            link,
             kind,
-            namespace=link.target.namespace or None,
-            label_selector=self._selector,
-            trim=self._families[kind].trim,
-            accept=shapes.is_copy,
+            self._selector,
+            make,
+            start=partial(self._start, link),
+            listed=partial(self._wake_kind_in, remote, kind),
+            known=self._known_namespaces,
+            clock=self._clock,
         )
-        informer.subscribe(lambda old, new: self._on_copy(link, kind, objects.latest(old, new)))
-        return informer
 
     def _start(self, link: Link, run: Run, name: str) -> None:
         assert self._tasks is not None, "open it first"
@@ -189,12 +192,15 @@ class RemoteCopies:
             if kind in remote.informers:
                 self._wake_kind_in(remote, kind)
 
-    def _wake_kind_in(self, remote: TargetCopies, kind: Kind) -> None:
-        for copy in remote.informers[kind].store.values():
-            self._on_copy(remote.link, kind, copy)
+    def _wake_kind_in(self, remote: TargetCopies, kind: Kind, namespace: str = "") -> None:
+        """Wake what is, or should be, in a namespace of a target; in all for ""."""
+        for copy in remote.informers[kind].values():
+            if namespace in ("", objects.namespace(copy)):
+                self._on_copy(remote.link, kind, copy)
 
         for key in self._wanted(remote.link.node_name, kind):
-            self._wake(key)
+            if namespace in ("", key.ref.namespace):
+                self._wake(key)
 
     def _on_copy(self, link: Link, kind: Kind, copy: Object) -> None:
         if self._identity.owns(copy):

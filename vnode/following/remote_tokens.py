@@ -8,12 +8,12 @@ from functools import partial
 from typing import NamedTuple
 
 from vnode.api import keys, kinds, names, objects, shapes
+from vnode.api.clock import Clock
 from vnode.api.errors import Denied, VnodeError
 from vnode.api.identity import Identity, parent_key
 from vnode.api.objects import Object
-from vnode.following.remote_copies import has_none
+from vnode.following.remote_informers import RemoteInformer, has_none
 from vnode.kube.informer import Informer
-from vnode.runtime.certs import renewal
 from vnode.runtime.keyed_tasks import KeyedTasks, Run
 from vnode.runtime.links import Link, Links
 from vnode.runtime.supervisor import Supervisor
@@ -27,6 +27,11 @@ class Place(NamedTuple):
     node: str
     pod: str
     uid: str
+
+    @property
+    def namespace(self) -> str:
+        """The namespace, in both clusters."""
+        return objects.split_key(self.pod)[0]
 
 
 class RemoteTokens:
@@ -42,14 +47,16 @@ class RemoteTokens:
         identity: Identity,
         wake: Callable[[Place], None],
         bound: Callable[[str], Iterable[Place]],
+        clock: Clock,
     ) -> None:
         self._links = links
         self._identity = identity
         self._selector = f"{identity.selector},{keys.TOKEN}"
         self._wake = wake
         self._bound = bound
+        self._clock = clock
         self._tasks: KeyedTasks[Link] | None = None  # None until `open`
-        self._informers: dict[str, tuple[Link, Informer]] = {}  # by node
+        self._informers: dict[str, tuple[Link, RemoteInformer]] = {}  # by node
 
     def open(self, tasks: Supervisor) -> None:
         """Watch all links, in `tasks`, until the present subscription scope ends."""
@@ -60,10 +67,16 @@ class RemoteTokens:
         """Tell whether the Secrets of that target are watched."""
         return node in self._informers
 
-    def is_listed(self, node: str) -> bool:
-        """Tell whether all Secrets of that target are known."""
-        found = self._informers.get(node)
-        return found is not None and found[1].synced.is_set()
+    def is_listed(self, place: Place) -> bool:
+        """Tell whether all Secrets of a pod's namespace in that target are known.
+
+        One that is not watched yet, as namespaces are watched one by one there, is from now on.
+        """
+        if (found := self._informers.get(place.node)) is None:
+            return False
+
+        found[1].follow_in(place.namespace)
+        return found[1].is_listed(place.namespace)
 
     def copy(self, place: Place) -> Object | None:
         """Return the metadata of a pod's Secret in a target."""
@@ -74,19 +87,21 @@ class RemoteTokens:
 
         for secret in (names.token_secret, names.former_token_secret):
             key = objects.join_key(namespace, secret(name, place.uid))
-            if (copy := found[1].store.get(key)) is not None:
+            if (copy := found[1].get(key)) is not None:
                 return copy
 
         return None
 
-    def wake_all(self, node: str) -> None:
-        """Wake all Secrets of a target, and all pods that are bound to it."""
+    def wake_all(self, node: str, namespace: str = "") -> None:
+        """Wake all Secrets of a target or a namespace of it, and all pods that are bound there."""
         if found := self._informers.get(node):
-            for copy in found[1].store.values():
-                self._on_copy(node, copy)
+            for copy in found[1].values():
+                if namespace in ("", objects.namespace(copy)):
+                    self._on_copy(node, copy)
 
             for place in self._bound(node):
-                self._wake(place)
+                if namespace in ("", place.namespace):
+                    self._wake(place)
 
     def _on_link(self, link: Link) -> None:
         if link.is_self:
@@ -115,21 +130,40 @@ class RemoteTokens:
             self._watch(link)
 
     def _watch(self, link: Link) -> None:
-        informer = Informer(
-            link.client,
-            kinds.SECRETS,
-            namespace=link.target.namespace or None,
-            label_selector=self._selector,
-            metadata_only=True,
-            accept=lambda copy: shapes.is_copy(copy) and self._is_of(copy, link),
-        )
         node = link.node_name
-        informer.subscribe(lambda old, new: self._on_copy(node, objects.latest(old, new)))
+
+        def make(namespace: str | None, *, ends_denied: bool) -> Informer:
+            informer = Informer(
+                link.client,
+                kinds.SECRETS,
+                namespace=namespace,
+                label_selector=self._selector,
+                metadata_only=True,
+                accept=lambda copy: shapes.is_copy(copy) and self._is_of(copy, link),
+                ends_denied=ends_denied,
+            )
+            informer.subscribe(lambda old, new: self._on_copy(node, objects.latest(old, new)))
+            return informer
+
+        informer = RemoteInformer(
+            link,
+            kinds.SECRETS,
+            self._selector,
+            make,
+            start=lambda run, name: self._start(link, run, f"tokens-{name}"),
+            listed=partial(self.wake_all, node),
+            known=lambda _link: (place.namespace for place in self._bound(node)),
+            clock=self._clock,
+        )
         self._informers[node] = link, informer
-        listed = partial(self.wake_all, node)
-        follow = partial(renewal.follow, informer, listed, link.chaperons.synced)
-        self._start(link, follow, f"tokens-{node}")
+        informer.follow()
+        self._start(link, partial(self._await_chaperons, link), f"tokens-chaperons-{node}")
         link.on_health(lambda: self.wake_all(node))
+
+    async def _await_chaperons(self, link: Link) -> None:
+        """Look at all again once the chaperons are known, by which they are judged."""
+        await link.chaperons.synced.wait()
+        self.wake_all(link.node_name)
 
     def _is_of(self, copy: Object, link: Link) -> bool:
         """Tell whether that Target created the copy: several may lead to one cluster."""

@@ -96,7 +96,7 @@ class Tokens:
             lane=lambda place: place.node,
             namespace=lambda place: objects.key_namespace(place.pod),
         )
-        self._remote = RemoteTokens(links, identity, self._wake, self._bound)
+        self._remote = RemoteTokens(links, identity, self._wake, self._bound, clock)
         self._pods: dict[str, _PodState] = {}  # by key; those that have not finished
         self._announced: dict[Place, float] = {}  # until (monotonic)
         self._made: dict[Place, _MadeTokens] = {}
@@ -197,7 +197,7 @@ class Tokens:
 
     async def _reconcile(self, place: Place) -> float | None:
         link = self._links.get(place.node)
-        if link is None or not (self._remote.is_listed(place.node) and link.synced):
+        if link is None or not (self._remote.is_listed(place) and link.synced):
             return None  # the link, or the end of a list, wakes this place
 
         if not link.health.healthy:

@@ -13,6 +13,7 @@ import logging
 import random
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
+from http import HTTPStatus
 from typing import Any, Final
 
 from vnode.api import objects
@@ -70,7 +71,7 @@ class Informer:
     more than metadata. `accept` is for API servers that need not be honest: an object that it
     refuses is treated as if it had not been sent, and the bytes that are taken are bounded, in all
     and over time (`read_limit`). One that is `optional` may be denied, for good: then it asks
-    rarely.
+    rarely. With `ends_denied`, `run` raises Denied once it is forbidden, instead of asking again.
     `failure` says why the last attempt failed; None after a success. `answered` is set with
     `synced`, or once the server says that there is no such kind, or that it may not be listed: wait
     for it where a kind is optional.
@@ -89,6 +90,7 @@ class Informer:
         accept: Callable[[Any], bool] | None = None,
         indexes: Mapping[str, IndexFunction] | None = None,
         optional: bool = False,
+        ends_denied: bool = False,
         clock: Clock | None = None,
     ) -> None:
         self.kind = kind
@@ -101,6 +103,7 @@ class Informer:
             kind, namespace, label_selector, field_selector, metadata_only
         )
         self._optional = optional
+        self._ends_denied = ends_denied
         self._trim = trim
         self._filter = ObjectFilter(client, kind, accept)
         self._wait_for_tokens = read_limit.unlimited if accept is None else client.read_limiter.wait
@@ -203,6 +206,10 @@ class Informer:
 
         if isinstance(error, ApiError) and not isinstance(error, TooManyRequests):
             self._version = ""
+
+        is_forbidden = isinstance(error, Denied) and error.status == HTTPStatus.FORBIDDEN
+        if self._ends_denied and is_forbidden:
+            raise error
 
         delay = self._delay
         self._delay = min(delay * 2, _BACKOFF_LIMIT)

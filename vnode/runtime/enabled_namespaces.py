@@ -25,6 +25,10 @@ class EnabledNamespaces:
         """Tell whether pods of the namespace of that name may go to targets."""
         return not self._label_required or _has_label(self._namespaces.store.get(namespace))
 
+    def names(self) -> list[str]:
+        """Return the namespaces that take part now."""
+        return [name for name in self._namespaces.store if self.is_enabled(name)]
+
     def refusal(self, namespace: str) -> str:
         """Return why pods of a namespace cannot go to targets now; "" if they can.
 

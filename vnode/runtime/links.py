@@ -102,6 +102,8 @@ class Link:
         self.description = UNDESCRIBED  # by an inventory
         self._owns = owns or target.sent  # which chaperons are this cluster's, by this Target
         self._failures: dict[str, str] = {}  # task about this link -> why it failed
+        # Those whose copies are watched one by one, since this source may not list them all.
+        self.namespaces: set[str] = set()
         self.awaits_quotas = False  # until they are listed, or it is too long
         self.recognized_uid = ""  # the cluster's UID, if its summary does not have it
         self._agent_silent = False  # its heartbeat is overdue

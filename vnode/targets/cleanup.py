@@ -79,16 +79,28 @@ async def clean_up(
 
 
 async def _delete_copies(link: Link, identity: Identity, kind: Kind) -> None:
-    namespace = link.target.namespace or None
     try:
-        for copy in await link.client.list(kind, namespace, label_selector=identity.selector):
-            if identity.owns(copy):
-                await link.client.discard(kind, copy)
+        try:
+            await _delete_listed(link, identity, kind, link.target.namespace)
+        except Denied:
+            if not link.namespaces:
+                raise
+
+            for namespace in sorted(link.namespaces):
+                with suppress(Denied):  # one that is not this source's any more
+                    await _delete_listed(link, identity, kind, namespace)
     except Denied as error:
         if kind not in kinds.FOLLOWING_BY_EXTRA_ROLE:
             log.info("copied %s stay in %s: %s", kind.plural, link.target, error)
     except VnodeError as error:
         log.info("copied %s stay in %s: %s", kind.plural, link.target, error)
+
+
+async def _delete_listed(link: Link, identity: Identity, kind: Kind, namespace: str) -> None:
+    found = await link.client.list(kind, namespace or None, label_selector=identity.selector)
+    for copy in found:
+        if identity.owns(copy):
+            await link.client.discard(kind, copy)
 
 
 async def _delete_all(link: Link, chaperons: Objects, changed: asyncio.Event) -> None:

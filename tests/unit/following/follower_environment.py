@@ -81,6 +81,7 @@ class FollowerEnvironment:
             US,
             enabled_namespaces=SimpleNamespace(
                 is_enabled=lambda name: name not in self.namespaces,
+                names=lambda: ["ns"],
                 subscribe=lambda _listener: None,
             ),
             complete=self.complete.get,
