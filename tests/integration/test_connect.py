@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import uuid
 from collections.abc import AsyncIterator
@@ -13,7 +14,7 @@ from tests import kit
 from tests.fleets import SOURCE, TARGET, Result, vnode
 from tests.kit import Fleet
 from vnode.api import keys, kinds, objects
-from vnode.api.errors import Denied
+from vnode.api.errors import Denied, NotFound
 from vnode.api.kinds import Kind
 from vnode.cli import identity, kubeconfigs
 from vnode.kube import endpoint
@@ -201,6 +202,34 @@ async def test_the_namespace_is_enabled_only_when_asked(pair: Pair) -> None:
     assert objects.labels(namespace)[label] == value
 
 
+IN = {"matchExpressions": [{"key": "a", "operator": "In", "values": ["b", "c"]}]}
+
+
+async def test_a_target_that_would_drop_the_selector_gets_no_cluster_source(pair: Pair) -> None:
+    """As one with the CRDs of Admiralty, or of an older release, would."""
+    name = "clustersources.multicluster.admiralty.io"
+    crd = await pair.target.get(kinds.CRDS, name)
+    (version,) = objects.spec(crd)["versions"]
+    fields = version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+    selector = fields.pop("namespaceSelector")
+    where = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/namespaceSelector"
+    await pair.target.json_patch(kinds.CRDS, name, [{"op": "remove", "path": where}])
+    try:
+        words = ("--cluster-wide", "--agent-namespace", pair.namespace)
+        named = ("--name", pair.namespace, "--cluster-name", pair.namespace)
+        async with asyncio.timeout(30):
+            while "does not know" not in (refused := connect(pair.fleet, *words, *named)).err:
+                await pair.target.delete(kinds.CLUSTER_SOURCES, pair.namespace)
+
+        assert refused.code == 1
+        assert "vnode install" in refused.err
+        with pytest.raises(NotFound):
+            await pair.target.get(kinds.CLUSTER_SOURCES, pair.namespace)
+    finally:
+        put_back = [{"op": "add", "path": where, "value": selector}]
+        await pair.target.json_patch(kinds.CRDS, name, put_back)
+
+
 async def test_cluster_wide_names_the_namespace_of_account_and_secret(pair: Pair) -> None:
     words = ("--cluster-wide", "--agent-namespace", pair.namespace)
     named = ("--name", pair.namespace, "--cluster-name", pair.namespace)
@@ -210,7 +239,17 @@ async def test_cluster_wide_names_the_namespace_of_account_and_secret(pair: Pair
     assert objects.spec(target)["kubeconfigSecret"]["namespace"] == pair.namespace
     source = await pair.target.get(kinds.CLUSTER_SOURCES, pair.namespace)
     account = {"name": pair.namespace, "namespace": pair.namespace}
-    assert objects.spec(source) == {"serviceAccount": account}
+    labelled = {"matchLabels": {"vnode.dev/cluster-sources": "enabled"}}
+    assert objects.spec(source) == {"serviceAccount": account, "namespaceSelector": labelled}
+    assert "kubectl label namespace NAMESPACE vnode.dev/cluster-sources=enabled" in done.out
+    everything = connect(pair.fleet, *words, *named, "--grant-all-namespaces")
+    assert "as good as cluster-admin" in everything.out
+    for given, selector in (((), None), (("--target-namespaces", "a in (b,c)"), IN), ((), IN)):
+        again = connect(pair.fleet, *words, *named, *given)
+        assert again.code == 0, again.err
+        source = await pair.target.get(kinds.CLUSTER_SOURCES, pair.namespace)
+        assert objects.spec(source).get("namespaceSelector") == selector
+
     await pair.source.delete(kinds.CLUSTER_TARGETS, pair.namespace)
     await pair.target.delete(kinds.CLUSTER_SOURCES, pair.namespace)
 
@@ -260,6 +299,13 @@ async def test_a_namespace_that_is_not_there_is_named_with_its_side(pair: Pair) 
         (("--name", "Not_A_Name"), 1, "use lower case letters"),
         (("--source-context", "other"), 1, "no context named 'other'"),
         (("--cluster-wide", "--namespace", "a"), 2, "exclude each other"),
+        (("--target-namespaces", "a=b"), 2, "are for --cluster-wide"),
+        (("--cluster-wide", "--target-namespaces", "a in ("), 1, "--target-namespaces: "),
+        (
+            ("--cluster-wide", "--target-namespaces", "a", "--grant-all-namespaces"),
+            2,
+            "exclude each other",
+        ),
         (("--cluster-wide", "--enable-namespace"), 2, "one namespace"),
     ],
 )

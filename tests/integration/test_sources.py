@@ -16,6 +16,7 @@ from vnode.api.clock import SystemClock
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.kube.client import Client
+from vnode.kube.informer import Informer
 from vnode.targets.sources import SourceController
 
 ROLE = "admiralty-source"
@@ -26,8 +27,9 @@ VIEWER = "admiralty-cluster-summary-viewer"
 async def running(fleet: Fleet, client: Client) -> AsyncIterator[None]:
     """Yield the controller at work."""
     async with await holder(fleet, SOURCE, client, "vnode", "vnode") as agent:
-        controller = SourceController(agent, clock=SystemClock())
-        async with background.running(controller.run()):
+        namespaces = Informer(agent, kinds.NAMESPACES)
+        controller = SourceController(agent, namespaces, "vnode", clock=SystemClock())
+        async with background.running(namespaces.run(), controller.run()):
             await controller.synced.wait()
             yield
 

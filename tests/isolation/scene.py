@@ -59,7 +59,8 @@ def started(folder: Path) -> Iterator[Fleet]:
                 str(fleet.kubeconfig(name)),
             )
             agents.vnode(
-                "connect", *ends, "--cluster-wide", "--name", name, "--cluster-name", SOURCE
+                *("connect", *ends, "--cluster-wide", "--grant-all-namespaces"),
+                *("--name", name, "--cluster-name", SOURCE),
             )
 
         asyncio.run(_make_tenants(Fleet(folder)))

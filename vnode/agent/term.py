@@ -118,7 +118,10 @@ class Term:
         return self._scheduling.scheduler.run()
 
     def _make_sources(self) -> SourceController:
-        return SourceController(self._shared.client, clock=self._shared.clock)
+        shared = self._shared
+        return SourceController(
+            shared.client, shared.namespaces, shared.options.namespace, clock=shared.clock
+        )
 
     def _make_stale_finalizers(self) -> StaleFinalizers:
         shared = self._shared

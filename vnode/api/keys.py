@@ -42,6 +42,9 @@ CONFIRM_CLUSTER: Final = OWN_PREFIX + "confirm-cluster"  # Target: UID that its 
 PLACEMENT_POLICY: Final = OWN_PREFIX + "placement-policy"  # label of pods: its name
 CLUSTER_PLACEMENT_POLICY: Final = OWN_PREFIX + "cluster-placement-policy"  # label of pods: its name
 
+# On a namespace of a target: ClusterSources that `vnode connect` has made hold there, by default.
+CLUSTER_SOURCES: Final = (OWN_PREFIX + "cluster-sources", "enabled")
+
 # Written by vnode.
 SOURCE_POD_MANIFEST: Final = PREFIX + "sourcepod-manifest"
 MANIFEST_SIGNATURE: Final = OWN_PREFIX + "manifest-signature"  # see vnode.api.saved_manifest

@@ -118,6 +118,24 @@ def from_label_selector(selector: Object | None) -> Selector | None:
     return from_labels(selector.get("matchLabels") or {}).also(map(_requirement, expressions))
 
 
+def to_label_selector(selector: Selector) -> Object:
+    """Return the metav1.LabelSelector of a selector; ConfigError if it compares numbers."""
+    labels: dict[str, str] = {}
+    expressions = []
+    for each in sorted(selector.requirements, key=lambda r: (r.key, r.operator.value)):
+        if each.operator in (Operator.GT, Operator.LT):
+            raise ConfigError(f"{each.operator.value} is not for labels")
+
+        if each.operator is Operator.IN and len(each.values) == 1 and each.key not in labels:
+            (labels[each.key],) = each.values
+        else:
+            values = {"values": sorted(each.values)} if each.values else {}
+            expressions.append({"key": each.key, "operator": each.operator.value, **values})
+
+    found = {"matchLabels": labels, "matchExpressions": expressions}
+    return {field: value for field, value in found.items() if value}
+
+
 def from_node_selector(selector: Object | None) -> NodeSelector:
     """Compile a core/v1 NodeSelector. ConfigError if it is wrong."""
     terms = (selector or {}).get("nodeSelectorTerms") or ()

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
-from vnode.api import objects
+from vnode.api import cures, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import (
     AlreadyExists,
@@ -333,10 +333,12 @@ class Follower:
         if not isinstance(error, Denied):
             return error.message if isinstance(error, NotFound) else str(error)
 
-        return (
-            f"{key.ref} may not follow to target {remote.link.target.name}: {error.message}; "
-            f"{self._families[key.ref.kind].denial_cure}"
-        )
+        family, target = self._families[key.ref.kind], remote.link.target
+        cure = family.denial_cure
+        if family.role == Family.role and not target.namespace:
+            cure = f"{cures.grant(key.ref.namespace)}; else {cure}"
+
+        return f"{key.ref} may not follow to target {target.name}: {error.message}; {cure}"
 
     def _warn(self, key: Key, text: str) -> None:
         self._record_event(key, WARNING, REASON, text)

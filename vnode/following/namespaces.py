@@ -1,8 +1,9 @@
 """Creates namespaces in targets whose ClusterTarget asks for it, before the first candidate.
 
 They are never deleted: others may use them by then. Their labels are left to the target, since
-labels decide what pods may do there, but for those of Pod Security that restrict pods: what the
-source's admission refuses in a namespace is not to run in that of a target.
+labels decide what pods may do there, but for the one by which ClusterSources hold there, and those
+of Pod Security that restrict pods: what the source's admission refuses in a namespace is not to run
+in that of a target.
 """
 
 from __future__ import annotations
@@ -44,7 +45,12 @@ class Namespaces:
             return
 
         source = await self._local.get(kinds.NAMESPACES, name)
-        labels = {keys.PARENT_CLUSTER_NAME: self._identity.name, **pod_security(source)}
+        accepting = dict([keys.CLUSTER_SOURCES])  # else it might not be for this source
+        labels = {
+            keys.PARENT_CLUSTER_NAME: self._identity.name,
+            **accepting,
+            **pod_security(source),
+        }
         annotations = {keys.PARENT_CLUSTER_UID: self._identity.uid}
         body = {"metadata": {"name": name, "labels": labels, "annotations": annotations}}
         try:

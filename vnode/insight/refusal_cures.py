@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from vnode.api import keys, objects, saved_manifest
+from vnode.api import cures, keys, objects, saved_manifest
 from vnode.api.objects import Object
 
 _WHOLE_REASONS: Final = (
@@ -16,6 +16,10 @@ _WHOLE_REASONS: Final = (
             "vnode migrate signs what Admiralty has saved of pods that wait; delete any other, and "
             "create it again from the manifest that its user wrote"
         ),
+    ),
+    (
+        rf"is forbidden: User \S+ cannot .*?{cures.NOT_GRANTED}.*",
+        "have an administrator of the target run the command that the reason names, there",
     ),
     (
         r"the agent may not make tokens:.*? of the Target",

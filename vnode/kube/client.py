@@ -144,6 +144,16 @@ class Client(Transport):
             content_type=APPLY_PATCH,
         )
 
+    async def try_apply(self, kind: Kind, obj: Object, *, manager: str = "vnode") -> Object:
+        """Return what `apply` would; nothing is changed."""
+        path = kind.path(objects.namespace(obj) or None, objects.name(obj))
+        query = {"fieldManager": manager, "force": "true", "dryRun": "All"}
+        body = {"apiVersion": kind.api_version, "kind": kind.kind, **obj}
+        answer = await self._ask(
+            kind, "PATCH", path, query=query, body=body, content_type=APPLY_PATCH
+        )
+        return _object(answer)
+
     async def replace(self, kind: Kind, obj: Object, *, subresource: str | None = None) -> Object:
         """Update an object (PUT) that was built here; never one that was read."""
         namespace = objects.namespace(obj) or None

@@ -1,9 +1,9 @@
 """Builds the service account and bindings that grant what a Source or ClusterSource asks for.
 
 Pure: objects in, freshly built objects out. A Source binds its subjects to the role
-`admiralty-source` in its namespace, a ClusterSource everywhere; both let them read the
-ClusterSummary. Bindings have Admiralty's names (docs/admiralty-contract.md, sections 4 and 14), so
-vnode takes over those that Admiralty created.
+`admiralty-source` in its namespace, a ClusterSource everywhere or, if it selects namespaces, in
+each of these; both let them read the ClusterSummary. Bindings have Admiralty's names
+(docs/admiralty-contract.md, sections 4 and 14), so vnode takes over those that Admiralty created.
 """
 
 from __future__ import annotations
@@ -12,13 +12,22 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from vnode.api import keys, kinds, names, objects
+from vnode.api import keys, kinds, names, objects, strict_decoding
 from vnode.api.errors import ConfigError
 from vnode.api.kinds import Kind
+from vnode.api.label_selector import LabelSelector
 from vnode.api.objects import Object, Objects
+from vnode.api.selectors import Selector
 
 SOURCE_ROLE: Final = "admiralty-source"
 VIEWER_ROLE: Final = "admiralty-cluster-summary-viewer"
+CLUSTER_ROLE: Final = "vnode-cluster-source"
+"""What a ClusterSource that selects namespaces has in all of them."""
+
+PROTECTED: Final = frozenset(("kube-system", "kube-public", "kube-node-lease"))
+"""Namespaces that no selector gives to a source; the agent's own is another."""
+WHOLE: Final = "kube-system and the agent's own among them: as good as cluster-admin"
+"""What a grant without a selector comes to, for messages that end with its namespaces."""
 
 # Marks our bindings. The garbage collector cannot follow a cluster-scoped binding to a namespaced
 # Source, so the binding names its Source, and the controller removes it.
@@ -33,7 +42,8 @@ class Grant:
     """The subjects that one Source gives rights to; `namespace` is "" for a ClusterSource, so
     everywhere.
 
-    `account` is (namespace, name) of a service account, or None. `user` may be "".
+    `account` is (namespace, name) of a service account, or None. `user` may be "". `selector` is of
+    the namespaces in which a ClusterSource holds; None: in all, without exception.
     """
 
     namespace: str
@@ -41,6 +51,7 @@ class Grant:
     uid: str
     user: str
     account: tuple[str, str] | None
+    selector: Selector | None = None
 
     @property
     def kind(self) -> Kind:
@@ -58,6 +69,15 @@ class Grant:
             parts.append(f"service account {'/'.join(self.account)}")
 
         return " and ".join(parts)
+
+    def holds_in(self, namespace: Object, own: str) -> bool:
+        """Tell whether a selecting ClusterSource holds in a namespace; `own` is the agent's."""
+        name = objects.name(namespace)
+        if self.selector is None or name in PROTECTED or name == own:
+            return False
+
+        is_there = not objects.is_terminating(namespace)
+        return is_there and self.selector.matches(objects.labels(namespace))
 
 
 def parse(source: Object) -> Grant:
@@ -83,7 +103,21 @@ def parse(source: Object) -> Grant:
         objects.uid(source),
         spec.get("userName") or "",
         account if account[1] else None,
+        None if namespace else _selector(spec),
     )
+
+
+def _selector(spec: Object) -> Selector | None:
+    where, raw = "spec.namespaceSelector", spec.get("namespaceSelector")
+    if raw is None:
+        return None
+
+    return strict_decoding.decode(LabelSelector, raw, where).compiled(where)
+
+
+def is_whole(source: Object) -> bool:
+    """Tell whether it is a ClusterSource that holds in all namespaces, without exception."""
+    return not objects.namespace(source) and objects.spec(source).get("namespaceSelector") is None
 
 
 def account_namespace(source: Object) -> Iterable[str]:
@@ -117,26 +151,30 @@ def service_account(grant: Grant) -> Object:
     }
 
 
-def bindings(grant: Grant) -> list[tuple[Kind, Object]]:
-    """Build all bindings that should exist; none if the grant has no subject."""
-    subjects = _subjects(grant)
-    if not subjects:
+def bindings(grant: Grant, namespaces: Iterable[str] = ()) -> list[tuple[Kind, Object]]:
+    """Build all bindings that should exist; none if the grant has no subject.
+
+    `namespaces` are those in which a ClusterSource holds that selects them.
+    """
+    if not _subjects(grant):
         return []
 
     if not grant.namespace:
+        name, viewer = (
+            names.cluster_source_binding(grant.name),
+            names.cluster_source_viewer_binding(grant.name),
+        )
+        everywhere = SOURCE_ROLE if grant.selector is None else CLUSTER_ROLE
         return [
-            _binding(grant, kinds.CLUSTER_ROLE_BINDINGS, name, role=role, subjects=subjects)
-            for name, role in (
-                (names.cluster_source_binding(grant.name), SOURCE_ROLE),
-                (names.cluster_source_viewer_binding(grant.name), VIEWER_ROLE),
-            )
+            _cluster_binding(grant, name, everywhere),
+            _cluster_binding(grant, viewer, VIEWER_ROLE),
+            *(_local_binding(grant, name, namespace) for namespace in namespaces),
         ]
 
     viewer = names.source_viewer_binding(grant.namespace, grant.name)
-    local = names.source_binding(grant.name)
     return [
-        _binding(grant, kinds.ROLE_BINDINGS, local, role=SOURCE_ROLE, subjects=subjects),
-        _binding(grant, kinds.CLUSTER_ROLE_BINDINGS, viewer, role=VIEWER_ROLE, subjects=subjects),
+        _local_binding(grant, names.source_binding(grant.name), grant.namespace),
+        _cluster_binding(grant, viewer, VIEWER_ROLE),
     ]
 
 
@@ -158,26 +196,25 @@ def same_role(present: Object, wanted: Object) -> bool:
     return bool(present.get("roleRef") == wanted["roleRef"])
 
 
-def _binding(
-    grant: Grant, kind: Kind, name: str, *, role: str, subjects: Objects
-) -> tuple[Kind, Object]:
-    meta: Object = {
-        "name": name,
-        "labels": {MADE_FOR_SOURCE: "true"},
-        "annotations": {SOURCE: grant.key},
-    }
-    if kind.namespaced:
-        meta["namespace"] = grant.namespace
+def _cluster_binding(grant: Grant, name: str, role: str) -> tuple[Kind, Object]:
+    # A Source, which has a namespace, cannot own what has none.
+    owned = {} if grant.namespace else {"ownerReferences": [_owner(grant)]}
+    return _binding(grant, kinds.CLUSTER_ROLE_BINDINGS, {"name": name, **owned}, role)
 
-    if kind.namespaced or not grant.namespace:
-        meta["ownerReferences"] = [_owner(grant)]
 
+def _local_binding(grant: Grant, name: str, namespace: str) -> tuple[Kind, Object]:
+    meta = {"name": name, "namespace": namespace, "ownerReferences": [_owner(grant)]}
+    return _binding(grant, kinds.ROLE_BINDINGS, meta, SOURCE_ROLE)
+
+
+def _binding(grant: Grant, kind: Kind, meta: Object, role: str) -> tuple[Kind, Object]:
+    marks = {"labels": {MADE_FOR_SOURCE: "true"}, "annotations": {SOURCE: grant.key}}
     return kind, {
         "apiVersion": kind.api_version,
         "kind": kind.kind,
-        "metadata": meta,
+        "metadata": {**meta, **marks},
         "roleRef": {"apiGroup": _RBAC, "kind": kinds.CLUSTER_ROLES.kind, "name": role},
-        "subjects": subjects,
+        "subjects": _subjects(grant),
     }
 
 

@@ -2,15 +2,17 @@
 ask.
 
 A Source, or an object made for one, changes; its key is reconciled: the wanted objects are built
-from the Source, compared with the present ones, and corrected. A binding whose Source is deleted,
-or has no subject any more, is deleted, but only once all Sources have been listed. A problem goes
-into the Source's Ready condition, with the cure.
+from the Source, compared with the present ones, and corrected. A ClusterSource that selects
+namespaces is reconciled with each namespace that comes, goes or changes its labels. A binding whose
+Source is deleted, or has no subject any more, is deleted, but only once all Sources have been
+listed. A problem goes into the Source's Ready condition, with the cure.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from typing import Final
 
 from vnode.api import cures, kinds, objects
@@ -29,6 +31,7 @@ from vnode.telemetry import audit
 
 _ACCOUNT_NAMESPACE: Final = "account-namespace"
 _SOURCE: Final = "source"
+_NAMED: Final = 10  # namespaces in a message
 
 log = logging.getLogger(__name__)
 
@@ -37,12 +40,17 @@ class SourceController:
     """Gives source clusters the rights that Sources and ClusterSources ask for.
 
     `run` works until cancelled; only the leader runs it. `synced` is set once everything has been
-    listed.
+    listed. `namespaces` is an informer that the caller runs; `own_namespace` is the agents' own,
+    which no selector gives away.
     """
 
-    def __init__(self, client: Client, *, clock: Clock) -> None:
+    def __init__(
+        self, client: Client, namespaces: Informer, own_namespace: str, *, clock: Clock
+    ) -> None:
         self.synced = asyncio.Event()
         self._client = client
+        self._namespaces = namespaces
+        self._own_namespace = own_namespace
         self._clock = clock
         self._controller: Controller[str] = Controller(
             "sources",
@@ -76,6 +84,7 @@ class SourceController:
             informer.subscribe_by_key(self._controller.add)
 
         self._accounts.subscribe(self._on_account)
+        self._namespaces.subscribe(self._on_namespace)
         for informer in self._bindings.values():
             informer.subscribe(self._on_binding)
 
@@ -83,7 +92,7 @@ class SourceController:
             for informer in self._informers:
                 group.create_task(informer.run(), name=f"sources-{informer.kind.plural}")
 
-            for informer in self._informers:
+            for informer in (*self._informers, self._namespaces):
                 await informer.synced.wait()
 
             self.synced.set()
@@ -98,6 +107,13 @@ class SourceController:
             namespace = objects.namespace(objects.latest(old, new))
             for informer in (self._sources, self._cluster_sources):
                 for source in informer.store.by_index(_ACCOUNT_NAMESPACE, namespace):
+                    self._controller.add(objects.key(source))
+
+    def _on_namespace(self, old: Object | None, new: Object | None) -> None:
+        """Wake the ClusterSources that select namespaces, if it may be selected otherwise now."""
+        if _as_selected(old) != _as_selected(new):
+            for source in self._cluster_sources.store.values():
+                if objects.spec(source).get("namespaceSelector") is not None:
                     self._controller.add(objects.key(source))
 
     def _on_binding(self, old: Object | None, new: Object | None) -> None:
@@ -117,7 +133,8 @@ class SourceController:
         source = self._source(key)
         try:
             grant = source_rbac.parse(source) if source else None
-            await self._grant(key, grant)
+            selected = self._selected(grant) if grant else []
+            await self._grant(key, grant, selected)
         except ConfigError as error:
             await self._report(source, healthy=False, reason="Invalid", message=str(error))
         except ApiError as error:
@@ -126,25 +143,39 @@ class SourceController:
             if reason != "NamespaceNotFound":
                 raise
         else:
-            reason, message = outcome(grant)
+            reason, message = outcome(grant, selected)
             await self._report(source, healthy=reason == "Bound", reason=reason, message=message)
 
         return None
 
-    async def _grant(self, key: str, grant: Grant | None) -> None:
-        """Create what is missing, correct what differs, then delete what is not wanted."""
-        wanted = source_rbac.bindings(grant) if grant else []
+    def _selected(self, grant: Grant) -> list[str]:
+        found = self._namespaces.store.values()
+        return sorted(objects.name(n) for n in found if grant.holds_in(n, self._own_namespace))
+
+    async def _grant(self, key: str, grant: Grant | None, selected: list[str]) -> None:
+        """Create what is missing, correct what differs, then delete what is not wanted.
+
+        One namespace that refuses its binding keeps no other from having one.
+        """
+        wanted = source_rbac.bindings(grant, selected) if grant else []
         if grant and grant.account:
             await self._ensure_account(grant)
 
+        failures: list[ApiError] = []
         for kind, binding in wanted:
-            await self._ensure_binding(kind, binding)
+            try:
+                await self._ensure_binding(kind, binding)
+            except ApiError as error:
+                failures.append(error)
 
         names = {(kind.kind, objects.key(binding)) for kind, binding in wanted}
         for kind, informer in self._bindings.items():
             for binding in informer.store.by_index(_SOURCE, key):
                 if (kind.kind, objects.key(binding)) not in names:
                     await self._delete(kind, binding)
+
+        if failures:
+            raise failures[0]
 
     async def _ensure_account(self, grant: Grant) -> None:
         account = source_rbac.service_account(grant)
@@ -209,7 +240,7 @@ class SourceController:
             log.debug("%s is gone", objects.key(source))
 
 
-def outcome(grant: Grant | None) -> tuple[str, str]:
+def outcome(grant: Grant | None, selected: Sequence[str] = ()) -> tuple[str, str]:
     """Return (reason, message) when everything that was asked for is in place."""
     if grant is None or not str(grant):
         return (
@@ -220,8 +251,22 @@ def outcome(grant: Grant | None) -> tuple[str, str]:
             ),
         )
 
-    where = f"namespace {grant.namespace}" if grant.namespace else "all namespaces"
-    return ("Bound", f"{grant} may run pods in {where}")
+    if grant.selector is None:
+        where = f"namespace {grant.namespace}" if grant.namespace else "all namespaces"
+        return ("Bound", f"{grant} may run pods in {where}")
+
+    if not selected:
+        return (
+            "NoNamespace",
+            (
+                f"{grant} may run pods nowhere: spec.namespaceSelector matches no namespace; label "
+                "one, or change the selector. It never matches those of Kubernetes and vnode"
+            ),
+        )
+
+    shown = ", ".join(selected[:_NAMED]) + (", ..." if len(selected) > _NAMED else "")
+    plural = "namespace" if len(selected) == 1 else "namespaces"
+    return ("Bound", f"{grant} may run pods in {len(selected)} {plural}: {shown}")
 
 
 def explain(error: ApiError, grant: Grant | None) -> tuple[str, str]:
@@ -238,6 +283,14 @@ def explain(error: ApiError, grant: Grant | None) -> tuple[str, str]:
         return "Forbidden", f"the agent may not do this: {error.message}{cure}"
 
     return ("Failing", f"the API server refuses: {error.message}")
+
+
+def _as_selected(namespace: Object | None) -> object:
+    """Return what selectors depend on."""
+    if namespace is None:
+        return None
+
+    return objects.labels(namespace), objects.is_terminating(namespace)
 
 
 def _trim_account(account: Object) -> Object:

@@ -81,7 +81,8 @@ def _connect(known: LocalFleet) -> None:
     _await_enforcement(api)
     _give_rights(known.api(TARGET))
     files = ["--source", str(known.kubeconfig(SOURCE)), "--target", str(known.kubeconfig(TARGET))]
-    agents.vnode("connect", *files, "--cluster-wide", "--name", TARGET, "--cluster-name", SOURCE)
+    wide = ["--cluster-wide", "--grant-all-namespaces"]
+    agents.vnode("connect", *files, *wide, "--name", TARGET, "--cluster-name", SOURCE)
     annotations = {"vnode.dev/create-namespaces": "true"}
     api.call("PATCH", f"{_TARGETS}/{TARGET}", {"metadata": {"annotations": annotations}})
     _route(known)

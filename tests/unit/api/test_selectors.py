@@ -124,3 +124,33 @@ def test_in_and_not_in_are_each_others_opposite_and_equal_ones_hash_alike(
     written = f"{key} {operator.lower()} ({','.join(sorted(values))})"
     assert selectors.parse(written) == one
     assert hash(selectors.parse(written)) == hash(one)
+
+
+def _requirement(key: str, operator: Operator, values: frozenset[str]) -> Requirement:
+    has_values = operator in (Operator.IN, Operator.NOT_IN)
+    return Requirement(key, operator, values if has_values else frozenset())
+
+
+@given(
+    st.frozensets(
+        st.builds(
+            _requirement,
+            st.sampled_from(("a", "b")),
+            st.sampled_from(
+                (Operator.IN, Operator.NOT_IN, Operator.EXISTS, Operator.DOES_NOT_EXIST)
+            ),
+            st.frozensets(st.sampled_from(("x", "y", "z")), min_size=1),
+        ),
+        max_size=4,
+    )
+)
+def test_a_selector_is_the_same_when_it_was_written_as_an_object(
+    requirements: frozenset[Requirement],
+) -> None:
+    selector = Selector(requirements)
+    assert selectors.from_label_selector(selectors.to_label_selector(selector)) == selector
+
+
+def test_numbers_have_no_place_in_a_label_selector() -> None:
+    with pytest.raises(ConfigError, match="Lt is not for labels"):
+        selectors.to_label_selector(selectors.parse("a<3"))

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from vnode.api import keys
+from vnode.api import keys, objects
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
-from vnode.cli.connect import desired
+from vnode.cli.connect import connect, desired, grants
+from vnode.cli.connect.connect import ConnectOptions
 from vnode.cli.connect.connector import Connector
 from vnode.cli.connect.desired import DesiredConnection
 from vnode.cli.kubeconfigs import ClusterEndpoint
@@ -88,3 +89,71 @@ def test_the_target_names_the_cluster_that_was_confirmed_and_no_other_ever_after
     confirmed = desired.target_object(connection(), "b")
     assert confirmed["metadata"]["annotations"] == {keys.CONFIRM_CLUSTER: "b"}
     assert "annotations" not in desired.target_object(connection())["metadata"]
+
+
+def options(**more: Any) -> ConnectOptions:
+    given: dict[str, Any] = {
+        "namespace": None,
+        "cluster_wide": True,
+        "name": None,
+        "cluster_name": None,
+        "server": None,
+        "token_lifetime": "1d",
+        "agent_namespace": "vnode",
+        "enable_namespace": False,
+        "confirm_cluster": False,
+        "renew": True,
+    }
+    return ConnectOptions(**{**given, **more})
+
+
+def wide(**more: Any) -> DesiredConnection:
+    endpoint = ClusterEndpoint("https://c3", None)
+    return DesiredConnection("", "vnode", "gpu", "c1", endpoint, 3600, **more)
+
+
+LABELLED = {"matchLabels": {"vnode.dev/cluster-sources": "enabled"}}
+
+
+@pytest.mark.parametrize(
+    ("given", "selector"),
+    [
+        ({}, LABELLED),
+        ({"target_namespaces": "pool=gpu"}, {"matchLabels": {"pool": "gpu"}}),
+        ({"target_namespaces": ""}, {}),
+        ({"grant_all_namespaces": True}, None),
+    ],
+)
+def test_a_new_cluster_source_holds_where_the_user_says(given: Any, selector: Any) -> None:
+    assert connect.selector_of(options(**given)) == selector
+    made = desired.source_object(wide(), "uid", selector)
+    assert objects.spec(made).get("namespaceSelector") == selector
+
+
+def test_labels_that_select_nothing_well_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"^--target-namespaces: "):
+        connect.selector_of(options(target_namespaces="a in ("))
+
+    with pytest.raises(ConfigError, match="Gt is not for labels"):
+        connect.selector_of(options(target_namespaces="a>3"))
+
+
+@pytest.mark.parametrize("present", [{"spec": {}}, {"spec": {"namespaceSelector": {}}}])
+def test_a_cluster_source_that_exists_keeps_what_it_gives_unless_the_user_says(
+    present: Object,
+) -> None:
+    kept = objects.spec(present).get("namespaceSelector")
+    assert wide(selector=LABELLED).selector_of(present) == kept
+    chosen = wide(selector=LABELLED, keeps_selector=False)
+    assert chosen.selector_of(present) == LABELLED
+    assert wide(selector=LABELLED).selector_of(None) == LABELLED
+    assert connection(selector=LABELLED).selector_of(None) is None  # a Source has none
+
+
+def test_a_user_is_told_what_a_cluster_source_gives() -> None:
+    assert "as good as cluster-admin" in grants.told(None)
+    assert "kubectl label namespace NAMESPACE vnode.dev/cluster-sources=enabled" in grants.told(
+        LABELLED
+    )
+    assert "all namespaces but those of Kubernetes" in grants.told({})
+    assert "spec.namespaceSelector matches" in grants.told({"matchLabels": {"pool": "gpu"}})

@@ -379,3 +379,32 @@ def test_finalizers_that_admiralty_has_left_are_named_with_the_cure() -> None:
     assert (found.level, found.cure) == (Level.WARN, "vnode migrate")
     assert found.text.startswith("secret/a/b: a finalizer of Admiralty's")
     assert list(migration_checks.check(cluster())) == []
+
+
+@pytest.mark.parametrize(
+    ("granted", "level", "text"),
+    [
+        ({"a": True, "b": True}, Level.OK, "in 2 of 2 namespaces"),
+        ({"a": True, "b": False}, Level.WARN, "in 1 of 2 namespaces that take part, not in b"),
+        ({"a": False}, Level.FAIL, "not in a"),
+    ],
+)
+def test_where_a_connection_may_run_pods_is_told(
+    granted: dict[str, bool], level: Level, text: str
+) -> None:
+    found = worst(connection_checks.check(connection(granted=granted)), "namespaces")
+    assert found.level is level
+    assert text in found.text
+    assert ("kubectl label namespace" in found.cure) is (level is not Level.OK)
+
+
+def test_a_cluster_source_of_all_namespaces_is_told_for_what_it_is() -> None:
+    source = ready()
+    del source["metadata"]["namespace"]
+    name = f"source {objects.key(source)}"
+    found = worst(cluster_checks.check(cluster(sources=[source], placed=[pod(60)])), name)
+    assert found.level is Level.WARN
+    assert "as good as cluster-admin" in found.text
+    source["spec"] = {"namespaceSelector": {}}
+    found = worst(cluster_checks.check(cluster(sources=[source], placed=[pod(60)])), name)
+    assert found.level is Level.OK

@@ -128,7 +128,7 @@ def test_the_roles_that_sources_are_bound_to_are_there_and_may_be_bound():
     }
     rules = roles["vnode-source-controller"]["rules"]
     [bind] = [rule for rule in rules if "bind" in rule["verbs"]]
-    names = {source_rbac.SOURCE_ROLE, source_rbac.VIEWER_ROLE}
+    names = {source_rbac.SOURCE_ROLE, source_rbac.VIEWER_ROLE, source_rbac.CLUSTER_ROLE}
     assert set(bind["resourceNames"]) == names
     assert names <= roles.keys()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from vnode.api import cures
 from vnode.api.saved_manifest import UNKNOWN
 from vnode.insight import refusal_cures
 
@@ -15,6 +16,12 @@ NO_MINTER = (
     "kubectl --namespace team-a create rolebinding vnode-token-minter "
     "--clusterrole=vnode-token-minter --serviceaccount=vnode:vnode, or remove annotation "
     "vnode.dev/service-account-tokens of the Target"
+)
+NOT_GRANTED = (
+    "c2: podchaperons.multicluster.admiralty.io is forbidden: User "
+    '"system:serviceaccount:vnode:c1" cannot create resource "podchaperons" in API group '
+    '"multicluster.admiralty.io" in the '
+    f'namespace "team-a"; {cures.grant("team-a")}'
 )
 NO_ACCOUNT = 'c3: pods "x" is forbidden: error looking up service account a/b: not found'
 OTHERS = (
@@ -36,6 +43,8 @@ NOT_VALID = (
     ("expected", "begins"),
     [
         ([NO_MINTER], ["give the agent the right to make tokens"]),
+        ([NOT_GRANTED], ["have an administrator of the target run the command"]),
+        ([NOT_GRANTED, NO_ACCOUNT], ["have an administrator of the target", ACCOUNT]),
         ([OTHERS], ["have the target ask for tokens of the source"]),
         ([VARIABLE], ["mount the Secret as a volume"]),
         ([NOT_VALID], ["see that the service account exists"]),

@@ -10,6 +10,7 @@ from tests import background
 from tests.apiserver.server import APIServer
 from vnode.api import kinds, objects
 from vnode.api.clock import Clock
+from vnode.kube.informer import Informer
 from vnode.targets.sources import SourceController
 
 pytestmark = pytest.mark.looptime
@@ -23,7 +24,9 @@ async def test_a_namespace_of_many_sources_does_not_keep_back_that_of_another(cl
             metadata = {"namespace": namespace, "name": f"s{number}"}
             server.add(kinds.SOURCES, {"metadata": metadata, "spec": {"userName": "us"}})
 
-    async with background.running(SourceController(server.client(), clock=clock).run()):
+    namespaces = Informer(server.client(), kinds.NAMESPACES)
+    controller = SourceController(server.client(), namespaces, "vnode", clock=clock)
+    async with background.running(namespaces.run(), controller.run()):
         await asyncio.sleep(3)
         assert objects.condition(server.find(kinds.SOURCES, "s0", "one") or {}, "Ready")
         assert not objects.condition(server.find(kinds.SOURCES, "s199", "many") or {}, "Ready")

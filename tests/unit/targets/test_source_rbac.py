@@ -95,3 +95,78 @@ def test_what_stands_in_the_way_is_explained(error, reason, cure):
     found, message = sources.explain(error, WIDE)
     assert found == reason
     assert cure in message
+
+
+SELECTING = source_rbac.parse(
+    source(
+        {"userName": "eve", "namespaceSelector": {"matchLabels": {"pool": "gpu"}}},
+        "",
+    )
+)
+
+
+def namespace(name, *, ending=False, **labels):
+    """Return a namespace with these labels."""
+    end = {"deletionTimestamp": "2026-01-01T00:00:00Z"} if ending else {}
+    return {"metadata": {"name": name, "labels": labels, **end}}
+
+
+def test_a_cluster_source_that_selects_is_bound_to_little_everywhere_and_to_the_rest_there():
+    found = [
+        (kind.kind, objects.key(binding), binding["roleRef"]["name"])
+        for kind, binding in source_rbac.bindings(SELECTING, ["a", "b"])
+    ]
+    wide = "admiralty-cluster-source-cluster1"
+    assert found == [
+        ("ClusterRoleBinding", wide, "vnode-cluster-source"),
+        (
+            "ClusterRoleBinding",
+            f"{wide}-cluster-summary-viewer",
+            "admiralty-cluster-summary-viewer",
+        ),
+        ("RoleBinding", f"a/{wide}", "admiralty-source"),
+        ("RoleBinding", f"b/{wide}", "admiralty-source"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("found", "holds"),
+    [
+        (namespace("a", pool="gpu"), True),
+        (namespace("a", pool="cpu"), False),
+        (namespace("a"), False),
+        (namespace("a", ending=True, pool="gpu"), False),
+        (namespace("kube-system", pool="gpu"), False),
+        (namespace("kube-public", pool="gpu"), False),
+        (namespace("kube-node-lease", pool="gpu"), False),
+        (namespace("agents", pool="gpu"), False),
+    ],
+)
+def test_a_selector_never_gives_away_the_namespaces_of_kubernetes_and_of_the_agents(found, holds):
+    assert SELECTING.holds_in(found, "agents") is holds
+    everything = source_rbac.parse(source({"userName": "eve", "namespaceSelector": {}}, ""))
+    is_protected = objects.name(found) != "a" or objects.is_terminating(found)
+    assert everything.holds_in(found, "agents") is not is_protected
+    assert not WIDE.holds_in(found, "agents")
+    assert not BOTH.holds_in(found, "agents")
+
+
+def test_a_selector_is_of_cluster_sources_only_and_must_be_one():
+    assert source_rbac.parse(source({"userName": "eve", "namespaceSelector": {}})).selector is None
+    for broken in ({"matchLabel": {}}, {"matchExpressions": [{"key": "a", "operator": "Gt"}]}):
+        with pytest.raises(ConfigError, match=r"^spec\.namespaceSelector"):
+            source_rbac.parse(source({"userName": "eve", "namespaceSelector": broken}, ""))
+
+
+def test_where_a_selecting_source_holds_is_told():
+    assert sources.outcome(SELECTING, ["a"]) == (
+        "Bound",
+        "user eve may run pods in 1 namespace: a",
+    )
+    many = [f"n{number}" for number in range(12)]
+    assert sources.outcome(SELECTING, many)[1].endswith(
+        "in 12 namespaces: " + ", ".join(many[:10]) + ", ..."
+    )
+    reason, message = sources.outcome(SELECTING, [])
+    assert reason == "NoNamespace"
+    assert "label one" in message

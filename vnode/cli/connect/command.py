@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from vnode.api import keys
 from vnode.cli import access, manifests
 from vnode.cli.access import Access, Command
 from vnode.cli.connect.connect import ConnectOptions, Side, connect
@@ -30,8 +31,21 @@ def _clusters(function: Command) -> Command:
 
 
 def credentials(function: Command) -> Command:
-    """Add the options that describe what the source's agent connects with."""
+    """Add the options that describe what the source's agent connects with, and what it may do."""
     for option in (
+        click.option(
+            "--grant-all-namespaces",
+            is_flag=True,
+            help="The source may do everything in all namespaces of the target, kube-system and "
+            "the agent's own among them: as good as cluster-admin there. Of ClusterSources.",
+        ),
+        click.option(
+            "--target-namespaces",
+            metavar="LABELS",
+            help="In which namespaces of the target a ClusterSource may run pods; of a new one "
+            f"{'='.join(keys.CLUSTER_SOURCES)}. An empty text is for all but those of Kubernetes "
+            "and of the agents.",
+        ),
         click.option(
             "--renew/--no-renew",
             default=True,
@@ -115,6 +129,15 @@ def command() -> click.Command:
 def _check(options: ConnectOptions) -> None:
     if options.cluster_wide and options.namespace:
         raise click.UsageError("--namespace and --cluster-wide exclude each other")
+
+    if not options.cluster_wide and options.chooses_namespaces:
+        raise click.UsageError(
+            "--target-namespaces and --grant-all-namespaces are for --cluster-wide: a Source holds "
+            "in its own namespace only"
+        )
+
+    if options.grant_all_namespaces and options.target_namespaces is not None:
+        raise click.UsageError("--target-namespaces and --grant-all-namespaces exclude each other")
 
     if options.cluster_wide and options.enable_namespace:
         raise click.UsageError("--enable-namespace needs one namespace, not --cluster-wide")

@@ -12,11 +12,12 @@ from __future__ import annotations
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
-from vnode.api import keys, kinds, names, objects
+from vnode.api import keys, kinds, names, objects, selectors
 from vnode.api.errors import ApiError, ConfigError, NotFound
+from vnode.api.objects import Object
 from vnode.cli import identity, kubeconfigs, terminal
 from vnode.cli.access import Access
-from vnode.cli.connect import lookup
+from vnode.cli.connect import grants, lookup
 from vnode.cli.connect.connector import Connector
 from vnode.cli.connect.desired import DesiredConnection
 from vnode.cli.kubeconfigs import ClusterEndpoint
@@ -68,6 +69,13 @@ class ConnectOptions:
     enable_namespace: bool
     confirm_cluster: bool
     renew: bool
+    target_namespaces: str | None = None
+    grant_all_namespaces: bool = False
+
+    @property
+    def chooses_namespaces(self) -> bool:
+        """Whether the user says where a ClusterSource is to hold; else one that exists decides."""
+        return self.grant_all_namespaces or self.target_namespaces is not None
 
 
 async def connect(source: Side, target: Side, options: ConnectOptions) -> None:
@@ -109,7 +117,23 @@ async def prepare(
         confirmed=options.confirm_cluster,
         renewal=options.token_lifetime if options.renew else "",
         agent_namespace=options.agent_namespace,
+        selector=selector_of(options),
+        keeps_selector=not options.chooses_namespaces,
     )
+
+
+def selector_of(options: ConnectOptions) -> Object | None:
+    """Return the selector of the namespaces in which a ClusterSource holds; None for all."""
+    if options.grant_all_namespaces:
+        return None
+
+    if options.target_namespaces is None:
+        return grants.LABELLED
+
+    try:
+        return selectors.to_label_selector(selectors.parse(options.target_namespaces))
+    except ConfigError as error:
+        raise ConfigError(f"--target-namespaces: {error}") from error
 
 
 def _check_name(name: str) -> None:

@@ -11,11 +11,11 @@ from collections.abc import Callable
 from typing import Final
 
 from vnode.api import account_users, keys, kinds, objects
-from vnode.api.errors import AlreadyExists, ConfigError, Denied
+from vnode.api.errors import AlreadyExists, ApiError, ConfigError, Denied
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.cli import identity, kubeconfigs
-from vnode.cli.connect import desired, renewal_rights
+from vnode.cli.connect import desired, grants, renewal_rights
 from vnode.cli.connect.desired import DesiredConnection
 from vnode.cli.connect.lookup import find
 from vnode.kube import account_tokens
@@ -132,9 +132,31 @@ class Connector:
                 "source's agent the same)"
             )
 
-        return await self._apply(
-            self._target, kind, desired.source_object(connection, own_uid), "target"
-        )
+        selector = connection.selector_of(present)
+        wanted = desired.source_object(connection, own_uid, selector)
+        if selector is not None:
+            await self._check_selector(kind, wanted)
+
+        made = await self._apply(self._target, kind, wanted, "target")
+        if not connection.namespace:
+            self._report(grants.told(selector))
+
+        return made
+
+    async def _check_selector(self, kind: Kind, wanted: Object) -> None:
+        """Raise ConfigError if the target would drop the selector, and with it all bounds."""
+        try:
+            tried = await self._target.try_apply(kind, wanted, manager=MANAGER)
+        except Denied:
+            return  # which `_apply` tells
+        except ApiError as error:
+            if "namespaceSelector" in error.message:  # an undeclared field, as API servers say
+                raise ConfigError(grants.UNKNOWN_SELECTOR) from error
+
+            raise
+
+        if not grants.has_selector(tried):
+            raise ConfigError(grants.UNKNOWN_SELECTOR)
 
     async def _make_account(self, source: Object) -> Object:
         """Create the service account, as the target's agent would, since that may not run yet.

@@ -26,7 +26,8 @@ class DesiredConnection:
     and the Secret; `name` is the Target's, `cluster_name` the Source's; `lifetime` is in seconds.
     `confirmed` says that the Target may be another cluster than it was. `renewal` is the life that
     the source's agent, in `agent_namespace`, is to ask for when it renews the token, "" if it shall
-    not.
+    not. `selector` is that of a ClusterSource, None if it has none; with `keeps_selector` one that
+    exists keeps its own.
     """
 
     namespace: str
@@ -38,6 +39,18 @@ class DesiredConnection:
     confirmed: bool = False
     renewal: str = ""
     agent_namespace: str = manifests.NAMESPACE
+    selector: Object | None = None
+    keeps_selector: bool = True
+
+    def selector_of(self, present: Object | None) -> Object | None:
+        """Return the selector of the ClusterSource, given the one that exists."""
+        if self.namespace:
+            return None
+
+        if present is not None and self.keeps_selector:
+            return objects.spec(present).get("namespaceSelector")
+
+        return self.selector
 
     @property
     def target_kind(self) -> Kind:
@@ -60,10 +73,16 @@ def secret_name(target: str) -> str:
     return f"vnode-target-{target}"
 
 
-def source_object(connection: DesiredConnection, source_uid: str) -> Object:
-    """Build the Source, annotated with the source cluster's UID ("" if that is unknown)."""
+def source_object(
+    connection: DesiredConnection, source_uid: str, selector: Object | None = None
+) -> Object:
+    """Build the Source, annotated with the source cluster's UID ("" if that is unknown).
+
+    `selector` is of the namespaces of a ClusterSource.
+    """
     account = connection.cluster_name
     annotations = {keys.PARENT_CLUSTER_UID: source_uid} if source_uid else {}
+    selecting = {} if selector is None else {"namespaceSelector": selector}
     return {
         "metadata": {
             "name": connection.cluster_name,
@@ -72,7 +91,7 @@ def source_object(connection: DesiredConnection, source_uid: str) -> Object:
         },
         "spec": {"serviceAccountName": account}
         if connection.namespace
-        else {"serviceAccount": {"name": account, "namespace": connection.home}},
+        else {"serviceAccount": {"name": account, "namespace": connection.home}, **selecting},
     }
 
 

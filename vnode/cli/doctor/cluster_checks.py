@@ -16,6 +16,7 @@ from vnode.cli.doctor.facts import ClusterFacts
 from vnode.cli.doctor.findings import IN_THE_TEXT, Finding, Level, in_days
 from vnode.insight import status_text
 from vnode.runtime.certs import keypairs
+from vnode.targets import source_rbac
 
 SKEW_WARN: Final = 5.0  # seconds; less can be due to the network and to rounding
 SKEW_FAIL: Final = 60.0  # seconds; tokens and certificates begin to be refused
@@ -284,6 +285,10 @@ def _sources(facts: ClusterFacts) -> Iterator[Finding]:
         elif condition.get("status") != "True":
             text = f"{condition.get('reason')}: {condition.get('message')}"
             yield Finding(facts.name, name, Level.FAIL, text, IN_THE_TEXT)
+        elif source_rbac.is_whole(source):
+            text = f"{condition.get('message', '')}, {source_rbac.WHOLE}"
+            cure = "vnode connect --cluster-wide --target-namespaces LABELS gives it fewer"
+            yield Finding(facts.name, name, Level.WARN, text, cure)
         else:
             yield Finding(facts.name, name, Level.OK, str(condition.get("message", "")))
 

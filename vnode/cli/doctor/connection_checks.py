@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Final
 
 from vnode import __version__
-from vnode.api import keys, objects
+from vnode.api import cures, keys, objects
 from vnode.cli.doctor import cluster_checks, profile_checks
 from vnode.cli.doctor.facts import ConnectionFacts
 from vnode.cli.doctor.findings import IN_THE_TEXT, Finding, Level, in_days
@@ -16,6 +16,7 @@ from vnode.targets.expiry import Renewal
 
 _LATE: Final = timedelta(minutes=10)
 """How long after its time a token may be renewed before somebody has to look."""
+_NAMED: Final = 5  # namespaces in a text
 _CONNECT_AGAIN: Final = "run vnode connect again"
 _SILENT: Final = (
     "start it; if Admiralty has replaced it, all is well, and this goes with "
@@ -61,6 +62,18 @@ def check(facts: ConnectionFacts) -> list[Finding]:
 
     found += (Finding(place, name, *result) for name, result in _details(facts))
     return found
+
+
+def _granted(granted: dict[str, bool]) -> tuple[Level, str, str]:
+    """Check where a connection may run pods whose ClusterSource selects namespaces."""
+    missing = [name for name, allowed in granted.items() if not allowed]
+    count = f"{len(granted) - len(missing)} of {len(granted)} namespaces that take part"
+    if not missing:
+        return Level.OK, f"it may run pods in {count}", ""
+
+    text = f"it may run pods in {count}, not in {', '.join(missing[:_NAMED])}"
+    level = Level.FAIL if len(missing) == len(granted) else Level.WARN
+    return level, text, cures.grant(missing[0])
 
 
 def _credentials(facts: ConnectionFacts) -> tuple[Level, str, str]:
@@ -117,6 +130,9 @@ def _details(facts: ConnectionFacts) -> Iterator[tuple[str, tuple[Level, str, st
         yield "rights", (Level.FAIL, f"it may not: {', '.join(denied)}", cure)
     elif facts.rights:
         yield "rights", (Level.OK, f"all {len(facts.rights)} that are needed", "")
+
+    if facts.granted:
+        yield "namespaces", _granted(facts.granted)
 
     if facts.summary_missing:
         text = "it has no ClusterSummary: its agent has never run"

@@ -107,6 +107,9 @@ class ConnectionFacts:
     renewal: Renewal | None = None  # what the agent does about the end; None if nothing
     skew: float | None = None
     rights: dict[str, bool] = field(default_factory=dict)
+    granted: dict[str, bool] = field(default_factory=dict)
+    """For a ClusterTarget that may not run pods everywhere: whether it may, by namespace of the
+    source that takes part."""
     namespace_labels: dict[str, str] | None = None  # of the source's namespace
     summary: Object | None = None
     summary_missing: bool = False

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import ApiError, ConfigError, NotFound, VnodeError
-from vnode.api.kinds import Kind
 from vnode.api.objects import Object
-from vnode.cli.doctor import examining, trying_profiles
+from vnode.cli.doctor import examining, trying_namespaces, trying_profiles
 from vnode.cli.doctor.facts import ConnectionFacts
 from vnode.insight.collecting import TIMEOUT, connected
 from vnode.kube.client import Client
@@ -28,16 +27,6 @@ from vnode.targets.cluster_identity import Recognition
 from vnode.targets.expiry import CredentialExpiry, Renewal
 from vnode.targets.profiles.config import InventoryConfig
 from vnode.targets.token_renewal import ManagedToken
-
-# The permissions that the source's agent needs in a target; the role admiralty-source has them.
-_RIGHTS: Final[tuple[tuple[str, Kind, str], ...]] = (
-    *((verb, kinds.POD_CHAPERONS, "") for verb in ("create", "list", "watch", "patch", "delete")),
-    ("list", kinds.PODS, ""),
-    ("get", kinds.PODS, ""),
-    ("get", kinds.PODS, "log"),
-    ("create", kinds.PODS, "exec"),
-    ("get", kinds.CLUSTER_SUMMARIES, ""),
-)
 
 
 class _Credentials(NamedTuple):
@@ -96,6 +85,7 @@ async def _read(
                 found = await _read_target(
                     remote, target, clock, labels=labels, node=node, end=None
                 )
+                found = await trying_namespaces.completed(found, client, remote)
                 return replace(found, profile=facts)
 
         credentials = await _credentials(client, target)
@@ -103,6 +93,7 @@ async def _read(
             found = await _read_target(
                 remote, target, clock, labels=labels, node=node, end=credentials.end
             )
+            found = await trying_namespaces.completed(found, client, remote)
             return replace(found, renewal=await _renewal(remote, credentials))
     except TimeoutError:
         failure = f"no answer within {TIMEOUT:.0f} s"
@@ -184,7 +175,9 @@ async def _read_target(
         end=end,
         failure=failure,
         skew=skew,
-        rights={} if objects.spec(target).get("self") else await _rights(remote, namespace),
+        rights={}
+        if objects.spec(target).get("self")
+        else await trying_namespaces.rights(remote, namespace),
         namespace_labels=labels,
         summary=summary,
         summary_missing=missing,
@@ -198,26 +191,3 @@ def _recognition(target: Object) -> Recognition | None:
 
     key, expected = model.key_of(target), cluster_identity.expected(target)
     return Recognition(key, lambda: expected, lambda _uid: None)
-
-
-async def _rights(remote: Client, namespace: str) -> dict[str, bool]:
-    """Ask the target which of `_RIGHTS` the credentials have."""
-    found: dict[str, bool] = {}
-    for verb, kind, subresource in _RIGHTS:
-        attributes = {
-            "verb": verb,
-            "group": kind.group,
-            "resource": kind.plural,
-            "subresource": subresource,
-            "namespace": namespace if kind.namespaced else "",
-        }
-        review = await examining.or_none(
-            remote.create(
-                kinds.SELF_SUBJECT_ACCESS_REVIEWS, {"spec": {"resourceAttributes": attributes}}
-            )
-        )
-        if review is not None:
-            name = f"{verb} {kind.plural}" + (f"/{subresource}" if subresource else "")
-            found[name] = bool(objects.status(review).get("allowed"))
-
-    return found

@@ -6,11 +6,13 @@ command has already revoked its permissions in the target; and a source may have
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 
 from vnode.api import keys, kinds
 from vnode.api.errors import Denied, VnodeError
-from vnode.api.objects import Object
+from vnode.api.kinds import Kind
+from vnode.api.objects import Object, Objects
 from vnode.cli.remove.report import RemovalReport, counted
 from vnode.kube.client import Client
 
@@ -22,12 +24,23 @@ async def remove_copies(
     report: RemovalReport,
     *,
     where: str = "",
+    known: Callable[[], Awaitable[Iterable[str]]] | None = None,
 ) -> None:
-    """Delete the copies for which `selects` is true; report those that could not be deleted."""
+    """Delete the copies for which `selects` is true; report those that could not be deleted.
+
+    Where all at once may not be listed, namespaces are looked into that `known` returns.
+    """
     deleted = 0
     for kind in kinds.FOLLOWING:
         try:
-            found = await client.list(kind, namespace, label_selector=keys.PARENT_CLUSTER_NAME)
+            try:
+                found = await _list(client, kind, namespace)
+            except Denied:
+                if known is None or kind in kinds.FOLLOWING_BY_EXTRA_ROLE:
+                    raise
+
+                found = await _list_each(client, kind, await known())
+
             for copy in filter(selects, found):
                 await client.discard(kind, copy)
                 deleted += 1
@@ -39,3 +52,17 @@ async def remove_copies(
 
     if deleted:
         report.say(f"{where}deleted {counted(deleted, 'copied object')}")
+
+
+async def _list(client: Client, kind: Kind, namespace: str | None) -> Objects:
+    return await client.list(kind, namespace, label_selector=keys.PARENT_CLUSTER_NAME)
+
+
+async def _list_each(client: Client, kind: Kind, namespaces: Iterable[str]) -> Objects:
+    """List the copies in those of the namespaces that a ClusterSource selects."""
+    found: Objects = []
+    for namespace in namespaces:
+        with suppress(Denied):  # where nothing could be copied either
+            found += await _list(client, kind, namespace)
+
+    return found

@@ -108,7 +108,7 @@ async def delete(
                 ended = len(found) - len(left)
                 report.say(f"target {remote.name}: deleted {ended} of {len(found)} PodChaperons")
 
-            await _report_left(target_client, remote, report)
+            await _report_left(client, target_client, remote, report)
     except (VnodeError, TimeoutError) as error:
         _report_unreachable(remote, error, report)
 
@@ -120,7 +120,7 @@ async def find(client: Client, remote: RemoteObjects, report: RemovalReport, cou
             asyncio.timeout(_CONNECT_TIMEOUT),
             connected(client, remote.target) as target_client,
         ):
-            await _report_left(target_client, remote, report)
+            await _report_left(client, target_client, remote, report)
     except (VnodeError, TimeoutError) as error:
         if count:
             _report_unreachable(remote, error, report)
@@ -137,7 +137,9 @@ def _report_unreachable(remote: RemoteObjects, error: BaseException, report: Rem
     )
 
 
-async def _report_left(target_client: Client, remote: RemoteObjects, report: RemovalReport) -> None:
+async def _report_left(
+    client: Client, target_client: Client, remote: RemoteObjects, report: RemovalReport
+) -> None:
     """Report the chaperons that are left; if this Target has none, delete copies no pod uses."""
     present = await _ours(target_client, remote)
     left = list(filter(remote.owns, present))
@@ -150,7 +152,7 @@ async def _report_left(target_client: Client, remote: RemoteObjects, report: Rem
         )
     else:
         used = {objects.namespace(chaperon) for chaperon in present}
-        await _delete_unused_copies(target_client, remote, used, report)
+        await _delete_unused_copies(client, target_client, remote, used, report)
 
     if others:
         report.left.append(
@@ -160,7 +162,11 @@ async def _report_left(target_client: Client, remote: RemoteObjects, report: Rem
 
 
 async def _delete_unused_copies(
-    target_client: Client, remote: RemoteObjects, used_namespaces: set[str], report: RemovalReport
+    client: Client,
+    target_client: Client,
+    remote: RemoteObjects,
+    used_namespaces: set[str],
+    report: RemovalReport,
 ) -> None:
     """Delete our copies outside of these namespaces, and this Target's tokens everywhere."""
 
@@ -168,8 +174,15 @@ async def _delete_unused_copies(
         is_token = objects.annotations(copy).get(keys.TARGET) == remote.name
         return remote.is_ours(copy) and (is_token or objects.namespace(copy) not in used_namespaces)
 
+    async def taking_part() -> list[str]:
+        selector = "=".join(keys.WEBHOOK_NAMESPACE_LABEL)
+        return [
+            objects.name(n) for n in await client.list(kinds.NAMESPACES, label_selector=selector)
+        ]
+
     namespace, where = objects.namespace(remote.target) or None, f"target {remote.name}: "
-    await remove_copies(target_client, namespace, selects, report, where=where)
+    known = None if namespace else taking_part
+    await remove_copies(target_client, namespace, selects, report, where=where, known=known)
 
 
 async def _ours(target_client: Client, remote: RemoteObjects) -> Objects:

@@ -14,12 +14,13 @@ from http import HTTPStatus
 from typing import Final
 from weakref import WeakKeyDictionary
 
-from vnode.api import keys, kinds, names, objects
+from vnode.api import cures, keys, kinds, names, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import (
     AlreadyExists,
     ApiError,
     ConfigError,
+    Denied,
     NotFound,
     ServerError,
     TooManyRequests,
@@ -95,6 +96,10 @@ class CandidateRequests:
                 self._answered[link] = self._clock.monotonic()
                 if isinstance(error, AlreadyExists) and (whose := await name_conflict(pod, link)):
                     raise ConfigError(whose) from error
+
+                if is_not_granted(error, link):
+                    cure = cures.grant(objects.namespace(pod))
+                    raise ConfigError(f"{error.message}; {cure}") from error
 
                 raise
 
@@ -179,6 +184,11 @@ class CandidateRequests:
         async with slots.take(objects.namespace(obj)):
             _must_answer(link)
             yield
+
+
+def is_not_granted(error: ApiError, link: Link) -> bool:
+    """Tell whether a target denies what a ClusterSource would allow that holds there."""
+    return isinstance(error, Denied) and error.status == 403 and not link.target.namespace
 
 
 async def name_conflict(pod: Object, link: Link) -> str:

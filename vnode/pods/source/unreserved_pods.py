@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from vnode.api import kinds, objects, route
+from vnode.api import cures, kinds, objects, route
 from vnode.api.clock import Clock
 from vnode.api.errors import AlreadyExists, ConfigError, Denied, Invalid, NotFound
 from vnode.api.objects import Object
@@ -16,7 +16,7 @@ from vnode.kube.client import Client
 from vnode.kube.events import WARNING, EventRecorder, about
 from vnode.pods import chains, chaperons
 from vnode.pods.source import feedback, proxy_state
-from vnode.pods.source.candidate_requests import name_conflict
+from vnode.pods.source.candidate_requests import is_not_granted, name_conflict
 from vnode.pods.source.chaperon_factory import ChaperonFactory
 from vnode.pods.source.status_writer import StatusWriter
 from vnode.pods.source.stray_pods import StrayPods
@@ -86,6 +86,8 @@ class UnreservedPods:
                 message = f"the pod is not sent to target {link.target}: {error}"
             else:
                 message = f"target {link.target} refused the pod: {error.message}"
+                if is_not_granted(error, link):
+                    message += f"; {cures.grant(objects.namespace(proxy))}"
 
             await self._report_refusal(live, message)
             return _REFUSED

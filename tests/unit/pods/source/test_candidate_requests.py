@@ -9,7 +9,7 @@ import pytest
 from tests.permitted import MANIFESTS
 from tests.unit.pods.targets import Target, is_silent
 from vnode.api import keys, kinds, names, objects
-from vnode.api.errors import TooManyRequests, Unreachable
+from vnode.api.errors import ConfigError, Denied, TooManyRequests, Unreachable
 from vnode.api.identity import Identity
 from vnode.pods import chaperons
 from vnode.pods.overriding import NoOverrides
@@ -129,3 +129,20 @@ async def test_secrets_that_the_target_has_tokens_for_are_exchanged_for_them(clo
     (volume,) = objects.spec(made)["volumes"]
     assert volume["secret"]["secretName"] == names.token_secret("p", "p")
     assert chaperons.tokens_of(made) == ["exec"]
+
+
+async def test_a_namespace_that_a_cluster_source_does_not_give_is_told_with_the_cure(
+    requests, clock
+):
+    target = Target("c2", clock, is_silent, home="")
+    said = 'podchaperons is forbidden: User "c1" cannot create resource "podchaperons"'
+    target.server.fail(Denied(403, "Forbidden", said), verb="create", kind=kinds.POD_CHAPERONS)
+    with pytest.raises(ConfigError) as told:
+        await requests.create(pod("p"), target.link)
+
+    assert str(told.value).startswith(f"{said}; label that namespace in the target")
+    assert "kubectl label namespace default vnode.dev/cluster-sources=enabled" in str(told.value)
+    refused = Denied(401, "Unauthorized", "who are you")
+    target.server.fail(refused, verb="create", kind=kinds.POD_CHAPERONS)
+    with pytest.raises(Denied, match="who are you"):
+        await requests.create(pod("p"), target.link)
