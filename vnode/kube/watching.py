@@ -62,7 +62,7 @@ class _Bookmark(msgspec.Struct):
     metadata: _BookmarkMetadata
 
 
-class _Metadata(msgspec.Struct, rename="camel", omit_defaults=True):
+class _HeadMetadata(msgspec.Struct, rename="camel", omit_defaults=True):
     name: str
     namespace: str = ""
     uid: str = ""
@@ -70,7 +70,7 @@ class _Metadata(msgspec.Struct, rename="camel", omit_defaults=True):
 
 
 class _ObjectHead(msgspec.Struct):
-    metadata: _Metadata
+    metadata: _HeadMetadata
 
 
 class _EventHead(msgspec.Struct):

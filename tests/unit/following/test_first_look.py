@@ -12,7 +12,7 @@ from tests import answering
 from vnode.api import kinds
 from vnode.api.errors import TooLarge
 from vnode.api.target_key import TargetKey
-from vnode.following.remote_copies import has_none
+from vnode.following.remote_informers import has_none
 from vnode.kube.transport import METADATA_LIST
 
 
