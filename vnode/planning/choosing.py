@@ -104,7 +104,8 @@ def home(workload: Workload, member: WorkloadPod, nodes: Mapping[str, Share]) ->
 
     While it is being moved, that is its destination, also if another leader has begun that. "" if
     any will do: this pod may find the first place. None while another one is looking for it; then
-    this one has to wait. Should two look at once, both get the same node.
+    this one has to wait. Should several look at once, as after a change of the policy, one of them
+    goes on: all would wait for ever where there is no room, however much there is elsewhere.
     """
     if workload.destination in nodes:
         return workload.destination
@@ -119,12 +120,14 @@ def home(workload: Workload, member: WorkloadPod, nodes: Mapping[str, Share]) ->
 
     # A policy that has changed may want none of them where pods still have candidates.
     fitting = {node for node, share in nodes.items() if _takes_all(share, workload)}
-    held = {node: count for node, count in workload.held.items() if node in fitting}
-    if not any(workload.others(member, node) for node in held):
+    if not any(workload.others(member, node) for node in fitting):
         return ""
 
-    looks = member.uid in workload.members and not member.holds().isdisjoint(fitting)
-    return most(held) if looks else None
+    if member.uid not in workload.members or member.holds().isdisjoint(fitting):
+        return None
+
+    looking = (m.uid for m in workload.pending() if not m.holds().isdisjoint(fitting))
+    return "" if member.uid == min(looking) else None
 
 
 def _takes_all(share: Share, workload: Workload) -> bool:
