@@ -76,18 +76,18 @@ async def test_what_a_command_leaves_behind_ends_with_it(tmp_path: Path):
     await gone(int(written.read_text()))
 
 
-@pytest.mark.parametrize("seconds", [0.5, 10], ids=["hangs", "ends"])
-async def test_what_has_a_session_of_its_own_ends_with_it_too(tmp_path: Path, seconds: float):
-    written = tmp_path / "pid"
-    os.mkfifo(written)
-    child = f"setsid sh -c 'echo $$ > {written}; exec sleep 300' >/dev/null 2>&1 &"
-    text = f"({child}); {'sleep 300' if seconds < 1 else 'echo done'}"
-    run = asyncio.create_task(exec_runs.run(script(text, timeout=seconds)))
-    pid = int(await asyncio.to_thread(written.read_text))
+@pytest.mark.parametrize(("seconds", "then"), [(3, "sleep 300"), (60, "echo done")])
+async def test_what_has_a_session_of_its_own_ends_with_it_too(
+    tmp_path: Path, seconds: float, then: str
+):
+    written, begun = tmp_path / "pid", tmp_path / "begun"
+    os.mkfifo(begun)
+    inner = f"echo $$ > {written}; echo > {begun}; exec sleep 300"
+    text = f"(setsid sh -c '{inner}' >/dev/null 2>&1 &); read _ < {begun}; {then}"
     with suppress(Unreachable):
-        await run
+        await exec_runs.run(script(text, timeout=seconds))
 
-    await gone(pid)
+    await gone(int(written.read_text()))
 
 
 def test_who_is_handed_orphans_keeps_none_of_them_as_the_first_process_of_a_container():
