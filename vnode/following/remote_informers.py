@@ -8,13 +8,15 @@ what may be left there, and watches one from the moment at which something is wa
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from http import HTTPStatus
 from itertools import chain
 from typing import Final, Protocol
 
 from vnode.api import objects
-from vnode.api.clock import Clock
+from vnode.api.clock import Clock, happens_within
 from vnode.api.errors import Denied, VnodeError
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
@@ -25,7 +27,9 @@ from vnode.runtime.certs import renewal
 from vnode.runtime.keyed_tasks import Run
 from vnode.runtime.links import Link
 
-RETRY: Final = 5.0  # seconds until a namespace is asked for again that was denied, doubling to
+RETRY: Final = 5.0
+"""Seconds until a namespace may be asked for again that was denied, if something is wanted there;
+by itself it is after that time, doubling to `_LONGEST`."""
 _LONGEST: Final = 40.0
 
 
@@ -81,6 +85,8 @@ class RemoteInformer:
             link.target.namespace or None, ends_denied=not link.target.namespace
         )
         self._local: dict[str, Informer] = {}
+        self._again: dict[str, asyncio.Event] = {}  # of those, set to ask again now
+        self._denied_at: dict[str, float] = {}  # when (monotonic) the last answer was a denial
         self._is_split = False  # whether it is watched by namespace
 
     def at(self, namespace: str) -> Informer | None:
@@ -109,12 +115,22 @@ class RemoteInformer:
             return None
 
         failure = informer.failure
-        is_splitting = informer is self._everywhere and not self._link.target.namespace
-        return None if is_splitting and isinstance(failure, Denied) else failure
+        is_forbidden = isinstance(failure, Denied) and failure.status == HTTPStatus.FORBIDDEN
+        if not is_forbidden or self._link.target.namespace:
+            return failure
+
+        is_denied = namespace in self._denied_at and not self._may_be_given(namespace)
+        return failure if self._is_split and is_denied else None
 
     def awaits(self, namespace: str) -> bool:
-        """Tell whether a namespace is watched by itself, and is not yet."""
-        return self._is_split and namespace not in self._local
+        """Tell whether a namespace is watched by itself, and is not, or may be asked for again."""
+        is_known = namespace in self._local and not self._may_be_given(namespace)
+        return self._is_split and not is_known
+
+    def _may_be_given(self, namespace: str) -> bool:
+        """Tell whether a namespace was denied a while ago."""
+        denied_at = self._denied_at.get(namespace)
+        return denied_at is not None and self._clock.monotonic() - denied_at >= RETRY
 
     def follow(self) -> None:
         """Begin to watch."""
@@ -124,7 +140,13 @@ class RemoteInformer:
 
     def follow_in(self, namespace: str) -> None:
         """Begin to watch a namespace, where they are watched one by one."""
-        if self.awaits(namespace):
+        if not self.awaits(namespace):
+            return
+
+        if namespace in self._local:
+            del self._denied_at[namespace]
+            self._again[namespace].set()
+        else:
             self._link.namespaces.add(namespace)
             self._local[namespace] = self._make(namespace, ends_denied=True)
             self._start(partial(self._run_in, namespace), f"{self._name}-{namespace}")
@@ -143,14 +165,18 @@ class RemoteInformer:
 
     async def _run_in(self, namespace: str) -> None:
         """Watch a namespace, and ask again after a while whenever it is denied."""
-        delay = RETRY
+        delay, again = RETRY, asyncio.Event()
+        self._again[namespace] = again
         while True:
+            again.clear()
             try:
                 await renewal.follow(self._local[namespace], partial(self._listed, namespace))
             except* Denied:
+                self._denied_at[namespace] = self._clock.monotonic()
                 self._listed(namespace)  # who waits is told
 
-            await self._clock.sleep(delay)
+            await happens_within(again, delay)
+            self._denied_at.pop(namespace, None)
             delay = min(2 * delay, _LONGEST)
 
     async def _may_have(self, namespace: str) -> bool:

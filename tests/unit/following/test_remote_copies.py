@@ -195,8 +195,28 @@ async def test_a_namespace_that_is_denied_says_so_until_it_is_given(env, selecti
     await asyncio.sleep(0.1)
     assert remote.informers[kinds.SECRETS].failure("closed") == DENIED
     assert remote.informers[kinds.SECRETS].failure("left") is None
+    assert not remote.is_unwatched(closed)
     selecting.granted.add("closed")
     await asyncio.sleep(RETRY)
+    assert remote.is_listed(closed)
+    assert remote.copy(closed)
+
+
+async def test_a_namespace_that_was_denied_is_asked_for_when_something_new_is_wanted_there(
+    env, selecting
+):
+    await env.connect()
+    remote, closed = env.copies.at(NODE), Ref(kinds.SECRETS, "closed", "m")
+    env.copies.follow(remote, closed)
+    await asyncio.sleep(RETRY + 0.1)  # denied twice, and not asked for by itself for 10 s
+    assert not remote.is_unwatched(closed)
+    selecting.granted.add("closed")
+    await asyncio.sleep(RETRY)
+    assert not remote.is_listed(closed)
+    assert remote.is_unwatched(closed)
+    assert remote.informers[kinds.SECRETS].failure("closed") is None  # not known by now
+    env.copies.follow(remote, closed)
+    await asyncio.sleep(0.1)
     assert remote.is_listed(closed)
     assert remote.copy(closed)
 
