@@ -45,6 +45,10 @@ class ConfigError(VnodeError):
     """Input that cannot work; the message says what to change."""
 
 
+class NotGranted(ConfigError):
+    """What an administrator of a target has not allowed, and may allow at any time."""
+
+
 class Unreachable(VnodeError):
     """No (complete) answer: refused, timed out, cut, or not trusted."""
 

@@ -26,6 +26,7 @@ from vnode.api.errors import (
     Denied,
     Invalid,
     NotFound,
+    NotGranted,
     Unreachable,
     VnodeError,
 )
@@ -232,7 +233,7 @@ class Follower:
         informer = remote.informers.get(key.ref.kind)
         failure = informer.failure(key.ref.namespace) if informer else None
         if isinstance(failure, Denied):
-            return ConfigError(self._explain(key, remote, failure))
+            return NotGranted(self._explain(key, remote, failure))
 
         return failure
 

@@ -22,6 +22,7 @@ from vnode.api.errors import (
     ApiError,
     Conflict,
     Denied,
+    NotGranted,
     ServerError,
     TooManyRequests,
     Unreachable,
@@ -273,9 +274,10 @@ def _is_passing(error: VnodeError) -> bool:
     """Tell whether the target may soon take what it refused.
 
     A Conflict is about a quota that many creations change at once. After a 401 the connection gets
-    other credentials, of which no event tells, or its health says that there are none.
+    other credentials, of which no event tells, or its health says that there are none. What is not
+    granted may be at any time, and to ask again costs the target little.
     """
     is_unauthorized = isinstance(error, Denied) and error.status == HTTPStatus.UNAUTHORIZED
     return is_unauthorized or isinstance(
-        error, (Unreachable, ServerError, TooManyRequests, Conflict)
+        error, (Unreachable, ServerError, TooManyRequests, Conflict, NotGranted)
     )

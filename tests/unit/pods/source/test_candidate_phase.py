@@ -11,7 +11,17 @@ from tests.unit.pods.clusters import SourceCluster
 from tests.unit.pods.targets import AT_ONCE, Target, is_silent, prefer, rejects, reserves
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
-from vnode.api.errors import ApiError, Denied, Invalid, ServerError, TooManyRequests, Unreachable
+from vnode.api.errors import (
+    ApiError,
+    ConfigError,
+    Denied,
+    Invalid,
+    NotGranted,
+    ServerError,
+    TooManyRequests,
+    Unreachable,
+)
+from vnode.pods.source import candidate_phase
 from vnode.pods.source.candidates import CandidateSettings
 
 pytestmark = pytest.mark.looptime
@@ -298,3 +308,8 @@ async def test_a_creation_that_hangs_is_given_up_when_the_pod_is_bound(
         hung.clear()
         await asyncio.sleep(10)
         assert first.find("p") is None
+
+
+async def test_a_pod_whose_secrets_may_not_follow_yet_is_tried_again_soon() -> None:
+    assert candidate_phase._is_passing(NotGranted("label that namespace in the target"))
+    assert not candidate_phase._is_passing(ConfigError("rename one of them"))
