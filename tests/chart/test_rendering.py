@@ -123,8 +123,6 @@ def test_a_namespace_that_would_refuse_them_is_told_before_they_are_installed(
     with pytest.raises(AssertionError, match=command):
         helm(*words, values=MATRIX["host network"])
 
-    assert "STATUS: pending-install" in helm(*words, values=MATRIX["defaults"])
-
 
 def pod_of(deployment: Object) -> Object:
     template = deployment["spec"]["template"]
