@@ -162,6 +162,9 @@ def start_candidate_scheduler(directory: Path, place: ClusterSite, binary: Path)
 
 def connect(source: ClusterSite, target: ClusterSite) -> None:
     """Make `target` a target of `source` in namespace default, and wait for its virtual node."""
+    if source.name == target.name:
+        vnode("install", "--kubeconfig", str(source.kubeconfig), "--self-targets")
+
     files = ["--source", str(source.kubeconfig), "--target", str(target.kubeconfig)]
     names = [
         "--name",
