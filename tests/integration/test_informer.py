@@ -22,6 +22,7 @@ class Cuttable:
 
     def __init__(self, response: Any) -> None:
         self.content = self
+        self.connection = response.connection
         self._response = response
         self._end: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
