@@ -15,9 +15,9 @@ from vnode.api import kinds
 from vnode.api.clock import Clock
 from vnode.api.errors import VnodeError
 from vnode.api.kinds import Kind
+from vnode.kube import access_review
 from vnode.kube.client import Client
 from vnode.runtime.links import Link
-from vnode.targets import renewal_rights
 
 PERIOD: Final = 60.0
 """Seconds between two questions: nothing tells that rights were given or taken away."""
@@ -40,7 +40,7 @@ async def lacking(client: Client, namespace: str) -> tuple[str, ...]:
         if subresource:
             attributes["subresource"] = subresource
 
-        if not await renewal_rights.may(client, attributes):
+        if not await access_review.may(client, attributes):
             found.append(f"{verb} {kind.plural}" + (f"/{subresource}" if subresource else ""))
 
     return tuple(found)

@@ -5,8 +5,7 @@ So a Target says what is missing when it is connected, and not only when its tok
 
 from __future__ import annotations
 
-from vnode.api import kinds, objects
-from vnode.api.objects import Object
+from vnode.kube import access_review
 from vnode.kube.client import Client
 from vnode.targets.accesses import StoredKubeconfig
 from vnode.targets.token_renewal import ManagedToken
@@ -37,7 +36,7 @@ async def missing(
 
     secret = stored.reference
     wanted = {"resource": "secrets", "verb": "patch", "name": secret.name}
-    if not await may(local, {**wanted, "namespace": secret.namespace}):
+    if not await access_review.may(local, {**wanted, "namespace": secret.namespace}):
         return refused_by_source(secret.object_key)
 
     return ""
@@ -47,11 +46,4 @@ async def may_ask(remote: Client, token: ManagedToken) -> bool:
     """Tell whether the account of a token may ask its API server for another one."""
     namespace, name = token.account
     wanted = {"resource": "serviceaccounts", "subresource": "token", "verb": "create"}
-    return await may(remote, {**wanted, "namespace": namespace, "name": name})
-
-
-async def may(client: Client, attributes: Object) -> bool:
-    """Ask an API server whether the credentials of the client have a right."""
-    review = {"spec": {"resourceAttributes": attributes}}
-    answer = await client.create(kinds.SELF_SUBJECT_ACCESS_REVIEWS, review)
-    return bool(objects.status(answer).get("allowed"))
+    return await access_review.may(remote, {**wanted, "namespace": namespace, "name": name})

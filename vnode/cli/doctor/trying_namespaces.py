@@ -14,6 +14,7 @@ from vnode.api import keys, kinds, objects
 from vnode.api.kinds import Kind
 from vnode.cli.doctor import examining
 from vnode.cli.doctor.facts import ConnectionFacts
+from vnode.kube import access_review
 from vnode.kube.client import Client
 
 # The permissions that the source's agent needs in a target; the role admiralty-source has them.
@@ -67,6 +68,4 @@ async def _may(
         "subresource": subresource,
         "namespace": namespace if kind.namespaced else "",
     }
-    body = {"spec": {"resourceAttributes": attributes}}
-    review = await examining.or_none(remote.create(kinds.SELF_SUBJECT_ACCESS_REVIEWS, body))
-    return None if review is None else bool(objects.status(review).get("allowed"))
+    return await examining.or_none(access_review.may(remote, attributes))

@@ -18,7 +18,7 @@ from prometheus_client.samples import Sample
 from vnode.api import keys, kinds, objects
 from vnode.api.errors import VnodeError
 from vnode.api.objects import Object
-from vnode.kube import answer_limits
+from vnode.kube import access_review, answer_limits
 from vnode.kube.client import Client
 from vnode.kubelet.usage import points
 from vnode.kubelet.usage.findings import Findings, PodKey
@@ -44,11 +44,7 @@ async def may_read(client: Client) -> bool:
     """Tell whether the target allows us to read its kubelets. Raises what the client raises."""
     for verb, subresource in (("get", "proxy"), ("list", "")):
         attributes = {"verb": verb, "resource": kinds.NODES.plural, "subresource": subresource}
-        answer = await client.create(
-            kinds.SELF_SUBJECT_ACCESS_REVIEWS, {"spec": {"resourceAttributes": attributes}}
-        )
-        status = answer.get("status")
-        if not isinstance(status, dict) or status.get("allowed") is not True:
+        if not await access_review.may(client, attributes):
             return False
 
     return True
