@@ -115,9 +115,14 @@ def _selector(spec: Object) -> Selector | None:
     return strict_decoding.decode(LabelSelector, raw, where).compiled(where)
 
 
+def selects_namespaces(source: Object) -> bool:
+    """Tell whether a ClusterSource holds in selected namespaces only."""
+    return objects.spec(source).get("namespaceSelector") is not None
+
+
 def is_whole(source: Object) -> bool:
     """Tell whether it is a ClusterSource that holds in all namespaces, without exception."""
-    return not objects.namespace(source) and objects.spec(source).get("namespaceSelector") is None
+    return not objects.namespace(source) and not selects_namespaces(source)
 
 
 def account_namespace(source: Object) -> Iterable[str]:

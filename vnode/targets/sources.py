@@ -113,7 +113,7 @@ class SourceController:
         """Wake the ClusterSources that select namespaces, if it may be selected otherwise now."""
         if _as_selected(old) != _as_selected(new):
             for source in self._cluster_sources.store.values():
-                if objects.spec(source).get("namespaceSelector") is not None:
+                if source_rbac.selects_namespaces(source):
                     self._controller.add(objects.key(source))
 
     def _on_binding(self, old: Object | None, new: Object | None) -> None:

@@ -155,7 +155,7 @@ class Connector:
 
             raise
 
-        if not grants.has_selector(tried):
+        if not source_rbac.selects_namespaces(tried):
             raise ConfigError(grants.UNKNOWN_SELECTOR)
 
     async def _make_account(self, source: Object) -> Object:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from vnode.api import keys, objects
+from vnode.api import keys
 from vnode.api.objects import Object
 
 LABELLED: Final[Object] = {"matchLabels": dict([keys.CLUSTER_SOURCES])}
@@ -15,11 +15,6 @@ UNKNOWN_SELECTOR: Final = (
     "would have all rights in all namespaces: run vnode install there, and its agent in this "
     "version; or say so by --grant-all-namespaces"
 )
-
-
-def has_selector(source: Object) -> bool:
-    """Tell whether a ClusterSource holds in selected namespaces only."""
-    return objects.spec(source).get("namespaceSelector") is not None
 
 
 def told(selector: Object | None) -> str:
