@@ -98,7 +98,7 @@ def subject(
 
 def of(kind: Kind, obj: Object) -> Subject:
     """Return the subject for an object."""
-    return Subject(kind.kind, objects.namespace(obj), objects.name(obj), objects.uid(obj))
+    return subject(kind, objects.key(obj), obj)
 
 
 def of_target(key: TargetKey | None, target: Object | None = None) -> Subject:
@@ -111,10 +111,9 @@ def of_target(key: TargetKey | None, target: Object | None = None) -> Subject:
 
 def of_chaperon(key: str, chaperon: Object, uid: str = "") -> Subject:
     """Return the subject for a PodChaperon, with the cluster whose pod it is, as it says."""
+    found = subject(kinds.POD_CHAPERONS, key, chaperon, uid=uid)
     cluster = objects.labels(chaperon).get(keys.PARENT_CLUSTER_NAME, "")
-    namespace, name = objects.split_key(key)
-    kind = kinds.POD_CHAPERONS.kind
-    return Subject(kind, namespace, name, uid or objects.uid(chaperon), cluster)
+    return msgspec.structs.replace(found, cluster=cluster)
 
 
 def of_delegate(pod: Object) -> Subject:
