@@ -6,10 +6,10 @@ It may also go on with further answers that nobody asked for. So the bytes of a 
 parsed in pieces, and after each one it is judged what came of it; the request fails with the first
 piece that is out of bounds, and the connection is closed.
 
-What frames a body has a bound, too, where whole objects are read: one that comes in chunks of one
-byte costs a hundred times as much as in one. Logs and watches have none, as each line may be a
-chunk: they are read at a pace. Lines are counted, of which each chunk has two, on all connections
-to a server together.
+What frames a body has a bound, too, where objects are read, whole or as events: one that comes in
+chunks of one byte costs a hundred times as much as in one. Logs have none, as each line may be a
+chunk. All are read at a pace, besides: lines are counted, of which each chunk has two, on all
+connections to a server together.
 """
 
 from __future__ import annotations
