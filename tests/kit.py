@@ -55,6 +55,11 @@ class Fleet:
         label = "=".join(keys.WEBHOOK_NAMESPACE_LABEL)
         self.kubectl(name, "label", "namespace", "default", label, "--overwrite")
 
+    def allow_self_targets(self, name: str) -> None:
+        """Give a cluster's agent the rights that a Target of its own cluster takes."""
+        words = ("install", "--kubeconfig", self.kubeconfig(name), "--self-targets")
+        run([sys.executable, "-m", "vnode", *map(str, words)])
+
     def kubectl_command(self, name: str) -> list[str]:
         """Return the command to put words behind."""
         return [program("kubectl"), "--kubeconfig", str(self.kubeconfig(name))]
@@ -273,6 +278,18 @@ async def new_namespace(client: Client, name: str, *, elected: bool = False) -> 
         },
     )
     return name
+
+
+@asynccontextmanager
+async def namespace_in_all(name: str, *clients: Client) -> AsyncIterator[str]:
+    """Have a namespace in all of these clusters, ready for pods, within the block; yield it."""
+    for client in clients:
+        await new_namespace(client, name)
+        await until_one(client, kinds.SERVICE_ACCOUNTS, "default", name, bool)
+
+    yield name
+    for client in clients:
+        await client.delete(kinds.NAMESPACES, name)
 
 
 def pod(name: str, *, annotations: dict[str, str] | None = None, **spec: Any) -> Object:

@@ -61,13 +61,8 @@ async def home(source: Client) -> AsyncIterator[str]:
 @pytest.fixture
 async def shared(source: Client, c2: Client, c3: Client, home: str) -> AsyncIterator[str]:
     """Yield the name of a namespace that all three clusters have."""
-    for client in (c2, c3):
-        await kit.new_namespace(client, home)
-        await kit.until_one(client, kinds.SERVICE_ACCOUNTS, "default", home, bool)
-
-    yield home
-    for client in (c2, c3):
-        await client.delete(kinds.NAMESPACES, home)
+    async with kit.namespace_in_all(home, c2, c3) as name:
+        yield name
 
 
 def named(name: str = "kubeconfig", **more: object) -> Object:

@@ -41,14 +41,8 @@ async def selecting(fleet: Fleet, source: Client, c3: Client) -> AsyncIterator[N
 @pytest.fixture
 async def both(source: Client, c3: Client) -> AsyncIterator[str]:
     """Yield a namespace of c1 and c3 that takes part in c1."""
-    name = f"both-{uuid.uuid4().hex[:6]}"
-    for client in (source, c3):
-        await kit.new_namespace(client, name)
-        await kit.until_one(client, kinds.SERVICE_ACCOUNTS, "default", name, bool)
-
-    yield name
-    for client in (source, c3):
-        await client.delete(kinds.NAMESPACES, name)
+    async with kit.namespace_in_all(f"both-{uuid.uuid4().hex[:6]}", source, c3) as name:
+        yield name
 
 
 async def test_a_pod_runs_with_its_secret_in_a_namespace_that_is_labelled_and_is_refused_before(

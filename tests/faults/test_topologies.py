@@ -75,8 +75,7 @@ async def test_a_cluster_may_be_its_own_target(fleet: Fleet, c1: Client) -> None
         "--cluster-name",
         "c1",
     )
-    allowed = vnode("install", "--kubeconfig", fleet.kubeconfig("c1"), "--self-targets")
-    assert not allowed.code, allowed.err
+    fleet.allow_self_targets("c1")
     done = vnode("connect", *config, "--namespace", "default", "--name", "itself")
     assert not done.code, done.err
     await kit.until_one(c1, kinds.TARGETS, "itself", "default", own.is_because("Connected"))
