@@ -61,7 +61,8 @@ class TargetCluster:
     def send(self, name="web", *, finalizers=(keys.DELEGATE_FINALIZER,), spec=None, **metadata):
         """Make a chaperon."""
         metadata.setdefault("labels", {keys.PARENT_UID: f"parent-of-{name}"})
-        metadata |= {"name": name, "namespace": NAMESPACE, "finalizers": list(finalizers)}
+        metadata.setdefault("namespace", NAMESPACE)
+        metadata |= {"name": name, "finalizers": list(finalizers)}
         main = {"name": "main", "image": "busybox"}
         body = {"metadata": metadata, "spec": {"containers": [main], **(spec or {})}}
         return self.server.add(kinds.POD_CHAPERONS, body)

@@ -98,7 +98,9 @@ class ChaperonController:
             namespace=objects.key_namespace,
         )
         self._expectations = Expectations(self._controller.add)
-        self._creator = DelegateCreator(client, self._expectations, goes_on=goes_on, clock=clock)
+        self._creator = DelegateCreator(
+            client, self._expectations, self._controller.add, goes_on=goes_on, clock=clock
+        )
         self._events = DelegateEventCollector(
             client, chaperons, self._controller.add_after, mode=delegate_events, clock=clock
         )
@@ -114,12 +116,14 @@ class ChaperonController:
             group.create_task(self._controller.run(), name="chaperons")
 
     def _on_chaperon(self, old: Object | None, new: Object | None) -> None:
-        obj = objects.latest(old, new)
-        self._controller.add(objects.key(obj))
+        if new is not None:
+            self._creator.on_chaperon(new)
+
+        self._controller.add(objects.key(objects.latest(old, new)))
 
     def _on_delegate(self, old: Object | None, new: Object | None) -> None:
         key = objects.key(objects.latest(old, new))
-        self._creator.on_delegate(key)
+        self._creator.on_delegate(key, new)
         if new is None:
             self._last[key] = old or {}
             self._starts.forget(key)

@@ -1,4 +1,4 @@
-"""Creates delegates, and reports on their chaperons why that failed.
+"""Creates delegates, each in its turn, and reports on their chaperons why that failed.
 
 A refusal is reported as a scheduler reports that a pod has no place: the source then asks another
 target. The report itself wakes the controller, so the time of the next attempt is kept here.
@@ -25,6 +25,7 @@ from vnode.api.identity import parent_key
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.pods import delegate
+from vnode.pods.target.unseen_delegates import UnseenDelegates
 from vnode.runtime.expectations import Expectations
 
 _REFUSED: Final = 30.0  # seconds until a pod that the API server refused is tried again
@@ -50,13 +51,15 @@ class DelegateCreator:
     """Creates the delegate of a chaperon, with a back-off for each chaperon.
 
     `goes_on` tells whether a delegate may be sent to a target of this cluster; `expectations` are
-    those of writes to chaperons, by key.
+    those of writes to chaperons, by key. `wake` is called with the key of a chaperon whose turn has
+    come.
     """
 
     def __init__(
         self,
         client: Client,
         expectations: Expectations,
+        wake: Callable[[str], None],
         *,
         goes_on: Callable[[Object], bool],
         clock: Clock,
@@ -65,35 +68,58 @@ class DelegateCreator:
         self._expectations = expectations
         self._goes_on = goes_on
         self._clock = clock
+        self._unseen = UnseenDelegates(wake, clock)
         # By key of the chaperon; go with it. `_retry_at` (monotonic) goes too when a pod of that
         # key changes, which may be the end of the one in the way.
         self._failures: dict[str, int] = {}  # in a row; no zeros
         self._retry_at: dict[str, float] = {}
 
-    def on_delegate(self, key: str) -> None:
-        """Allow the next attempt at once: a pod of that key has changed."""
+    def on_chaperon(self, chaperon: Object) -> None:
+        """Note a chaperon as it is now."""
+        self._unseen.note_chaperon(chaperon)
+
+    def on_delegate(self, key: str, pod: Object | None) -> None:
+        """Allow the next attempt at once: a pod of that key has changed, or is gone."""
         self._retry_at.pop(key, None)
+        self._unseen.note_delegate(key, pod)
 
     def forget(self, key: str) -> None:
         """Forget a chaperon that is gone."""
         self._failures.pop(key, None)
         self._retry_at.pop(key, None)
+        self._unseen.forget(key)
 
     async def create(self, chaperon: Object) -> float | None:
         """Create the delegate; return in how many seconds to try again, None if that is not needed.
 
-        Raises errors that may pass, which the controller answers by a back-off.
+        One whose turn it is not waits for it. Raises errors that may pass, which the controller
+        answers by a back-off.
         """
-        left = self._retry_at.get(objects.key(chaperon), 0.0) - self._clock.monotonic()
+        key = objects.key(chaperon)
+        left = self._retry_at.get(key, 0.0) - self._clock.monotonic()
         if left > TICK:
             return left
 
+        if not self._unseen.admits(chaperon):
+            return None
+
+        later: float | None = _FAILED
+        try:
+            later = await self._make(chaperon)
+        finally:
+            if later is not None:  # its scheduler has nothing to look at
+                self._unseen.settle(key)
+
+        return later
+
+    async def _make(self, chaperon: Object) -> float | None:
         name, namespace = objects.name(chaperon), objects.namespace(chaperon)
         if "containers" not in objects.spec(chaperon):  # trimmed
             chaperon = await self._client.get(kinds.POD_CHAPERONS, name, namespace)
 
         if problem := pod_shape.problem(chaperon):
             # Nothing to try again: whoever mends it changes the chaperon.
+            self._unseen.settle(objects.key(chaperon))
             await self.explain(chaperon, f"the PodChaperon is not of a pod: {problem}")
             return None
 
