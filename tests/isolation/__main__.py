@@ -1,7 +1,8 @@
 """`python -m tests.isolation`: what a bystander notices of each attack, as a table.
 
 Before each attack the bystander runs some pods in peace, and as many during it. Of each step the
-99th percentile under attack is compared with that of all pods in peace of the same run.
+99th percentile under attack is compared with that of all pods in peace of the same run, and with
+what it is for pods with which vnode has nothing to do.
 """
 
 from __future__ import annotations

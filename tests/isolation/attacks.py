@@ -35,7 +35,7 @@ from tests.isolation.hostile_server import informational
 from tests.isolation.scene import ATTACKER, Scene
 from tests.kit import Fleet
 from vnode.api import keys, kinds, webhook_paths
-from vnode.api.errors import VnodeError
+from vnode.api.errors import AlreadyExists, NotFound, VnodeError
 from vnode.api.objects import Object
 
 BEGUN: Final = "begun"
@@ -175,7 +175,7 @@ async def targets(scene: Scene, begin: Begin) -> None:
     for number in itertools.count():
         name = f"nowhere-{number % 10}"
         body = {"metadata": {"name": name}, "spec": {"kubeconfigSecret": {"name": "none"}}}
-        with suppress(VnodeError):
+        with suppress(AlreadyExists, NotFound):  # the last one of that name is not gone yet
             await scene.tenant.create(kinds.TARGETS, body, ATTACKER)
             await asyncio.sleep(0.1)
             await scene.tenant.delete(kinds.TARGETS, name, ATTACKER)

@@ -2,7 +2,8 @@
 
 One pod after the other is created, admitted, placed and run, gives its log by the kubelet API of
 its virtual node, and is deleted, as a user waits for it. What another tenant, a target or a
-stranger does meanwhile should not show in these times.
+stranger does meanwhile should not show in these times. Beside each a plain pod starts, with which
+vnode has nothing to do: it shows what everybody waits for on a machine that is busy.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from vnode.kube.client import Client
 
 NAMESPACE: Final = "team-c"
 STEPS: Final = ("admitted", "running", "logged", "gone")
+PLAIN: Final = "plain"
+"""A plain pod's creation until it runs, which is no step of a pod that is sent."""
 LONGEST: Final = 120.0  # seconds that a step is waited for; longer ones count as these
 _PAUSE: Final = 0.25  # seconds between two pods
 
@@ -69,10 +72,16 @@ class Bystander:
         return times
 
     async def _one(self, name: str, times: Times) -> None:
+        times.add(PLAIN, await _timed(self._start_plain(f"plain-{name}")))
+        await _timed(self._delete(f"plain-{name}"))
         for step, act in zip(
             STEPS, (self._create, self._until_running, self._log, self._delete), strict=True
         ):
             times.add(step, await _timed(act(name)))
+
+    async def _start_plain(self, name: str) -> None:
+        await self._client.create(kinds.PODS, kit.pod(name, annotations={}), NAMESPACE)
+        await self._until_running(name)
 
     async def _create(self, name: str) -> None:
         await self._client.create(kinds.PODS, kit.pod(name), NAMESPACE)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from tests.isolation.bystander import STEPS, Times
+from tests.isolation.bystander import PLAIN, STEPS, Times
 from tests.isolation.processes import ADMISSION, AGENT, MemoryUse, Processes
 
 MOST: Final = 2.0  # times as long as in peace
@@ -23,10 +23,15 @@ class AttackTimes:
     peace: Times
     processes: Processes = field(default_factory=lambda: Processes({}, {}))
 
-    def has_noticed(self, step: str) -> bool:
+    def is_slower(self, step: str) -> bool:
         """Tell whether a step took longer than a bystander should have to wait."""
         usual, now = self.peace.p99(step), self.times.p99(step)
         return now > max(MOST * usual, usual + SHORT)
+
+    def has_noticed(self, step: str) -> bool:
+        """Tell whether a step was slower, and more so than the start of a plain pod."""
+        slower = self.times.p99(step) / self.peace.p99(step)
+        return self.is_slower(step) and slower > self.times.p99(PLAIN) / self.peace.p99(PLAIN)
 
     @property
     def is_isolated(self) -> bool:
@@ -35,10 +40,13 @@ class AttackTimes:
 
 
 def table(measured: Iterable[AttackTimes]) -> str:
-    """Return a table in Markdown: the 99th percentile of each step under attack and in peace."""
-    head = ["attack", *STEPS]
-    lines = [head, ["---", *("---:" for _ in STEPS)]]
-    lines += [[each.name, *(_cell(each, step) for step in STEPS)] for each in measured]
+    """Return a table in Markdown: the 99th percentile of each step under attack and in peace.
+
+    What is slower is marked, in brackets where a plain pod is as well.
+    """
+    head = ["attack", *STEPS, "plain pod"]
+    lines = [head, ["---", *("---:" for _ in head[1:])]]
+    lines += [[each.name, *(_cell(each, step) for step in (*STEPS, PLAIN))] for each in measured]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
@@ -68,5 +76,5 @@ def _memory(use: MemoryUse) -> str:
 
 
 def _cell(each: AttackTimes, step: str) -> str:
-    mark = " **!**" if each.has_noticed(step) else ""
+    mark = " **!**" if each.has_noticed(step) else " (!)" if each.is_slower(step) else ""
     return f"{each.times.p99(step):.2f} / {each.peace.p99(step):.2f} s{mark}"

@@ -1,7 +1,8 @@
 """The clusters on which one tenant attacks while another is measured, and who has which rights.
 
-c1 is the source of c2 and c3, for all namespaces. Both tenants have the ClusterRole `edit` in a
-namespace of their own, and nothing else: what anybody may whom a platform team gives a namespace.
+c1 is the source of c2 and c3, for all namespaces. Each tenant has rights in a namespace of its own,
+and nothing else: the attacker those of its administrator, which are the most that a platform team
+gives to others.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from vnode.kube.kubeconfig import Kubeconfig
 ATTACKER: Final = "team-a"
 SOURCE: Final = "c1"
 TARGETS: Final = ("c2", "c3")
+_ROLES: Final = {ATTACKER: "admin", bystander.NAMESPACE: "edit"}
 _TOKEN_SECONDS: Final = 6 * 3600
 
 
@@ -72,12 +74,12 @@ def started(folder: Path) -> Iterator[Fleet]:
 async def _make_tenants(fleet: Fleet) -> None:
     for cluster in (SOURCE, *TARGETS):
         async with fleet.client(cluster) as client:
-            for namespace in (ATTACKER, bystander.NAMESPACE):
+            for namespace in _ROLES:
                 await kit.new_namespace(client, namespace)
                 await kit.until_one(client, kinds.SERVICE_ACCOUNTS, "default", namespace, bool)
 
-    for namespace in (ATTACKER, bystander.NAMESPACE):
-        words = ("create", "rolebinding", "tenant", "--clusterrole=edit", "--namespace", namespace)
+    for namespace, role in _ROLES.items():
+        words = ("create", "rolebinding", "tenant", "--clusterrole", role, "--namespace", namespace)
         fleet.kubectl(SOURCE, *words, f"--serviceaccount={namespace}:default")
 
 
