@@ -203,7 +203,7 @@ async def policy_flips(scene: Scene, begin: Begin) -> None:
             "selector": {"matchLabels": {"flips": "yes"}},
             "mode": "Spread",
             "reschedule": {"when": ["PolicyChanged"]},
-            "clusters": [{"cluster": "c2", "weight": 1}],
+            "targets": [{"cluster": scenes.TARGETS[0], "weight": 1}],
         },
     }
     await scene.tenant.create(kinds.PLACEMENT_POLICIES, policy, ATTACKER)
@@ -215,7 +215,7 @@ async def policy_flips(scene: Scene, begin: Begin) -> None:
 
     begin()
     for number in itertools.count():
-        body = {"spec": {"clusters": [{"cluster": scenes.TARGETS[number % 2], "weight": 1}]}}
+        body = {"spec": {"targets": [{"cluster": scenes.TARGETS[number % 2], "weight": 1}]}}
         await scene.tenant.patch(kinds.PLACEMENT_POLICIES, "flips", body, ATTACKER)
         await asyncio.sleep(10)
 

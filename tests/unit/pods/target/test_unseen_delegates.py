@@ -25,7 +25,7 @@ async def cluster(clock):
 
 
 def made(cluster):
-    """The names of the delegates that were made."""
+    """Return the names of the delegates that were made."""
     return {objects.name(pod) for pod in cluster.server.all(kinds.PODS)}
 
 
