@@ -39,11 +39,16 @@ def stuck_pod(name: str) -> Object:
 
 
 def selecting_pod(name: str) -> Object:
-    """Return a pod with many terms that select pods of all namespaces, as no other pod's do."""
+    """Return a pod with many terms about pods of all namespaces, as no other pod's are.
+
+    They keep off those without a label `app`, of which there are none: who keeps off all others
+    locks a node by the rules of Kubernetes, and then nobody would be measured.
+    """
 
     def term(number: int) -> Object:
         values = [f"{name}-{number}-{n}" for n in range(8)]
         expressions = [{"key": f"k{n}", "operator": "NotIn", "values": values} for n in range(2)]
+        expressions.append({"key": "app", "operator": "DoesNotExist"})
         return {
             "labelSelector": {"matchExpressions": expressions},
             "namespaceSelector": {},
