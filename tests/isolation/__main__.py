@@ -117,17 +117,17 @@ async def _under_attack(fleet: Fleet, name: str) -> AsyncIterator[int]:
 async def _clean(fleet: Fleet) -> None:
     """Delete what an attack has left."""
     async with fleet.client(scene.SOURCE) as admin:
-        for pod in await admin.list(kinds.PODS, scene.ATTACKER):
-            if floods.HELD in objects.finalizers(pod):
-                body = objects.finalizers_patch(pod, objects.finalizers_without(pod, floods.HELD))
-                with suppress(VnodeError):  # gone meanwhile, or changed
-                    await admin.patch(kinds.PODS, objects.name(pod), body, scene.ATTACKER)
-
         for kind in _LEFT:
             query = {"propagationPolicy": "Background", "gracePeriodSeconds": "0"}
             # The answer has all that is deleted: of costly policies 30 MB.
             path, bound = kind.path(scene.ATTACKER), answer_limits.LIST
             await admin.request("DELETE", path, query=query, bound=bound)
+
+        for pod in await admin.list(kinds.PODS, scene.ATTACKER):
+            if floods.HELD in objects.finalizers(pod):
+                body = objects.finalizers_patch(pod, objects.finalizers_without(pod, floods.HELD))
+                with suppress(VnodeError):  # gone meanwhile, or changed
+                    await admin.patch(kinds.PODS, objects.name(pod), body, scene.ATTACKER)
 
         for kind in (kinds.PODS, kinds.TARGETS):
             await kit.until_gone(admin, kind, scene.ATTACKER, seconds=120)
