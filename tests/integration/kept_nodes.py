@@ -55,6 +55,9 @@ class FixedTargets:
     def fits(self, _key: TargetKey) -> bool:
         return True
 
+    def knows(self, _namespace: str) -> bool:
+        return True
+
     def subscribe_keys(self, changed: asyncio.Event) -> None:
         self._listeners.append(changed)
 

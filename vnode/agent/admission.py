@@ -15,9 +15,10 @@ from typing import Final
 
 import msgspec
 
-from vnode.api import keys, kinds, objects
+from vnode.api import cures, keys, kinds, objects
 from vnode.api.authors import RecordedAuthors
 from vnode.api.clock import SystemClock
+from vnode.api.errors import Unreachable
 from vnode.api.objects import Object
 from vnode.api.saved_manifest import SavedManifests
 from vnode.issuing import rights
@@ -59,6 +60,8 @@ class AdmissionSettings(msgspec.Struct, frozen=True):
     targets_per_namespace: int | None = None
     issuing: IssuingConfig = IssuingConfig()
     audit_log: str = NOWHERE
+    namespaces: tuple[str, ...] = ()
+    """To which the agent is held; none means all."""
 
 
 class AdmissionReport(msgspec.Struct, frozen=True):
@@ -88,6 +91,7 @@ class AdmissionServer:
         self._authority = Authority(client, settings.namespace, clock=self._clock)
         self._key = ManifestKey(client, settings.namespace, now=self._clock.now)
         self._namespaces = Informer(client, kinds.NAMESPACES, trim=_for_election)
+        self._namespaces.subscribe_by_key(client.scope.retry)
         self._targets = TargetLister(client, limit=settings.targets_per_namespace)
         self._policies = PlacementPolicies(client, self._targets, self._clock)
         self._paths = ServedPaths(client, lambda: self._key.key, self._clock)
@@ -158,12 +162,25 @@ class AdmissionServer:
         by_authors = AuthorWebhook(authors, rights.refusal(self._client, settings.issuing))
         return Webhook(
             self._annotations_of,
-            self._targets.finalizers,
+            self._finalizers,
             manifests,
             self._policies,
             beside=by_authors.routes(),
+            covers=self._client.scope.covers,
             clock=self._clock,
         )
+
+    def _finalizers(self, namespace: str) -> list[str]:
+        """Return the finalizers of a proxy pod; Unreachable while not all Targets or policies of
+        its namespace are known, where the agent has rights in some namespaces only."""
+        for informer in (self._targets.informers[0], *self._policies.informers):
+            if informer.kind.namespaced and informer.lacks(namespace):
+                raise Unreachable(
+                    f"vnode may not list {informer.kind.plural} in namespace {namespace}: "
+                    f"{cures.REPAIR}"
+                )
+
+        return self._targets.finalizers(namespace)
 
     async def _annotations_of(self, namespace: str) -> Mapping[str, str] | None:
         found = self._namespaces.store.get(namespace)

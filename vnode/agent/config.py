@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 import msgspec
 import yaml
 
-from vnode.api import strict_decoding
+from vnode.api import names, strict_decoding
 from vnode.api.errors import ConfigError
 from vnode.api.target_key import TargetKey
 from vnode.following.config import FollowingConfig
@@ -80,6 +80,9 @@ class AgentConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     """Where the lines go that say on whose behalf the agent acts: a file, or `off`."""
     stream_grace_period_seconds: int = server.STREAM_GRACE
     """How long an agent that is asked to end waits for open logs, exec, attach, port-forward."""
+    namespaces: tuple[str, ...] = ()
+    """The namespaces to which the agent is held, and outside of which it needs no rights; none
+    means all."""
     require_namespace_label: bool = True
     """Whether only pods of namespaces labelled `multicluster-scheduler: enabled` go to targets."""
     trust_unsigned_manifests: bool = False
@@ -113,11 +116,20 @@ class AgentConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
             raise ConfigError("auditLog is empty: it is stderr, off, or the path of a file")
 
         exec_plugins.check_list(self.namespaced_exec_variables, "namespacedExecVariables")
+        self._check_namespaces()
         if self.targets_per_namespace < 0:
             raise ConfigError("targetsPerNamespace must not be negative; 0 connects no Target")
 
         if not 0 <= self.stream_grace_period_seconds <= _DAY:
             raise ConfigError(f"streamGracePeriodSeconds must be from 0 to {_DAY}, which is a day")
+
+    def _check_namespaces(self) -> None:
+        for name in self.namespaces:
+            if not names.LABEL.fullmatch(name):
+                raise ConfigError(f"namespaces has {name!r}, which cannot be the name of one")
+
+        if len(set(self.namespaces)) < len(self.namespaces):
+            raise ConfigError("namespaces names one of them twice")
 
 
 def load(path: Path | None) -> AgentConfig:

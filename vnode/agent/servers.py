@@ -60,6 +60,7 @@ def _admission(shared: Shared) -> ChildProcess:
         options.config.targets_per_namespace,
         options.config.issuing,
         options.config.audit_log,
+        options.config.namespaces,
     )
     return ChildProcess(
         "webhook",

@@ -92,6 +92,7 @@ class Shared:
             lambda: self.manifest_key.authors_timed_since,
         )
         self.namespaces = Informer(client, kinds.NAMESPACES, trim=_metadata_only)
+        self.namespaces.subscribe_by_key(client.scope.retry)
         self.enabled_namespaces = EnabledNamespaces(
             self.namespaces, label_required=options.config.require_namespace_label
         )

@@ -88,7 +88,8 @@ class Term:
             Part(
                 "target-sets",
                 lambda: self._make_target_sets().run(),
-                when=bool(config.inventory.namespaces),
+                # They make Targets in any namespace, and cluster-wide ones.
+                when=bool(config.inventory.namespaces) and not config.namespaces,
             ),
             Part("virtual-nodes", lambda: self._make_nodes().run()),
             Part("chaperons", lambda: self._make_chaperons().run()),
@@ -185,8 +186,10 @@ class Term:
     def _pod(self, key: str) -> Object | None:
         return self._shared.proxies.store.get(key) or self._proxies.bound.get(key)
 
-    def _pods_known_on(self, node: str) -> bool:
-        return self._shared.proxies.synced.is_set() and self._proxies.bound.has_synced(node)
+    def _pods_known_on(self, node: str, namespace: str) -> bool:
+        """Tell whether it is known which pods of a namespace are on a virtual node."""
+        bound = self._proxies.bound
+        return self._shared.proxies.knows(namespace) and bound.knows(node, namespace)
 
     def _make_proxies(self) -> ProxyController:
         shared = self._shared

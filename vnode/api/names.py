@@ -64,6 +64,16 @@ def may_be_virtual_node(name: str) -> bool:
     return name.startswith("admiralty-")
 
 
+def virtual_nodes_of(target_namespace: str) -> str:
+    """Return how the names of the Nodes of a namespace's Targets begin."""
+    return f"admiralty-{target_namespace}-"
+
+
+def finalizers_of(target_namespace: str) -> str:
+    """Return how the finalizers of a namespace's Targets begin; those of others may, too."""
+    return keys.PREFIX + target_namespace[: LABEL_LIMIT - _HASH_LENGTH - 1].rstrip("-")
+
+
 @lru_cache(maxsize=_CACHED)
 def finalizer(target_namespace: str, target_name: str) -> str:
     """Return the finalizer of a Target on proxy pods; the namespace of a ClusterTarget is ""."""

@@ -20,6 +20,7 @@ from vnode.api.errors import ConfigError
 from vnode.cli import main
 from vnode.cli.access import Access
 from vnode.kube.client import Client
+from vnode.kube.namespace_scope import NamespaceScope
 from vnode.runtime import memory
 from vnode.runtime.supervisor import supervise
 from vnode.telemetry import audit_log
@@ -46,10 +47,11 @@ async def _serve(access: Access) -> None:
     os.set_blocking(_OUTPUT, False)
     stream = await _input()
     settings = _decode(await stream.readline())
+    scope = NamespaceScope(settings.namespaces)
     with ExitStack() as stack:
         audited = audit_log.written_to(settings.audit_log)
         await asyncio.to_thread(stack.enter_context, audited)
-        async with Client(access.endpoint(home=False), name="local") as client:
+        async with Client(access.endpoint(home=False), name="local", scope=scope) as client:
             serving = AdmissionServer(client, settings, _report)
             async with supervise() as tasks:
                 tasks.start(serving.run(), "admission")

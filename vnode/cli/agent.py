@@ -23,6 +23,7 @@ from vnode.cli import identity as identities
 from vnode.cli import main
 from vnode.cli.access import Access
 from vnode.kube.client import Client
+from vnode.kube.namespace_scope import NamespaceScope
 from vnode.runtime import lease_identity, memory, startup
 from vnode.runtime.health import LIMITS, ProcessHealth
 from vnode.runtime.serving import Server
@@ -89,7 +90,8 @@ def agent(
     access = Access(kubeconfig, context)
 
     def connect() -> Client:
-        return Client(access.endpoint(home=False), name="local")
+        scope = NamespaceScope(options.config.namespaces)  # each loop has its own
+        return Client(access.endpoint(home=False), name="local", scope=scope)
 
     with audit_log.written_to(options.config.audit_log):
         main.run(_serve(connect, cluster_name, options))
@@ -156,7 +158,7 @@ async def _run(
 async def _identify(client: Client, cluster_name: str) -> Identity:
     try:
         system = await client.get(kinds.NAMESPACES, "kube-system")
-        await client.request("GET", kinds.TARGETS.path(), query={"limit": "1"})
+        await client.request("GET", kinds.CLUSTER_TARGETS.path(), query={"limit": "1"})
     except NotFound as error:
         raise ConfigError(
             f"vnode is not installed in this cluster: {cures.INSTALL} ({error.message})"

@@ -72,7 +72,7 @@ class Claims(Family):
             return need
 
         known = self._informer.store.get(objects.join_key(key.ref.namespace, key.ref.name))
-        gone = self._informer.synced.is_set() and known is None
+        gone = self._informer.knows(key.ref.namespace) and known is None
         return Need.NONE if gone else Need.TOLERATED
 
     def keys_on(self, node: str) -> list[Key]:

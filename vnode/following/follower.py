@@ -58,14 +58,15 @@ _Answer = str | VnodeError
 
 
 class Follower:
-    """Carries families to targets. `complete` tells whether all pods on a node are known."""
+    """Carries families to targets. `complete` tells whether all pods of a namespace on a node are
+    known."""
 
     def __init__(
         self,
         links: Links,
         identity: Identity,
         *,
-        complete: Callable[[str], bool],
+        complete: Callable[[str, str], bool],
         enabled_namespaces: EnabledNamespaces,
         events: EventRecorder,
         clock: Clock,
@@ -261,7 +262,7 @@ class Follower:
 
         now = self._clock.monotonic()
         left = self._unused.setdefault(key, now) + GRACE - now
-        if left > 0 or not self._complete(key.node):
+        if left > 0 or not self._complete(key.node, key.ref.namespace):
             return max(left, GRACE / 5)
 
         del self._unused[key]
@@ -280,7 +281,7 @@ class Follower:
                 if self._need(family, Key(node, key.ref), other.link) is not Need.NONE:
                     return True
 
-                if not self._complete(node):
+                if not self._complete(node, key.ref.namespace):
                     return True
 
         return False

@@ -111,7 +111,7 @@ class Following:
         *,
         relabel: Relabel,
         target_exists: Callable[[str], bool],
-        complete: Callable[[str], bool],
+        complete: Callable[[str, str], bool],
         enabled_namespaces: EnabledNamespaces,
         events: EventRecorder,
         clock: Clock,

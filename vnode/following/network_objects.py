@@ -139,7 +139,7 @@ class NetworkObjects(Family):
         A global one is wanted everywhere, as are all of a global namespace.
         """
         namespace = key.ref.namespace
-        if not self.known:
+        if not self._knows(namespace):
             return Need.TOLERATED
 
         obj = self._object(key.ref)
@@ -159,6 +159,9 @@ class NetworkObjects(Family):
     def known(self) -> bool:
         """Whether all originals are known."""
         return all(informer.synced.is_set() for informer in self._originals.values())
+
+    def _knows(self, namespace: str) -> bool:
+        return all(informer.knows(namespace) for informer in self._originals.values())
 
     def ingresses_with(self, certificate: Ref) -> list[Object]:
         """Return the Ingresses that name that Secret for TLS."""

@@ -84,7 +84,7 @@ class NetworkPolicies(Family):
         if not self._originals.synced.is_set():
             await happens_within(self._originals.answered, _FIRST_LIST)
 
-        if not self._originals.synced.is_set():
+        if not self._originals.synced.is_set() or self._originals.lacks(objects.namespace(pod)):
             failure, text = (
                 self._originals.failure,
                 "the NetworkPolicies of this cluster are not known",
@@ -130,7 +130,7 @@ class NetworkPolicies(Family):
 
     def need(self, key: Key, link: Link) -> Need:
         """Return WANTED where there are pods or candidates of the namespace."""
-        if not self._originals.synced.is_set():
+        if not self._originals.knows(key.ref.namespace):
             return Need.TOLERATED
 
         policy = self._object(key.ref)

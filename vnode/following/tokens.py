@@ -75,7 +75,7 @@ class Tokens:
         identity: Identity,
         *,
         holders: Callable[[Object], Awaitable[tuple[Holders, str]]],
-        complete: Callable[[str], bool],
+        complete: Callable[[str, str], bool],
         events: EventRecorder,
         clock: Clock,
         chance: Callable[[], float] = random.random,
@@ -311,7 +311,7 @@ class Tokens:
         await link.client.replace(kinds.SECRETS, {**head, **copies.successor(secret, present)})
 
     async def _remove(self, place: Place, copy: Object | None, link: Link) -> float | None:
-        if not self._complete(place.node):
+        if not self._complete(place.node, objects.split_key(place.pod)[0]):
             return _SYNC_RETRY
 
         self._forget(place)

@@ -14,6 +14,8 @@ from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
 from vnode.kube import answer_limits, answers
 from vnode.kube.answer_limits import AnswerLimit
+from vnode.kube.endpoint import Endpoint
+from vnode.kube.namespace_scope import EVERYTHING, NamespaceScope
 from vnode.kube.paging import ListReader
 from vnode.kube.transport import JSON, METADATA_LIST, Transport
 from vnode.telemetry import audit
@@ -35,7 +37,16 @@ log = logging.getLogger(__name__)
 
 
 class Client(Transport):
-    """Sends the verbs of the API for any kind. Use as an async context manager."""
+    """Sends the verbs of the API for any kind. Use as an async context manager.
+
+    `scope` says to which namespaces it is held; by default to none.
+    """
+
+    def __init__(
+        self, endpoint: Endpoint, *, name: str, scope: NamespaceScope = EVERYTHING
+    ) -> None:
+        super().__init__(endpoint, name=name)
+        self.scope = scope
 
     async def get(self, kind: Kind, name: str, namespace: str | None = None) -> Object:
         """Return one object; NotFound if it does not exist."""
@@ -50,10 +61,26 @@ class Client(Transport):
         label_selector: str = "",
         field_selector: str = "",
     ) -> Objects:
-        """Return all objects that match, of all namespaces if none is named."""
-        items, _version = await self.list_at(
-            kind, namespace, label_selector=label_selector, field_selector=field_selector
-        )
+        """Return all objects that match, of all namespaces if none is named.
+
+        If the client is held to namespaces, those are meant; one that refuses counts as empty,
+        unless all do.
+        """
+        items: Objects = []
+        places = self.scope.places(kind, namespace)
+        refusals: list[errors.Denied] = []
+        for place in places:
+            try:
+                found, _version = await self.list_at(
+                    kind, place, label_selector=label_selector, field_selector=field_selector
+                )
+            except errors.Denied as error:
+                refusals.append(error)
+                if len(refusals) == len(places):
+                    raise
+            else:
+                items += found
+
         return items
 
     async def list_at(

@@ -1,48 +1,37 @@
-"""Keeps a live copy of some objects of one API server: list, watch, resume, list again.
+"""Keeps a live copy of some objects of one API server, in a store.
 
-Events flow from the watch into the store, and from there, as (old, new) pairs, to subscribers,
-which only ever put keys into queues. Two promises matter to all code that deletes objects: `synced`
-is not set before one complete list was stored, and an object leaves the store only by a DELETED
-event or by being absent from a later complete list. A failed list changes nothing.
+Lists and events flow from reflectors into the store, and from there, as (old, new) pairs, to
+subscribers, which only ever put keys into queues. There is one reflector, or one for each namespace
+to which the client is held. Two promises matter to all code that deletes objects: `synced` is not
+set before one complete list was stored, and an object leaves the store only by a DELETED event or
+by being absent from a later complete list. A failed list changes nothing.
+
+Where the client is held to namespaces, one that lets nobody in keeps the others from nothing:
+`synced` does not wait for it, and `knows` says of each namespace what `synced` says of all.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import random
 from collections.abc import Callable, Mapping
-from contextlib import aclosing
-from http import HTTPStatus
 from typing import Any, Final
 
 from vnode.api import objects
-from vnode.api.clock import Clock, SystemClock, happens_within
-from vnode.api.errors import (
-    ApiError,
-    Denied,
-    Gone,
-    NotFound,
-    TooManyRequests,
-    Unreachable,
-    VnodeError,
-)
+from vnode.api.clock import Clock, SystemClock
+from vnode.api.errors import VnodeError
 from vnode.api.kinds import Kind
 from vnode.api.listeners import Listeners
-from vnode.api.objects import Object
-from vnode.kube import read_limit, watching
+from vnode.api.objects import Object, Objects
+from vnode.kube import watching
 from vnode.kube.client import Client
-from vnode.kube.object_filter import BATCH, ObjectFilter
+from vnode.kube.object_filter import BATCH
+from vnode.kube.reflector import Reflector
 from vnode.kube.store import IndexFunction, Store
 from vnode.kube.watching import ListOptions
 from vnode.telemetry import metrics
 
 Handler = Callable[[Object | None, Object | None], None]
-
-_BACKOFF_FIRST: Final = 0.2  # seconds
-_BACKOFF_LIMIT: Final = 5.0  # seconds; the return of a server is noticed at most this much later
-_DENIED: Final = 200.0  # seconds until an optional informer asks again; no silence for alerts
-_HOT: Final = 0.5  # seconds; watches that end without an event sooner than this get a pause
 
 _running: Final[set[Informer]] = set()  # for `measure`
 
@@ -97,22 +86,24 @@ class Informer:
         self.store = Store(indexes)
         self.synced = asyncio.Event()
         self.answered = asyncio.Event()
-        self.failure: VnodeError | None = None
         self._client = client
-        self._selection = ListOptions(
-            kind, namespace, label_selector, field_selector, metadata_only
-        )
-        self._optional = optional
-        self._ends_denied = ends_denied
         self._trim = trim
-        self._filter = ObjectFilter(client, kind, accept)
-        self._wait_for_tokens = read_limit.unlimited if accept is None else client.read_limiter.wait
         self._handlers: Listeners[Object | None, Object | None] = Listeners()
-        self._clock: Clock = clock or SystemClock()
-        self._version = ""  # where the next watch starts; "" means that a list comes first
-        self._wake = asyncio.Event()  # set to end a back-off early
-        self._last_answer = self._clock.monotonic()  # when the API server last sent something
-        self._delay = _BACKOFF_FIRST  # of the next back-off
+        places = client.scope.places(kind, namespace)
+        self._is_scoped = places != (namespace,)
+        self._reflectors = tuple(
+            Reflector(
+                client,
+                ListOptions(kind, place, label_selector, field_selector, metadata_only),
+                self,
+                in_scope=self._is_scoped,
+                optional=optional,
+                ends_denied=ends_denied,
+                accept=accept,
+                clock=clock or SystemClock(),
+            )
+            for place in places
+        )
 
     @property
     def series(self) -> tuple[str, str]:
@@ -122,7 +113,34 @@ class Informer:
     @property
     def silence(self) -> float:
         """Seconds since the API server last sent a list, an event or a bookmark."""
-        return self._clock.monotonic() - self._last_answer
+        return max(reflector.silence for reflector in self._reflectors)
+
+    @property
+    def failure(self) -> VnodeError | None:
+        """Why the last attempt failed; None after a success.
+
+        Once synced, a namespace of several that lets nobody in is no failure.
+        """
+        for each in self._reflectors:
+            passes = self._is_scoped and self.synced.is_set() and each.is_refused
+            if each.failure is not None and not passes:
+                return each.failure
+
+        return None
+
+    def knows(self, namespace: str) -> bool:
+        """Tell whether it is known which objects a namespace has; if so, all others are gone."""
+        if not self._is_scoped:
+            return self.synced.is_set()
+
+        return any(each.is_known for each in self._reflectors if each.namespace == namespace)
+
+    def lacks(self, namespace: str) -> bool:
+        """Tell whether objects that a namespace may have are not known, while others are."""
+        if not self._is_scoped or not self.synced.is_set():
+            return False
+
+        return not any(each.is_listed for each in self._reflectors if each.namespace == namespace)
 
     def subscribe(self, handler: Handler) -> None:
         """Call `handler(old, new)` for every change from now on, and for every stored object.
@@ -140,7 +158,8 @@ class Informer:
 
     def retry_now(self) -> None:
         """End a back-off early; call it when the API server seems to be back."""
-        self._wake.set()
+        for reflector in self._reflectors:
+            reflector.retry_now()
 
     @classmethod
     def of_object(
@@ -159,87 +178,24 @@ class Informer:
     async def run(self) -> None:
         """List and watch until cancelled; failures are kept in `failure` and retried."""
         _running.add(self)
-        self._last_answer = self._clock.monotonic()
         try:
-            await self._list_and_watch()
+            if len(self._reflectors) == 1:
+                await self._reflectors[0].run()
+            else:
+                await self._run_all()
         finally:
             _running.discard(self)
 
-    async def _list_and_watch(self) -> None:
-        while True:
-            listed = not self._version
-            await self._wait_for_tokens(read_limit.LIST if listed else read_limit.WATCH)
-            try:
-                if listed:
-                    await self._list()
+    async def _run_all(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            for each in self._reflectors:
+                group.create_task(each.run(), name=f"{self.kind.plural}-of-{each.namespace}")
 
-                await self._watch()
-            except Gone as error:
-                self._count_end("expired")
-                if listed:  # just now: listed again at once, it would expire again
-                    await self._fail(error)
-
-                self._version = ""
-            except VnodeError as error:
-                self._count_end("error")
-                await self._fail(error)
-            except Exception as error:
-                log.exception("%s of %s cannot be kept", self.kind.plural, self._client.name)
-                self._count_end("error")
-                self._version = ""  # the same event would fail again
-                await self._fail(Unreachable(f"unexpected {type(error).__name__}"))
-
-    def _succeeded(self) -> None:
-        """Note that a watch was accepted: only that shows that the server is back."""
-        self.failure = None
-        self._delay = _BACKOFF_FIRST
-
-    async def _fail(self, error: VnodeError) -> None:
-        denied = self._optional and isinstance(error, (Denied, NotFound))
-        if self.failure is None or str(self.failure) != str(error):
-            level = logging.INFO if denied else logging.WARNING
-            log.log(level, "%s of %s: %s", self.kind.plural, self._client.name, error)
-
-        self.failure = error
-        if isinstance(error, (Denied, NotFound)):
-            self.answered.set()
-
-        if isinstance(error, ApiError) and not isinstance(error, TooManyRequests):
-            self._version = ""
-
-        is_forbidden = isinstance(error, Denied) and error.status == HTTPStatus.FORBIDDEN
-        if self._ends_denied and is_forbidden:
-            raise error
-
-        delay = self._delay
-        self._delay = min(delay * 2, _BACKOFF_LIMIT)
-        if isinstance(error, TooManyRequests):
-            delay = max(delay, error.retry_after)
-        elif denied:
-            delay = _DENIED
-            self._last_answer = self._clock.monotonic()
-
-        self._wake.clear()
-        await happens_within(self._wake, delay * random.uniform(0.8, 1.2))  # noqa: S311 - jitter
-
-    async def _list(self) -> None:
-        items, version = await self._client.list_at(
-            self.kind,
-            self._selection.namespace,
-            label_selector=self._selection.label_selector,
-            field_selector=self._selection.field_selector,
-            metadata_only=self._selection.metadata_only,
-            limit=self._filter.limit,
-        )
-        if not version:
-            raise Unreachable(f"{self._client.name}: a list of {self.kind.plural} has no version")
-
-        metrics.RELISTS.labels(*self.series).inc()
-        self._last_answer = self._clock.monotonic()
-        self._filter.begin()
-        items = await self._filter.filter(items)
+    async def replace(self, items: Objects, namespace: str | None) -> None:
+        """Take the complete list of a namespace, or of all: what it lacks is gone."""
         seen = {objects.key(item) for item in items}
-        for key in [key for key in self.store if key not in seen]:
+        place = f"{namespace}/" if namespace else ""
+        for key in [key for key in self.store if key not in seen and key.startswith(place)]:
             self._remove(key)
 
         for number, item in enumerate(items, 1):
@@ -247,47 +203,22 @@ class Informer:
             if number % BATCH == 0:
                 await asyncio.sleep(0)
 
-        self._version = version
-        self.synced.set()
-        self.answered.set()
-
-    async def _watch(self) -> None:
-        """Watch from the last version until the watch ends cleanly."""
-        started, events = self._clock.monotonic(), 0
-        self._filter.begin()
-        async with aclosing(
-            watching.stream(self._client, self._selection, self._version)
-        ) as batches:
-            async for batch in batches:
-                self._succeeded()
-                events += len(batch)
-                self._last_answer = self._clock.monotonic()
-                for event in batch:
-                    self._apply(event)
-                    self._filter.add_event(event.size, event.values)
-                    await self._wait_for_tokens(1 + event.size / read_limit.UNIT)
-
-        self._count_end("clean")
-        if not events and self._clock.monotonic() - started < _HOT:
-            await self._clock.sleep(_HOT)
-
-    def _apply(self, event: watching.Event) -> None:
-        obj = event.object
-        if event.type == watching.TOO_LARGE:
-            self._filter.leave_out(objects.key(obj))
+    def apply(self, type_: str, obj: Object) -> None:
+        """Take an event of a watch."""
+        if type_ == watching.TOO_LARGE:
             self._remove(objects.key(obj))
-            self._version = objects.resource_version(obj) or self._version
-            return
-
-        if event.type != watching.BOOKMARK and not self._filter.takes(obj):
-            return
-
-        if event.type == watching.DELETED:
+        elif type_ == watching.DELETED:
             self._remove(objects.key(obj), obj)
-        elif event.type != watching.BOOKMARK:
+        else:
             self._put(obj)
 
-        self._version = objects.resource_version(obj) or self._version
+    def on_answer(self) -> None:
+        """Note what is known now."""
+        if all(each.is_known or each.is_refused for each in self._reflectors):
+            if any(each.is_known for each in self._reflectors):
+                self.synced.set()
+
+            self.answered.set()
 
     def _put(self, obj: Object) -> None:
         known = self.store.get(objects.key(obj))
@@ -318,6 +249,3 @@ class Informer:
             handler(old, new)
         except Exception:
             log.exception("a subscriber to %s of %s failed", self.kind.plural, self._client.name)
-
-    def _count_end(self, why: str) -> None:
-        metrics.WATCH_ENDS.labels(*self.series, why).inc()

@@ -210,7 +210,12 @@ class NodeController:
         self._missing_links.forget(name)
         self._expectations.forget(name)
         self._former.forget(name)
-        if node is None or objects.is_terminating(node) or virtual.target_of(node) is None:
+        target = virtual.target_of(node) if node is not None else None
+        if node is None or target is None or objects.is_terminating(node):
+            return
+
+        if not self._targets.knows(target.namespace):
+            log.info("node %s stays: Targets of its namespace may not be read", name)
             return
 
         log.info("the Target of node %s is gone; removing the node", name)

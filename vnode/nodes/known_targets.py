@@ -15,6 +15,9 @@ class KnownTargets(Protocol):
     async def wait_synced(self) -> None:
         """Wait until all Targets are known: before that, a missing one means nothing."""
 
+    def knows(self, namespace: str) -> bool:
+        """Tell whether all Targets of a namespace are known, ClusterTargets for ""."""
+
     def keys(self) -> Collection[TargetKey]:
         """Return the Targets that exist."""
 

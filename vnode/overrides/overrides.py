@@ -139,7 +139,7 @@ class PolicyOverrides:
         none.
         """
         for informer in self.informers:
-            if not informer.answered.is_set():
+            if not informer.answered.is_set() or informer.lacks(objects.namespace(pod)):
                 raise Unreachable("the override policies of this cluster are not known yet")
 
         if not self._policies:

@@ -29,6 +29,7 @@ from vnode.kube import answer_limits
 from vnode.kube.answer_limits import AnswerLimit
 from vnode.kube.client import Client
 from vnode.kube.endpoint import Endpoint
+from vnode.kube.namespace_scope import EVERYTHING, NamespaceScope
 from vnode.runtime.links import CONNECTING, OTHER_CLUSTER
 
 UNKNOWN: Final = "unknown"
@@ -230,8 +231,15 @@ class RecognizedClient(Client):
     A broken watch is followed by a list, and what is not in the list counts as deleted.
     """
 
-    def __init__(self, endpoint: Endpoint, recognition: Recognition, *, name: str) -> None:
-        super().__init__(endpoint, name=name)
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        recognition: Recognition,
+        *,
+        name: str,
+        scope: NamespaceScope = EVERYTHING,
+    ) -> None:
+        super().__init__(endpoint, name=name, scope=scope)
         self._recognition = recognition
 
     async def list_at(

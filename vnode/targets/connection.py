@@ -24,6 +24,7 @@ from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.endpoint import Endpoint
 from vnode.kube.informer import Informer
+from vnode.kube.namespace_scope import EVERYTHING, NamespaceScope
 from vnode.runtime.links import (
     CONNECTING,
     LEAVING,
@@ -72,8 +73,10 @@ class Connection:
         expected: Callable[[], Expected],
         on_cluster: Callable[[str], None],
         on_name_conflicts: Callable[[], None],
+        scope: NamespaceScope = EVERYTHING,
     ) -> None:
         self.spec = spec
+        self._scope = scope  # of a cluster that is its own target
         self.has_begun = False  # whether `run` was called ever
         self.has_left = False  # whether all was done that the end of the Target asks for
         self.failure = ""  # why `run` failed the last time; "" while it runs
@@ -163,7 +166,9 @@ class Connection:
         )
         self._has_moved.clear()
         with logs.context(target=str(key)), audit.on_behalf_of(audit.of_target(key)):
-            async with RecognizedClient(self.endpoint, recognition, name=str(key)) as client:
+            async with RecognizedClient(
+                self.endpoint, recognition, name=str(key), scope=self._scope
+            ) as client:
                 link = self._link = self._make_link(client)
                 link.describe(self._description)
                 self._links.add(link)

@@ -31,6 +31,7 @@ from vnode.api.target_key import TargetKey
 from vnode.kube.client import Client
 from vnode.kube.endpoint import Endpoint, Trust
 from vnode.kube.events import EventRecorder
+from vnode.kube.namespace_scope import EVERYTHING
 from vnode.runtime.controller import Controller
 from vnode.runtime.keyed_tasks import KeyedTasks, explain
 from vnode.runtime.links import CONNECTING, Links
@@ -305,6 +306,7 @@ class TargetController:
             expected=lambda: self.findings.expected(spec.key),
             on_cluster=lambda uid: self.findings.set_cluster(spec.key, uid),
             on_name_conflicts=lambda: self._controller.add(spec.key),
+            scope=self._local.scope if spec.is_self else EVERYTHING,
         )
         self._running[spec.key] = _Running(made_of, connection)
         run = partial(_run, connection, self._clock)

@@ -129,8 +129,15 @@ class SourceController:
             kinds.scoped(kinds.SOURCES, objects.key_namespace(key)), key, self._source(key)
         )
 
+    def _knows(self, key: str) -> bool:
+        namespace = objects.key_namespace(key)
+        return (self._sources if namespace else self._cluster_sources).knows(namespace)
+
     async def _reconcile(self, key: str) -> float | None:
         source = self._source(key)
+        if source is None and not self._knows(key):
+            return None  # it may be there
+
         try:
             grant = source_rbac.parse(source) if source else None
             selected = self._selected(grant) if grant else []
@@ -158,6 +165,13 @@ class SourceController:
         One namespace that refuses its binding keeps no other from having one.
         """
         wanted = source_rbac.bindings(grant, selected) if grant else []
+        held_to = self._client.scope.names
+        if held_to and grant and not grant.namespace:
+            raise ConfigError(
+                "this gives rights in several namespaces, and the agent is held to "
+                f"{', '.join(held_to)}: make a Source in each of those"
+            )
+
         if grant and grant.account:
             await self._ensure_account(grant)
 

@@ -7,10 +7,10 @@ they stand for, pods whether the Target that they were sent to still exists.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from vnode.api import kinds
+from vnode.api import kinds, names
 from vnode.api.objects import Object
 from vnode.api.target_key import TargetKey
 from vnode.kube.client import Client
@@ -37,6 +37,7 @@ class TargetLister:
         self, local: Client, namespace: str | None = None, *, limit: int | None = None
     ) -> None:
         self.quota = TargetQuota(limit)
+        self._local = local
         self._targets = Informer(local, kinds.TARGETS, namespace=namespace)
         self._cluster_targets = Informer(local, kinds.CLUSTER_TARGETS)
         self._keys: _Keys | None = None  # None when they must be built again
@@ -54,8 +55,17 @@ class TargetLister:
         """Whether all are known; before that, an absent one means nothing."""
         return self._targets.synced.is_set() and self._cluster_targets.synced.is_set()
 
+    def knows(self, namespace: str) -> bool:
+        """Tell whether all of a namespace are known, ClusterTargets for ""."""
+        return (self._targets if namespace else self._cluster_targets).knows(namespace)
+
+    @property
+    def _unknown(self) -> Iterator[str]:
+        """The namespaces to which the agent is held, and of which nothing is known."""
+        return (each for each in self._local.scope.names if not self._targets.knows(each))
+
     async def wait_synced(self) -> None:
-        """Return once all are known."""
+        """Return once all are known, but for namespaces that let nobody in."""
         await self._targets.synced.wait()
         await self._cluster_targets.synced.wait()
 
@@ -76,7 +86,7 @@ class TargetLister:
         if (obj := self.get(key)) is not None:
             return cluster_identity.recorded(obj)
 
-        return None if self.synced else ""
+        return None if self.knows(key.namespace) else ""
 
     def keys(self) -> Collection[TargetKey]:
         """Return the keys of all that exist."""
@@ -92,7 +102,10 @@ class TargetLister:
 
     def has_node(self, name: str) -> bool:
         """Tell whether a Node of that name stands for a Target that exists, or may exist."""
-        return not self.synced or name in self._present.by_node
+        if not self.synced or name in self._present.by_node:
+            return True
+
+        return any(name.startswith(names.virtual_nodes_of(each)) for each in self._unknown)
 
     def of_node(self, name: str) -> TargetKey | None:
         """Return the key of the Target that a Node of that name stands for, if there is one."""
@@ -136,7 +149,10 @@ class TargetLister:
 
     def has_finalizer(self, name: str) -> bool:
         """Tell whether that finalizer belongs to a Target that exists, or may exist."""
-        return not self.synced or name in self._present.finalizers
+        if not self.synced or name in self._present.finalizers:
+            return True
+
+        return any(name.startswith(names.finalizers_of(each)) for each in self._unknown)
 
     def finalizers(self, namespace: str) -> list[str]:
         """Return the finalizers of a proxy pod of that namespace, in a stable order."""

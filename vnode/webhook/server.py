@@ -77,7 +77,8 @@ class Webhook:
 
     `namespace_annotations` returns a namespace's annotations, None if there is no such namespace;
     `finalizers` those of the Targets and ClusterTargets that cover a namespace. `policies` are the
-    placement policies in force. `beside` are routes that are served beside these.
+    placement policies in force. `beside` are routes that are served beside these. Outside of the
+    namespaces that the agent `covers` every pod is an ordinary one.
     """
 
     def __init__(
@@ -87,6 +88,7 @@ class Webhook:
         manifests: SavedManifests,
         policies: Policies = NO_POLICIES,
         beside: Iterable[web.RouteDef] = (),
+        covers: Callable[[str], bool] = lambda _namespace: True,
         clock: Clock | None = None,
     ) -> None:
         self._namespace_annotations = namespace_annotations
@@ -94,6 +96,7 @@ class Webhook:
         self._manifests = manifests
         self._policies = policies
         self._beside = tuple(beside)
+        self._covers = covers
         self._clock: Clock = clock or SystemClock()
         self._told = TokenBucket(*_TOLD)
 
@@ -195,7 +198,7 @@ class Webhook:
         return policy.failover if policy is not None else None
 
     async def _elected(self, pod: Object, namespace: str) -> bool:
-        if election.is_exempt(pod):
+        if election.is_exempt(pod) or not self._covers(namespace):
             return False
 
         if election.elects_itself(pod):

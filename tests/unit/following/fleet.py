@@ -72,7 +72,7 @@ class FollowingFleet:
             relabel=lambda own, kept: renaming.renamed(own, renaming.kept_labels(kept)),
             target_exists=lambda _node: True,
             enabled_namespaces=EnabledNamespaces(self.namespaces, label_required=False),
-            complete=lambda _node: self.proxies.synced.is_set(),
+            complete=lambda _node, namespace: self.proxies.knows(namespace),
             events=self.events,
             clock=clock,
         )

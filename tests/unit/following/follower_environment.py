@@ -84,7 +84,7 @@ class FollowerEnvironment:
                 names=lambda: ["ns"],
                 subscribe=lambda _listener: None,
             ),
-            complete=self.complete.get,
+            complete=lambda node, _namespace: self.complete[node],
             events=SimpleNamespace(
                 event=lambda _about, _type, _reason, text: self.messages.append(text)
             ),

@@ -16,6 +16,7 @@ from vnode.following.family import FamilyContext
 from vnode.following.namespaces import Namespaces
 from vnode.following.reference_index import Key, Need, ReferenceIndex
 from vnode.following.references import Ref
+from vnode.kube.namespace_scope import EVERYTHING
 from vnode.runtime.links import Links
 from vnode.runtime.supervisor import supervise
 from vnode.runtime.target_options import TargetOptions
@@ -65,7 +66,7 @@ async def read(_kind, _name, _namespace):
 
 @pytest.fixture
 def family(clock):
-    local, woken = SimpleNamespace(name="c1", get=read), []
+    local, woken = SimpleNamespace(name="c1", scope=EVERYTHING, get=read), []
     context = FamilyContext(local, Links(), US, lambda _key: None, woken.append, None, None, None)
     family = claims.Claims(context, ReferenceIndex(context.wake, clock))
     family.woken = woken

@@ -8,7 +8,7 @@ import pytest
 
 from tests.apiserver import links
 from tests.apiserver.server import APIServer
-from tests.permitted import all_namespaces
+from tests.permitted import NO_CLIENT, all_namespaces
 from vnode.api import keys, kinds, names
 from vnode.api.identity import Identity
 from vnode.api.target_key import TargetKey
@@ -55,11 +55,11 @@ async def link(target, clock):
 @pytest.fixture
 def following(clock):
     return Following(
-        *(None, Links(), US, config.FollowingConfig()),
+        *(NO_CLIENT, Links(), US, config.FollowingConfig()),
         relabel=None,
         target_exists=None,
         enabled_namespaces=all_namespaces(),
-        complete=lambda _node: True,
+        complete=lambda _node, _namespace: True,
         events=None,
         clock=clock,
     )

@@ -26,6 +26,12 @@ class Anything:
     def __getattr__(self, _name: str) -> Anything:
         return self
 
+    def __call__(self, *_words: Any) -> Anything:
+        return self
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(())
+
 
 def registered() -> list[Any]:
     anything: Any = Anything()

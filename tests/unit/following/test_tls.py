@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.permitted import NO_CLIENT
 from vnode.api import keys, kinds
 from vnode.api.identity import Identity
 from vnode.following.config_objects import ConfigObjects
@@ -42,7 +43,7 @@ SERVICE = named("web", selector={"app": "web"})
 
 
 def context(wake=None, links=None):
-    return FamilyContext(None, links or Links(), US, wake, None, None, None, None)
+    return FamilyContext(NO_CLIENT, links or Links(), US, wake, None, None, None, None)
 
 
 @pytest.fixture

@@ -67,7 +67,7 @@ class TokensEnvironment:
         self.tokens = Tokens(
             *(self.source.client(), self.links, US),
             holders=self._holders,
-            complete=lambda _node: True,
+            complete=lambda _node, _namespace: True,
             events=SimpleNamespace(event=lambda *event: self.recorded.append(event)),
             clock=clock,
             chance=lambda: 0.0,

@@ -148,9 +148,9 @@ async def test_what_is_no_list_is_not_an_empty_one(body: bytes) -> None:
 
     async with server(answer) as client:
         informer = Informer(client, kinds.PODS)
-        await informer._list()
+        await informer._reflectors[0].list()
         with pytest.raises(Unreachable):
-            await informer._list()
+            await informer._reflectors[0].list()
 
     assert list(informer.store) == ["default/runs"]
 

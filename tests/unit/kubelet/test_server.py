@@ -19,6 +19,7 @@ from tests import answering, certificates, virtual_nodes
 from tests.certificates import KeyAndCertificate, issue
 from vnode.api.target_key import TargetKey
 from vnode.kube.client import Client
+from vnode.kube.namespace_scope import EVERYTHING
 from vnode.kube.store import Store
 from vnode.kubelet import server as kubelet_server
 from vnode.kubelet.server import FIRST_PORT, KubeletServer
@@ -40,7 +41,7 @@ class Served:
         authorities.write_bytes(issue("clients", ca=True).pem)
         self.server = KubeletServer(
             self.links,
-            SimpleNamespace(name="local"),
+            SimpleNamespace(name="local", scope=EVERYTHING),
             address=self.address,
             certificate=lambda: Pair(self.shown.pem, self.shown.key_pem),
             find_pod=virtual_nodes.find,

@@ -52,6 +52,7 @@ class NodeEnvironment:
             keys=lambda: [TARGET, *more],
             subscribe_keys=lambda _: None,
             fits=lambda _: True,
+            knows=lambda _: True,
         )
         self.coexistence = Coexistence(client)
         self.controller = NodeController(

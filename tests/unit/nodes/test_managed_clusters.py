@@ -62,6 +62,7 @@ class TaintsEnvironment:
             keys=lambda: [TARGET],
             subscribe_keys=lambda _: None,
             fits=lambda _: True,
+            knows=lambda _: True,
         )
         controller = NodeController(
             *(client, nodes, known, targets),

@@ -53,6 +53,7 @@ class RecreatingEnvironment:
             keys=lambda: self.keys,
             subscribe_keys=self._subscribe,
             fits=lambda _: True,
+            knows=lambda _: True,
         )
         nodes = NodeController(
             self.server.client(),

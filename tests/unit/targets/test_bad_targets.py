@@ -34,7 +34,7 @@ from vnode.following.config import FollowingConfig
 from vnode.following.following import Following
 from vnode.kube.client import Client
 from vnode.kube.events import EventRecorder
-from vnode.kube.informer import Informer
+from vnode.kube.reflector import Reflector
 from vnode.runtime.links import CONNECTING, Links
 from vnode.runtime.supervisor import supervise
 from vnode.targets import probing
@@ -89,7 +89,7 @@ class Agent:
             relabel=lambda own, _kept: own,
             target_exists=lambda _node: True,
             enabled_namespaces=all_namespaces(),
-            complete=lambda _node: True,
+            complete=lambda _node, _namespace: True,
             events=EventRecorder(local, "test"),
             clock=clock,
         )
@@ -97,9 +97,10 @@ class Agent:
         self.met: set[str] = set()
         self._news = asyncio.Event()
 
-    def meet(self, informer: Informer) -> None:
-        if informer.series[0] == str(KEY):
-            self.met.add(informer.kind.plural)
+    def meet(self, reflector: Reflector) -> None:
+        cluster, plural = reflector.series
+        if cluster == str(KEY):
+            self.met.add(plural)
             self._news.set()
 
     @property
@@ -134,8 +135,8 @@ async def agent(config: Object) -> AsyncIterator[Agent]:
     """
     parts = Agent(source(config).client())
     with pytest.MonkeyPatch.context() as patch:
-        for method in (Informer._fail, Informer._succeeded):
-            patch.setattr(Informer, method.__name__, noting(method, parts))
+        for method in (Reflector._fail, Reflector._succeeded):
+            patch.setattr(Reflector, method.__name__, noting(method, parts))
 
         patch.setattr(socket, "getaddrinfo", addresses_only)
         patch.setattr(probing, "_RETRY", 0.01)
@@ -147,11 +148,11 @@ async def agent(config: Object) -> AsyncIterator[Agent]:
 
 
 def noting(method: Callable[..., Any], parts: Agent) -> Callable[..., Any]:
-    """Return the method of an informer, which has met its server by then."""
+    """Return the method of a reflector, which has met its server by then."""
 
-    def called(informer: Informer, *args: Any) -> Any:
-        parts.meet(informer)
-        return method(informer, *args)
+    def called(reflector: Reflector, *args: Any) -> Any:
+        parts.meet(reflector)
+        return method(reflector, *args)
 
     return called
 

@@ -37,7 +37,7 @@ class Cluster:
         self.server.add(kinds.CONFIG_MAPS, copy)
         monkeypatch.setattr(
             "vnode.targets.connection.RecognizedClient",
-            lambda _endpoint, _recognition, name: self.server.client(name=name),
+            lambda _endpoint, _recognition, name, scope: self.server.client(name=name),
         )
 
     async def delete(self) -> None:

@@ -55,7 +55,7 @@ class SourceAndTarget:
         self.target.add(kinds.SECRETS, copy)
         monkeypatch.setattr(
             "vnode.targets.connection.RecognizedClient",
-            lambda _endpoint, _recognition, name: self.target.client(name=name),
+            lambda _endpoint, _recognition, name, scope: self.target.client(name=name),
         )
 
     def remove_secret(self) -> None:

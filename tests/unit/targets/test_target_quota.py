@@ -129,7 +129,7 @@ class Cluster:
         local, links = self.server.client(), Links()
         monkeypatch.setattr(
             "vnode.targets.connection.RecognizedClient",
-            lambda _endpoint, _recognition, name: self.server.client(name=name),
+            lambda _endpoint, _recognition, name, scope: self.server.client(name=name),
         )
         targets = self.targets = TargetLister(local, limit=self._limit)
         controller = TargetController(

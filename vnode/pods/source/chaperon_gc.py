@@ -84,6 +84,9 @@ class ChaperonGC:
         self._check(link, parent_key(chaperon))
 
     def _check(self, link: Link, key: str) -> None:
+        if not self._client.scope.covers(objects.split_key(key)[0]):
+            return  # nobody here may ask for its pods
+
         if self._suspects(link, key) or self._abandoned(link, key):
             self._controller.add(_Place(link.node_name, key))
 

@@ -46,10 +46,10 @@ class ExternallyBoundPods:
 
         return None
 
-    def has_synced(self, node_name: str) -> bool:
-        """Return whether all pods on that node are known."""
+    def knows(self, node_name: str, namespace: str) -> bool:
+        """Tell whether it is known which pods of a namespace are on that node."""
         informer = self._informers.get(node_name)
-        return informer is not None and informer.synced.is_set()
+        return informer is not None and informer.knows(namespace)
 
     def subscribe(self, handler: Handler) -> None:
         """Call `handler(old, new)` for every change of a pod, on whichever of our nodes."""

@@ -130,8 +130,11 @@ class OrphanController:
             self._controller.add(key)
 
     async def _reconcile(self, key: str) -> float | None:
-        retry = None
-        for link in self._links.covering(objects.split_key(key)[0]):
+        namespace, retry = objects.split_key(key)[0], None
+        if not self._client.scope.covers(namespace):
+            return None  # nobody here may ask for its pods
+
+        for link in self._links.covering(namespace):
             if not (link.synced and link.health.healthy):
                 continue
 

@@ -74,7 +74,10 @@ class DelegateEventCollector:
         self._wake = wake
         self._mode = mode
         self._clock = clock
-        self._watcher = RetryWatcher(client, _EVENTS_OF_PODS, self._on_event, clock)
+        self._watchers = [
+            RetryWatcher(client, replace(_EVENTS_OF_PODS, namespace=place), self._on_event, clock)
+            for place in client.scope.places(kinds.EVENTS, None)
+        ]
         self._collected: dict[str, _Collected] = {}  # by key of the chaperon; goes with it
         self._bucket = TokenBucket(_RATE, _BURST)
 
@@ -86,7 +89,9 @@ class DelegateEventCollector:
         first = asyncio.Event()
         self._chaperons.subscribe(lambda _old, _new: first.set())
         await first.wait()
-        await self._watcher.run()
+        async with asyncio.TaskGroup() as group:
+            for watcher in self._watchers:
+                group.create_task(watcher.run(), name="delegate-events-watch")
 
     def forget(self, key: str) -> None:
         """Forget the Events of a chaperon that is gone."""
