@@ -18,12 +18,13 @@ if TYPE_CHECKING:
 CHART = Path(__file__).resolve().parents[2] / "charts" / "vnode"
 _HEAD = "# Written by hack/chart from {source}: change it there.\n"
 _FOLDERS = ("crds", "policies", "rbac")
-_FILES = ("self-targets.yaml", "webhook.yaml")
+_FILES = ("scoped-rbac.yaml", "self-targets.yaml", "webhook.yaml")
+_MADE = ("candidate-scheduler.yaml", "cluster-scoped.yaml")
 
 
 def expected() -> dict[str, str]:
     """Return the contents that the chart must have, by path below its `files`."""
-    from vnode.cli import manifests, scheduler_config
+    from vnode.cli import manifests, scheduler_config, scoped_rights
 
     root = importlib.resources.files("vnode") / "manifests"
     found = {name: _copy(root / name, f"vnode/manifests/{name}") for name in _FILES}
@@ -32,6 +33,9 @@ def expected() -> dict[str, str]:
             path = f"{folder}/{file.name}"
             found[path] = _copy(file, f"vnode/manifests/{path}")
 
+    head = _HEAD.format(source="vnode/cli/scoped_rights.py")
+    scoped = {"resources": scoped_rights.CLUSTER_SCOPED}
+    found["cluster-scoped.yaml"] = head + yaml.safe_dump(scoped, sort_keys=False)
     config = scheduler_config.build(f"https://vnode.{manifests.NAMESPACE}.svc:9444")
     head = _HEAD.format(source="vnode/cli/scheduler_config.py")
     found["candidate-scheduler.yaml"] = head + yaml.safe_dump(config, sort_keys=False)
@@ -40,7 +44,7 @@ def expected() -> dict[str, str]:
 
 def actual() -> dict[str, str]:
     """Return the contents that the chart has, by path below its `files`."""
-    files = [CHART / "files" / name for name in (*_FILES, "candidate-scheduler.yaml")]
+    files = [CHART / "files" / name for name in (*_FILES, *_MADE)]
     for folder in _FOLDERS:
         files += sorted((CHART / "files" / folder).glob("*"))
 

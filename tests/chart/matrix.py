@@ -20,6 +20,13 @@ MATRIX: Final[dict[str, Object]] = {
     "no budgets": {"podDisruptionBudget": None},
     "source only": {"scheduler": {"enabled": False}},
     "no sources": {"sourceController": {"enabled": False}},
+    "named namespaces": {"namespaces": ["default", "kube-public"]},
+    "named namespaces and all that is optional": {
+        "namespaces": ["default"],
+        "scheduler": {"enabled": False},
+        "issuing": {"enabled": True, "namespaces": ["default"]},
+        "decisions": {"follow": True, "publish": True},
+    },
     "issuing": {"issuing": {"enabled": True, "namespaces": ["default"]}},
     "decisions": {"decisions": {"follow": True, "publish": True}},
     "target sets": {
@@ -140,6 +147,15 @@ REFUSED: Final[dict[str, Object]] = {
     "controllerManager.config.kind is the chart's": {
         "controllerManager": {"config": {"kind": "AgentConfiguration"}}
     },
+    "config.namespaces would not change the agent's rights": {
+        "controllerManager": {"config": {"namespaces": ["default"]}}
+    },
+    "namespaces has vnode, the agent's own": {"namespaces": ["vnode"]},
+    "targetSets need rights in all namespaces": {
+        "namespaces": ["default"],
+        "targetSets": {"enabled": True},
+    },
+    "namespaces/0": {"namespaces": ["Team"]},
     "extraVolumes has tmp": {"controllerManager": {"extraVolumes": [{"name": "tmp"}]}},
     "mounts the volume plugins, which is not there": {
         "controllerManager": {"extraVolumeMounts": [{"name": "plugins", "mountPath": "/plugins"}]}

@@ -15,8 +15,9 @@ from tests.fleets import SOURCE
 from tests.kit import Fleet
 from vnode.agent import config
 from vnode.agent.config import AgentConfig
+from vnode.api import objects
 from vnode.api.objects import Object, Objects
-from vnode.cli import manifests, scheduler_config
+from vnode.cli import manifests, scheduler_config, scoped_rights
 
 NAMESPACE = "rendered"
 _OPERATOR = {"ServiceMonitor": "servicemonitors", "PodMonitor": "podmonitors"}
@@ -74,7 +75,7 @@ def bare(obj: Object) -> Object:
 
 
 def keyed(objs: Objects) -> dict[tuple[str, str], Object]:
-    return {(obj["kind"], obj["metadata"]["name"]): bare(obj) for obj in objs}
+    return {(obj["kind"], objects.key(obj)): bare(obj) for obj in objs}
 
 
 @pytest.mark.parametrize("name", MATRIX)
@@ -130,13 +131,19 @@ def pod_of(deployment: Object) -> Object:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
 
 
-@pytest.mark.parametrize("name", ["defaults", "named", "configured"])
+@pytest.mark.parametrize("name", ["defaults", "named", "configured", "named namespaces"])
 def test_what_install_applies_is_what_the_chart_has(
     rendered: dict[str, Objects], name: str
 ) -> None:
     policy = MATRIX[name].get("webhook", {}).get("reinvocationPolicy", "Never")
-    hook = manifests.webhook(NAMESPACE, reinvocation=policy)
-    applied = [*manifests.crds(), *manifests.rbac(NAMESPACE), *manifests.policies(NAMESPACE), hook]
+    named = MATRIX[name].get("namespaces", [])
+    hook = manifests.webhook(NAMESPACE, reinvocation=policy, named=named)
+    applied = [
+        *manifests.crds(),
+        *manifests.rbac(NAMESPACE, named),
+        *manifests.policies(NAMESPACE),
+        hook,
+    ]
     wanted, found = keyed(applied), keyed(rendered[name])
     assert {key: found.get(key) for key in wanted} == wanted
     unwanted = keyed(manifests.unwanted(allow_self_targets=False))
@@ -225,7 +232,59 @@ def test_the_agents_file_loads(rendered: dict[str, Objects], tmp_path: Path) -> 
                 file.write_text(obj["data"]["agent.yaml"])
                 loaded = config.load(file)
                 assert loaded.source_controller == (name != "no sources")
-                assert loaded.issuing.enabled == (name == "issuing")
+                values = MATRIX[name]
+                assert loaded.issuing.enabled == values.get("issuing", {}).get("enabled", False)
+                assert list(loaded.namespaces) == values.get("namespaces", [])
+
+
+@pytest.mark.parametrize("name", [name for name in MATRIX if "named namespaces" in name])
+def test_an_agent_that_is_held_to_namespaces_has_no_right_to_what_is_in_others(
+    rendered: dict[str, Objects], name: str
+) -> None:
+    roles = {(obj["kind"], objects.key(obj)): obj for obj in rendered[name] if "rules" in obj}
+    places: dict[str, set[str]] = {}
+    for binding in rendered[name]:
+        if any(subject["name"] == "vnode" for subject in binding.get("subjects", ())):
+            place = objects.namespace(binding)
+            role = (binding["roleRef"]["kind"], objects.join_key(place, binding["roleRef"]["name"]))
+            if binding["roleRef"]["kind"] == "ClusterRole":
+                role = ("ClusterRole", binding["roleRef"]["name"])
+
+            for rule in roles.get(role, {"rules": ()})["rules"]:
+                for resource in rule.get("resources", ()):
+                    places.setdefault(resource, set()).add(place)
+
+    named = set(MATRIX[name]["namespaces"])
+    assert places["pods"] == named
+    assert places["configmaps"] == named
+    assert places["secrets"] == {*named, NAMESPACE}
+    assert places["leases"] == {NAMESPACE, "kube-node-lease"}
+    assert places["events"] == {*named, "default"}
+    cluster_wide = {resource for resource, where in places.items() if "" in where}
+    assert {resource.partition("/")[0] for resource in cluster_wide} <= set(
+        scoped_rights.CLUSTER_SCOPED
+    )
+    assert {"nodes", "namespaces", "clustertargets", "subjectaccessreviews"} <= cluster_wide
+
+
+def test_an_agent_that_is_held_to_namespaces_sees_no_pod_of_others(
+    rendered: dict[str, Objects],
+) -> None:
+    configuration = one(rendered["named namespaces"], "MutatingWebhookConfiguration")
+    for hook in configuration["webhooks"]:
+        [named] = [
+            each["values"]
+            for each in hook["namespaceSelector"]["matchExpressions"]
+            if (each["key"], each["operator"]) == ("kubernetes.io/metadata.name", "In")
+        ]
+        assert named == ["default", "kube-public"]
+
+
+def test_a_cluster_that_is_no_target_has_no_account_of_a_scheduler(
+    rendered: dict[str, Objects],
+) -> None:
+    names = [objects.name(obj) for obj in rendered["source only"]]
+    assert not [name for name in names if "candidate-scheduler" in name]
 
 
 def test_rights_to_issue_tokens_are_given_where_that_is_turned_on(

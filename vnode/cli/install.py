@@ -10,11 +10,11 @@ from pathlib import Path
 
 import click
 
-from vnode.api import kinds, objects
+from vnode.api import kinds, names, objects
 from vnode.api.errors import ConfigError, Denied, NotFound
 from vnode.api.kinds import Kind
 from vnode.api.objects import Objects
-from vnode.cli import access, installation, installed, manifests, terminal
+from vnode.cli import access, installation, installed, manifests, scoped_rights, terminal
 from vnode.cli.access import Access
 from vnode.cli.installation import find
 from vnode.cli.installed import InstallFlags, InstallSettings
@@ -32,8 +32,20 @@ async def _main(where: Access, flags: InstallFlags) -> None:
             manifests.unwanted(allow_self_targets=wanted.self_targets),
             terminal.say,
         )
+        await _withdraw_rights(client, objects_for(wanted))
         for line in installed.kept_settings(flags, present):
             terminal.say(line)
+
+
+async def _withdraw_rights(client: Client, wanted: Objects) -> None:
+    """Delete the rights that earlier runs gave in namespaces that are named no more."""
+    kept = {(obj["kind"], objects.key(obj)) for obj in wanted}
+    for kind in (kinds.ROLE_BINDINGS, kinds.ROLES):
+        for obj in await client.list(kind, label_selector=f"{scoped_rights.LABEL}=true"):
+            is_kept = (kind.kind, objects.key(obj)) in kept
+            if not is_kept and not installed.own_release(obj):
+                await client.discard(kind, obj)
+                terminal.say(f"{kind.kind.lower()}/{objects.key(obj)} deleted")
 
 
 async def _read_settings(client: Client) -> InstallSettings:
@@ -86,8 +98,26 @@ async def _print(where: Access | None, flags: InstallFlags) -> None:
 def objects_for(settings: InstallSettings) -> Objects:
     """Return all objects of an installation."""
     return manifests.everything(
-        settings.namespace, installed.hook(settings), allow_self_targets=settings.self_targets
+        settings.namespace,
+        installed.hook(settings),
+        settings.named,
+        allow_self_targets=settings.self_targets,
     )
+
+
+def _names(
+    _context: click.Context, _parameter: click.Parameter, text: str | None
+) -> tuple[str, ...] | None:
+    """Split a list of namespaces; ConfigError for what cannot be the name of one."""
+    if text is None:
+        return None
+
+    found = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
+    for name in found:
+        if not names.LABEL.fullmatch(name):
+            raise ConfigError(f"--namespaces: {name!r} cannot be the name of a namespace")
+
+    return found
 
 
 def command() -> click.Command:
@@ -125,6 +155,18 @@ def command() -> click.Command:
         "exec of all pods here.  [default: no]",
     )
     @click.option(
+        "--namespaces",
+        metavar="NAME,...",
+        callback=_names,
+        help="Hold the agent to these namespaces: it gets Roles in them, and no right to Secrets "
+        "and pods of others. They must exist; the agent's configuration has to name them, too.",
+    )
+    @click.option(
+        "--all-namespaces",
+        is_flag=True,
+        help="The agent has its rights in all namespaces.  [default]",
+    )
+    @click.option(
         "--dry-run",
         is_flag=True,
         help="Print the YAML; send nothing. No cluster is asked, unless --kubeconfig or --context "
@@ -139,6 +181,8 @@ def command() -> click.Command:
         reinvocation_policy: str | None,
         webhook_timeout: int | None,
         self_targets: bool | None,
+        namespaces: tuple[str, ...] | None,
+        all_namespaces: bool,
         dry_run: bool,
     ) -> None:
         """Apply CRDs, RBAC and the webhook configuration.
@@ -153,6 +197,8 @@ def command() -> click.Command:
             reinvocation_policy,
             webhook_timeout,
             self_targets,
+            namespaces,
+            all_namespaces,
         )
         where = Access(kubeconfig, context)
         if dry_run:

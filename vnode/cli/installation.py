@@ -52,7 +52,10 @@ async def install(client: Client, objs: Objects, unwanted: Objects, report: Repo
             applied, outcome = await _apply(client, obj)
         except NotFound:
             if kind not in _POLICIES:
-                raise
+                raise ConfigError(
+                    f"cannot apply {kind.kind} {objects.key(obj)}: there is no such namespace; "
+                    "create the namespace, or leave it out of --namespaces"
+                ) from None
 
             report(f"{what} left out: this cluster has no such policies, Kubernetes 1.30 has")
             continue

@@ -10,14 +10,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
 
 from vnode.api import objects, webhook_paths
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.cli import manifests
-
-_NAMESPACE_LABEL: Final = "kubernetes.io/metadata.name"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +29,8 @@ class InstallSettings:
     """At the end of the webhook's paths; the agents have written it."""
     self_targets: bool = False
     """Whether the agent has the rights that Targets with `self: true` take."""
+    named: tuple[str, ...] = ()
+    """The namespaces to which the agent is held; none means all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +43,13 @@ class InstallFlags:
     reinvocation: str | None = None
     timeout: int | None = None
     self_targets: bool | None = None
+    named: tuple[str, ...] | None = None
+    all_namespaces: bool = False
 
     def __post_init__(self) -> None:
+        if self.named and self.all_namespaces:
+            raise ConfigError("--namespaces and --all-namespaces exclude each other: pass one")
+
         if self.url and self.to_service:
             raise ConfigError("--webhook-url and --webhook-service exclude each other: pass one")
 
@@ -59,6 +63,7 @@ class InstallFlags:
             self.timeout or present.timeout,
             present.secret,
             present.self_targets if self.self_targets is None else self.self_targets,
+            () if self.all_namespaces else self.named or present.named,
         )
 
 
@@ -77,16 +82,21 @@ def read(webhook: Object | None, *, self_targets: bool = False) -> InstallSettin
         int(hook.get("timeoutSeconds") or default.timeout),
         secret or "",
         self_targets,
+        tuple(_expressed(hook, "In")),
     )
 
 
 def _namespace(hook: Object) -> str:
     """Return the agent's namespace: the one that the webhook is not called for."""
-    for expression in (hook.get("namespaceSelector") or {}).get("matchExpressions") or ():
-        if expression.get("key") == _NAMESPACE_LABEL and expression.get("operator") == "NotIn":
-            return str(next(iter(expression.get("values") or ()), ""))
+    return next(_expressed(hook, "NotIn"), "")
 
-    return ""
+
+def _expressed(hook: Object, operator: str) -> Iterator[str]:
+    """Yield the namespaces that a webhook is called for by their names (In), or not (NotIn)."""
+    for expression in (hook.get("namespaceSelector") or {}).get("matchExpressions") or ():
+        key = expression.get("key")
+        if key == manifests.NAMESPACE_NAME and expression.get("operator") == operator:
+            yield from map(str, expression.get("values") or ())
 
 
 def hook(settings: InstallSettings) -> Object:
@@ -97,6 +107,7 @@ def hook(settings: InstallSettings) -> Object:
         reinvocation=settings.reinvocation,
         timeout=settings.timeout,
         secret=settings.secret,
+        named=settings.named,
     )
 
 
@@ -125,6 +136,12 @@ def kept_settings(flags: InstallFlags, present: InstallSettings) -> Iterator[str
             "away"
         )
 
+    if wanted.named and flags.named is None:
+        yield (
+            f"the agent stays held to {', '.join(wanted.named)}; --namespaces changes that, and "
+            "--all-namespaces ends it"
+        )
+
 
 def command(settings: InstallSettings) -> str:
     """Return the `vnode install` command with these settings."""
@@ -143,6 +160,8 @@ def command(settings: InstallSettings) -> str:
 
     if settings.self_targets:
         arguments.append("--self-targets")
+    if settings.named:
+        arguments += ["--namespaces", ",".join(settings.named)]
 
     return shlex.join(arguments)
 

@@ -7,6 +7,7 @@ gets its address. Nothing is sent from here.
 from __future__ import annotations
 
 import importlib.resources
+from collections.abc import Sequence
 from importlib.resources.abc import Traversable
 from typing import Any, Final
 
@@ -16,15 +17,17 @@ from vnode.api import documents, kinds, webhook_paths
 from vnode.api.errors import ConfigError
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
+from vnode.cli import scoped_rights
 
 NAMESPACE: Final = "vnode"  # in the files
-ACCOUNT: Final = "vnode"  # the service account of the agent
+ACCOUNT: Final = scoped_rights.ACCOUNT  # the service account of the agent
 SERVICE: Final = "vnode"  # of agents that run in the cluster
 WEBHOOK: Final = "vnode"  # the name of the webhook configuration
 SELF_TARGETS: Final = "vnode-self-targets"  # the binding for Targets with `self: true`
 FORMER_BINDING: Final = "vnode-self-target"
 """The same binding as older versions made it, for all."""
 POD_SECURITY: Final = "pod-security.kubernetes.io/enforce"  # label of namespaces
+NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"  # the label that each namespace has
 PART_OF: Final = "app.kubernetes.io/part-of=vnode"  # selects all objects of these files
 
 _KINDS: Final[dict[str, Kind]] = {
@@ -62,10 +65,20 @@ def crds() -> Objects:
     return [obj for file in files for obj in _load(file)]
 
 
-def rbac(namespace: str) -> Objects:
-    """Load service accounts, roles and bindings; bindings come last."""
+def rbac(namespace: str, named: Sequence[str] = (), *, allow_self_targets: bool = False) -> Objects:
+    """Load service accounts, roles and bindings; bindings come last.
+
+    The agent is held to the `named` namespaces, if there are any.
+    """
     files = sorted((_root() / "rbac").iterdir(), key=lambda file: file.name)
     found = [_moved(obj, namespace) for file in files for obj in _load(file)]
+    if allow_self_targets:
+        found.append(self_targets(namespace))
+
+    if named:
+        more = _load(_root() / "scoped-rbac.yaml")
+        found = [*scoped_rights.scoped(found, named), *(_moved(obj, namespace) for obj in more)]
+
     return sorted(found, key=lambda obj: obj["kind"].endswith("Binding"))
 
 
@@ -88,10 +101,12 @@ def webhook(
     reinvocation: str = "Never",
     timeout: int = 10,
     secret: str = "",
+    named: Sequence[str] = (),
 ) -> Object:
     """Load the webhook configuration, for the Service `vnode` or for `url` (https://HOST:PORT).
 
-    `reinvocation` and `timeout` are for the webhook of pods, which is the first one.
+    `reinvocation` and `timeout` are for the webhook of pods, which is the first one. It is called
+    for the `named` namespaces only, if there are any.
 
     It has no caBundle: server-side apply keeps the one that the agent has written. The `secret` at
     the end of the paths is the agents', too.
@@ -107,8 +122,15 @@ def webhook(
         else:
             each["clientConfig"] = {"url": _webhook_url(url) + service["path"]}
 
-        if selector := each.get("namespaceSelector"):
-            selector["matchExpressions"][0]["values"] = [namespace]
+        selector = each.setdefault("namespaceSelector", {})
+        if expressions := selector.get("matchExpressions"):
+            expressions[0]["values"] = [namespace]
+
+        if named:
+            wanted = {"key": NAMESPACE_NAME, "operator": "In", "values": list(named)}
+            selector.setdefault("matchExpressions", []).append(wanted)
+        elif not selector:
+            del each["namespaceSelector"]
 
     hook = obj["webhooks"][0]
     hook["reinvocationPolicy"] = reinvocation
@@ -116,9 +138,11 @@ def webhook(
     return obj
 
 
-def everything(name: str, hook: Object, *, allow_self_targets: bool = False) -> Objects:
+def everything(
+    name: str, hook: Object, named: Sequence[str] = (), *, allow_self_targets: bool = False
+) -> Objects:
     """Return all objects in an order in which they can be applied, for the agent's namespace."""
-    bound = [*rbac(name), *([self_targets(name)] if allow_self_targets else [])]
+    bound = rbac(name, named, allow_self_targets=allow_self_targets)
     return [namespace(name), *crds(), *bound, *policies(name), hook]
 
 

@@ -33,6 +33,15 @@
 {{- if and .Values.debug.controllerManager (not .Values.webhook.url) -}}
 {{- fail "debug.controllerManager leaves the agent out: set webhook.url to where yours runs, https://HOST:9443" -}}
 {{- end -}}
+{{- if hasKey .Values.controllerManager.config "namespaces" -}}
+{{- fail "controllerManager.config.namespaces would not change the agent's rights: set namespaces" -}}
+{{- end -}}
+{{- if has .Release.Namespace .Values.namespaces -}}
+{{- fail (printf "namespaces has %s, the agent's own, whose pods never go to targets: leave it out" .Release.Namespace) -}}
+{{- end -}}
+{{- if and .Values.namespaces .Values.targetSets.enabled -}}
+{{- fail "targetSets need rights in all namespaces: leave out targetSets.enabled, or namespaces" -}}
+{{- end -}}
 {{- range $field := list "apiVersion" "kind" -}}
 {{- if hasKey $.Values.controllerManager.config $field -}}
 {{- fail (printf "controllerManager.config.%s is the chart's: leave it out" $field) -}}

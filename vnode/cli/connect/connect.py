@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from vnode.api import keys, kinds, names, objects, selectors
 from vnode.api.errors import ApiError, ConfigError, NotFound
 from vnode.api.objects import Object
-from vnode.cli import identity, kubeconfigs, terminal
+from vnode.cli import identity, installed, kubeconfigs, manifests, terminal
 from vnode.cli.access import Access
 from vnode.cli.connect import grants, lookup
 from vnode.cli.connect.connector import Connector
@@ -106,6 +106,10 @@ async def prepare(
     _check_name(name)
     await _check(source_client, source, home)
     await _check(target_client, target, home)
+    if namespace:
+        await _check_scope(source_client, source, namespace)
+
+    await _check_scope(target_client, target, namespace)
     return DesiredConnection(
         namespace=namespace,
         home=home,
@@ -160,6 +164,25 @@ async def _check(client: Client, side: Side, namespace: str) -> None:
             f"the {side.role} cluster has no namespace {namespace!r}: run kubectl{side.flags} "
             f"create namespace {namespace}"
         ) from error
+
+
+async def _check_scope(client: Client, side: Side, namespace: str) -> None:
+    """Raise ConfigError for what an agent does not serve that is held to some namespaces."""
+    try:
+        webhook = await client.get(kinds.MUTATING_WEBHOOKS, manifests.WEBHOOK)
+    except ApiError:
+        return  # not everybody may read it
+
+    named = installed.read(webhook).named
+    if not named or namespace in named:
+        return
+
+    what = f"namespace {namespace}" if namespace else "all namespaces (--cluster-wide)"
+    raise ConfigError(
+        f"the {side.role} cluster's agent is held to {', '.join(named)}, and does not serve "
+        f"{what}: connect one of those; or have an administrator name more of them, in vnode "
+        "install --namespaces or the chart's value namespaces, and in the agent's configuration"
+    )
 
 
 async def _warn_of_neighbours(source: Client) -> None:

@@ -11,7 +11,7 @@ from vnode import __version__
 from vnode.api import keys, kinds, objects, webhook_paths
 from vnode.api.objects import Object, Objects
 from vnode.cli import manifests
-from vnode.cli.doctor import cures
+from vnode.cli.doctor import cures, scope_checks
 from vnode.cli.doctor.facts import ClusterFacts
 from vnode.cli.doctor.findings import IN_THE_TEXT, Finding, Level, in_days
 from vnode.insight import status_text
@@ -58,6 +58,7 @@ def check(facts: ClusterFacts) -> list[Finding]:
     found += _sources(facts)
     found += _kubelets(facts)
     found += _namesakes(facts)
+    found += scope_checks.check(facts)
     return found
 
 
@@ -116,7 +117,7 @@ def _roles(facts: ClusterFacts) -> _Result:
 
     wanted = [
         obj
-        for obj in manifests.rbac(manifests.NAMESPACE)
+        for obj in manifests.rbac(manifests.NAMESPACE, facts.scope.named if facts.scope else ())
         if manifests.kind_of(obj) is kinds.CLUSTER_ROLES
     ]
     return _compared(wanted, facts.roles, "rules", "", cures.install(facts))

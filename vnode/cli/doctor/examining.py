@@ -20,9 +20,10 @@ from cryptography import x509
 from vnode.api import keys, kinds, objects, scheduled_condition
 from vnode.api.clock import Clock
 from vnode.api.errors import ApiError, Denied, NotFound, Unreachable, VnodeError
+from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
-from vnode.cli import manifests
-from vnode.cli.doctor.facts import ClusterFacts
+from vnode.cli import installed, manifests
+from vnode.cli.doctor.facts import ClusterFacts, ScopeFacts
 from vnode.cli.manifests import SERVICE
 from vnode.cli.migration import finalizers, signing
 from vnode.cli.neighbours import own_objects
@@ -49,6 +50,7 @@ async def examine(client: Client, name: str, namespace: str, clock: Clock) -> Cl
     leases = await or_none(client.list(kinds.LEASES, namespace))
     candidates = await _candidates(client)
     webhook, denied = await _webhook(client)
+    named = installed.read(webhook).named
     targets = [
         *(await or_none(client.list(kinds.TARGETS)) or ()),
         *(await or_none(client.list(kinds.CLUSTER_TARGETS)) or ()),
@@ -80,7 +82,7 @@ async def examine(client: Client, name: str, namespace: str, clock: Clock) -> Cl
         webhook=webhook,
         webhook_denied=denied,
         serving=await _serving(webhook),
-        admission=await _admission(client) if targets and webhook else None,
+        admission=await _admission(client, named) if targets and webhook else None,
         targets=targets,
         sources=sources,
         nodes=nodes,
@@ -93,7 +95,35 @@ async def examine(client: Client, name: str, namespace: str, clock: Clock) -> Cl
         own=await own_objects.read(client, nodes) if targets else OwnObjects(),
         unplaced=await or_none(client.list(kinds.PODS, field_selector=signing.WAITING)) or [],
         finalized=await _finalized(client) if targets else [],
+        scope=await _scope(client, named) if named else None,
     )
+
+
+async def _scope(client: Client, named: tuple[str, ...]) -> ScopeFacts:
+    """Read what there is of the namespaces to which the agent is held."""
+    label = "=".join(keys.WEBHOOK_NAMESPACE_LABEL)
+    labelled = await or_none(client.list(kinds.NAMESPACES, label_selector=label)) or []
+    missing, closed = [], []
+    for name in named:
+        if not await _exists(client, kinds.NAMESPACES, name):
+            missing.append(name)
+        elif not await _exists(client, kinds.ROLE_BINDINGS, manifests.ACCOUNT, name):
+            closed.append(name)
+
+    left_out = [name for name in map(objects.name, labelled) if name not in named]
+    return ScopeFacts(named, tuple(left_out), tuple(missing), tuple(closed))
+
+
+async def _exists(client: Client, kind: Kind, name: str, namespace: str | None = None) -> bool:
+    """Tell whether there is an object of that name; True also if it may not be read."""
+    try:
+        await client.get(kind, name, namespace)
+    except NotFound:
+        return False
+    except ApiError:
+        return True
+
+    return True
 
 
 async def _finalized(client: Client) -> list[str]:
@@ -191,7 +221,7 @@ async def _serving(webhook: Object | None) -> datetime | None:
     return x509.load_der_x509_certificate(der).not_valid_after_utc.astimezone(UTC)
 
 
-async def _admission(client: Client) -> str | None:
+async def _admission(client: Client, named: tuple[str, ...]) -> str | None:
     """Return why a trial pod was not elected, in a namespace that has the webhook; "" if it was.
 
     None if there is no such namespace, or we may not create pods in it.
@@ -203,8 +233,12 @@ async def _admission(client: Client) -> str | None:
         return None
 
     for namespace in namespaces:
+        name = objects.name(namespace)
+        if named and name not in named:
+            continue
+
         if not objects.is_terminating(namespace):  # else nothing can be created in it
-            return await _create_trial(client, objects.name(namespace))
+            return await _create_trial(client, name)
 
     return None
 

@@ -17,6 +17,20 @@ _YOUNG: Final = timedelta(seconds=30)  # for an agent to look at a new object
 
 
 @dataclass(frozen=True, slots=True)
+class ScopeFacts:
+    """The namespaces to which the agent is held, by the webhook configuration.
+
+    `left_out` have the label of those that take part, and are not named; `missing` do not exist,
+    and in those that are `closed` the agent has no rights.
+    """
+
+    named: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    closed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterFacts:
     """One cluster, as its administrator's credentials see it.
 
@@ -58,6 +72,7 @@ class ClusterFacts:
     own: OwnObjects = field(default_factory=OwnObjects)  # of a source
     unplaced: Objects = field(default_factory=list)  # proxy pods without a node
     finalized: list[str] = field(default_factory=list)  # `kind/namespace/name`, by Admiralty
+    scope: ScopeFacts | None = None  # None where the agent has rights in all namespaces
 
     def is_young(self, obj: Object) -> bool:
         """Tell whether an object is so new that no agent need have looked at it."""
