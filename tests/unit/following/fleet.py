@@ -19,6 +19,7 @@ from vnode.following import config
 from vnode.following.following import Following
 from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Informer
+from vnode.kube.namespace_scope import NamespaceScope
 from vnode.runtime.enabled_namespaces import EnabledNamespaces
 from vnode.runtime.links import Links
 from vnode.runtime.target_options import TargetOptions
@@ -45,9 +46,12 @@ EVERYTHING: Final = config.FollowingConfig()
 
 
 class FollowingFleet:
-    """A source with proxy pods, two targets, and the following of the source's agent."""
+    """A source with proxy pods, two targets, and the following of the source's agent.
 
-    def __init__(self, clock, *, follows=EVERYTHING, servers=()):
+    The agent is held to namespaces, if any are named.
+    """
+
+    def __init__(self, clock, *, follows=EVERYTHING, servers=(), named=()):
         self.source, self.gpu, self.cpu = servers or (
             APIServer(name, clock, latency=lambda: 0.002, seed=seed)
             for seed, name in enumerate(("c1", "gpu", "cpu"))
@@ -61,6 +65,7 @@ class FollowingFleet:
         self.other = links.link_to(self.cpu, CPU, US, clock, cluster_uid="cpu")
         self.links = Links()
         local = self.source.client()
+        local.scope = NamespaceScope(named)
         self.proxies = Informer(local, kinds.PODS)
         self.namespaces = Informer(local, kinds.NAMESPACES)
         self.events = EventRecorder(local, "vnode", clock)

@@ -4,55 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import asynccontextmanager
 
 import pytest
 
 from tests import background
-from tests.apiserver.server import APIServer
+from tests.held_cluster import HeldCluster
 from vnode.api import kinds, objects
 from vnode.api.errors import Denied, NotFound
 from vnode.kube.informer import Informer
-from vnode.kube.namespace_scope import NamespaceScope
 
 pytestmark = pytest.mark.looptime
-
-DENIED = Denied(403, "Forbidden", "may not list")
-
-
-class HeldCluster:
-    """A cluster in which somebody has rights in some namespaces only; `open_` gives them."""
-
-    def __init__(self, clock, *names: str) -> None:
-        self.clock = clock
-        self.server = APIServer("server", clock)
-        self.client = self.server.client()
-        self.client.scope = NamespaceScope(names)
-        self.opened: set[str] = set()
-        for verb in ("list", "watch"):
-            self.server.fail(DENIED, verb=verb, when=self._is_closed, times=None)
-
-    def _is_closed(self, request) -> bool:
-        return request.kind.namespaced and request.namespace not in self.opened
-
-    def open_(self, *names: str) -> None:
-        """Make these namespaces, with rights in them."""
-        for name in names:
-            self.server.add(kinds.NAMESPACES, {"metadata": {"name": name}})
-            self.opened.add(name)
-
-    def put(self, namespace: str, name: str) -> None:
-        self.server.add(kinds.CONFIG_MAPS, {"metadata": {"name": name, "namespace": namespace}})
-
-    def informer(self, kind=kinds.CONFIG_MAPS) -> Informer:
-        return Informer(self.client, kind, clock=self.clock)
-
-    @asynccontextmanager
-    async def following(self):
-        informer = self.informer()
-        async with background.running(informer.run()):
-            await asyncio.sleep(1)
-            yield informer
 
 
 @pytest.fixture
@@ -120,7 +81,7 @@ async def test_a_namespace_that_does_not_exist_delays_none_and_is_known_to_be_em
 
 async def test_a_namespace_that_lets_nobody_in_delays_none_and_is_not_known(cluster):
     cluster.open_("team-a", "team-b")
-    cluster.opened.discard("team-b")
+    cluster.close("team-b")
     async with cluster.following() as informer:
         assert informer.synced.is_set()
         assert informer.knows("team-a")

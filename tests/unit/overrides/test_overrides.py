@@ -11,6 +11,7 @@ import pytest
 
 from tests.apiserver import links
 from tests.apiserver.server import APIServer
+from tests.held_cluster import HeldCluster
 from tests.unit.overrides.making import a_pod, patch, policy
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
@@ -94,6 +95,25 @@ async def test_a_cluster_without_the_crds_has_no_policies(clock: Clock) -> None:
         informer.answered.set()  # that there is no such kind
 
     assert chooser.overrides.choose(POD, chooser.link) is None
+
+
+async def test_no_pod_is_sent_while_the_policies_of_its_namespace_may_not_be_read(
+    clock: Clock,
+) -> None:
+    cluster = HeldCluster(clock, "ns", "more")
+    cluster.open_("more")
+    cluster.close("ns")
+    chooser = Chooser(clock)
+    held = PolicyOverrides(
+        cluster.client, labels=dict[str, Any]().get, references=lambda _pod: [], key=bytes
+    )
+    async with links.following(*held.informers):
+        with pytest.raises(Unreachable, match="not known yet"):
+            held.choose(POD, chooser.link)
+
+        cluster.open_("ns")
+        await asyncio.sleep(120)
+        assert held.choose(POD, chooser.link) is None
 
 
 async def test_the_last_word_has_the_highest_priority_of_the_namespace(clock: Clock) -> None:

@@ -102,6 +102,19 @@ async def test_a_namespace_elects_its_pods_but_for_those_that_opt_out() -> None:
     assert "patch" not in await answer(review({}, "gone"))
 
 
+async def test_outside_of_the_namespaces_that_the_agent_covers_every_pod_is_an_ordinary_one() -> (
+    None
+):
+    held = server.Webhook(
+        annotations_of, lambda _: ["x/c2"], MANIFESTS, covers=lambda name: name == "plain"
+    )
+    for namespace, elected in (("plain", True), ("elected", False)):
+        request = review({keys.ELECT: ""}, namespace)
+        response = json.loads(await held.review(json.dumps(request).encode()))["response"]
+        assert response["allowed"]
+        assert ("patch" in response) is elected
+
+
 @pytest.mark.parametrize(
     ("annotations", "namespace", "warning"),
     [

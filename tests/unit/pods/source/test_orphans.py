@@ -16,6 +16,7 @@ from vnode.api import keys, kinds, names, objects
 from vnode.api.identity import Identity
 from vnode.api.target_key import TargetKey
 from vnode.kube.informer import Informer
+from vnode.kube.namespace_scope import EVERYTHING, NamespaceScope
 from vnode.pods.source import orphans
 from vnode.pods.source.orphans import ParentState
 from vnode.runtime.links import Links
@@ -116,6 +117,7 @@ class OrphansEnvironment:
         self.proxies.synced.set()
         self.clusters = {OTHER: "a"}  # of the Targets, as far as known
         self.links = Links()
+        self.scope = EVERYTHING
 
     def link(self, target=OTHER):
         link = links.link_to(self.cluster, target, US, self._clock, cluster_uid="a")
@@ -147,8 +149,10 @@ class OrphansEnvironment:
     @asynccontextmanager
     async def collecting(self):
         """Run an orphan controller; inside, it is at work."""
+        client = self.source.client()
+        client.scope = self.scope
         controller = orphans.OrphanController(
-            self.source.client(), self.proxies, self.links, [self.targets], self.clusters.get
+            client, self.proxies, self.links, [self.targets], self.clusters.get
         )
         async with (
             links.connected(*self.links),
@@ -186,6 +190,16 @@ async def test_the_api_server_has_the_last_word_on_a_pod(env):
 
 
 @pytest.mark.looptime
+async def test_nobody_asks_for_pods_of_namespaces_that_may_not_be_read(env):
+    env.scope = NamespaceScope(["another"])
+    env.link()
+    env.chaperon("gone")
+    async with env.collecting():
+        await asyncio.sleep(60)
+        assert env.left() == {"gone"}
+        assert env.asked == []
+
+
 async def test_what_a_link_of_its_own_reaches_is_left_to_that(env):
     env.clusters[GPU] = "a"
     env.link(GPU)
