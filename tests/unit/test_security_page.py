@@ -87,6 +87,21 @@ def test_the_page_has_every_rule_with_its_resources_and_verbs_and_no_other() -> 
     assert all(row[3] for row in rows)
 
 
+def test_the_page_has_every_right_that_there_is_where_the_agent_is_held_to_namespaces() -> None:
+    objs = documents.load_all((RBAC[0].parents[1] / "scoped-rbac.yaml").read_text())
+    there = {
+        (
+            _role(obj["metadata"]["name"], obj["kind"]),
+            _words(rule["resources"]),
+            ", ".join(rule["verbs"]),
+        )
+        for obj in objs
+        for rule in obj.get("rules") or ()
+    }
+    rows = _table("| Role in that mode | Resources | Verbs | For |")
+    assert {tuple(row[:3]) for row in rows} == there
+
+
 def test_the_page_has_every_binding_and_no_other() -> None:
     there = set()
     for obj in _objects():

@@ -86,6 +86,14 @@ NO_ROLE = {"virtual_nodes": [node("v", {})]}
             "tolerant pods",
             "deployment/shop/op",
         ),
+        (
+            {
+                "deployments": [workload("op", tolerations=[ANY])],
+                "webhook": manifests.webhook("vnode", named=["team"]),
+            },
+            "tolerant pods",
+            "deployment/shop/op",
+        ),
         ({"stranded": [STRANDED]}, "stranded pods", "pod/kube-system/op"),
         ({"deployments": [PROPORTIONAL]}, "proportional scaling", "deployment/shop/dns"),
         ({"deployments": [AUTOSCALER]}, "cluster autoscaler", "--max-nodes-total=5"),

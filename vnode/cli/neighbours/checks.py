@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from vnode.api import enumeration, keys, node_labels, objects, real_nodes
 from vnode.api.objects import Object
+from vnode.cli import installed
 from vnode.cli.neighbours.own_objects import OwnObjects
 from vnode.nodes.coexistence import ROLE
 from vnode.webhook import own_pods
@@ -113,20 +114,26 @@ def _routing(own: OwnObjects) -> Iterator[Disturbance]:
 def _tolerant(own: OwnObjects) -> Iterator[Disturbance]:
     """Find pods that tolerate everything, where no webhook keeps them on machines."""
     hooks = (own.webhook or {}).get("webhooks") or ()
-    if any(hook.get("name") == _OWN_PODS for hook in hooks):
+    is_there = any(hook.get("name") == _OWN_PODS for hook in hooks)
+    named = installed.read(own.webhook).named if is_there else ()
+    if is_there and not named:
         return
 
     found = [
         f"{kind}/{objects.key(obj)}"
         for kind, obj in own.workloads
-        if own_pods.patch({"spec": _spec(obj)}, may_go=False)
+        if objects.namespace(obj) not in named
+        and own_pods.patch({"spec": _spec(obj)}, may_go=False)
     ]
     if found:
         yield Disturbance(
             "tolerant pods",
             f"pods of {_listed(found)} tolerate every taint, and no webhook keeps them off virtual "
             "nodes, where they would not run",
-            "run vnode install again, with the version that the agent has (helm upgrade)",
+            f"exclude {keys.PROVIDER_LABEL} by node affinity ({PAGE}): the agent is held to "
+            "other namespaces, and its webhook with it"
+            if named
+            else "run vnode install again, with the version that the agent has (helm upgrade)",
         )
 
 
