@@ -187,6 +187,9 @@ class Shared:
         if pod is not None and objects.node_name(pod) == node:
             return pod
 
+        if not self.client.scope.covers(namespace):
+            return None
+
         try:
             return await self.client.get(kinds.PODS, name, namespace)
         except NotFound:

@@ -56,8 +56,15 @@ class InstallFlags:
     def applied_to(self, present: InstallSettings) -> InstallSettings:
         """Return the settings after this run, from those before."""
         url = None if self.to_service else self.url or present.url
+        namespace = self.namespace or present.namespace
+        if self.named and namespace in self.named:
+            raise ConfigError(
+                f"--namespaces has {namespace}, the agent's own, whose pods never go to targets: "
+                "leave it out"
+            )
+
         return InstallSettings(
-            self.namespace or present.namespace,
+            namespace,
             url,
             self.reinvocation or present.reinvocation,
             self.timeout or present.timeout,

@@ -44,6 +44,7 @@ from vnode.telemetry import audit
 
 _LIMIT: Final = 60.0  # seconds for one attempt
 _RETRY_EARLY: Final = 1.0  # seconds until a link that leaves is tried again
+_RIGHTS: Final = 30.0  # seconds until rights in a namespace are looked for again
 
 log = logging.getLogger(__name__)
 
@@ -182,6 +183,9 @@ class TokenIssuing:
 
         if self._written.pending(key, obj):
             return None  # the event of our last write wakes this key
+
+        if self._secrets.lacks(objects.namespace(obj)):
+            return _RIGHTS  # there would seem to be no token
 
         state = self._states.get(key)
         if state is None or state.uid != objects.uid(obj):

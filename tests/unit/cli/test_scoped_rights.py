@@ -104,6 +104,11 @@ def test_some_namespaces_and_all_exclude_each_other() -> None:
         InstallFlags(named=NAMED, all_namespaces=True)
 
 
+def test_the_agents_own_namespace_is_not_among_them() -> None:
+    with pytest.raises(ConfigError, match="vnode, the agent's own"):
+        InstallFlags(named=("team-a", "vnode")).applied_to(InstallSettings())
+
+
 def facts(**more: Any) -> ClusterFacts:
     given: dict[str, Any] = {
         "roles": [o for o in manifests.rbac("vnode", NAMED) if o["kind"] == "ClusterRole"],
