@@ -34,6 +34,7 @@ from vnode.pods.source.orphans import OrphanController
 from vnode.pods.source.proxy_controller import ProxyController
 from vnode.pods.source.stale_finalizers import StaleFinalizers
 from vnode.pods.target.chaperon_controller import ChaperonController
+from vnode.runtime.lasting_rights import LastingRights
 from vnode.runtime.supervisor import sleep_forever, supervise
 from vnode.scheduling.cache import Cache
 from vnode.targets.sources import SourceController
@@ -100,6 +101,11 @@ class Term:
             Part("finalizers", lambda: self._make_stale_finalizers().run()),
             Part("override-policies", lambda: self._make_policy_reporter().run()),
             Part("following", self._follow),
+            Part(
+                "lasting-rights",
+                lambda: self._make_lasting_rights().run(),
+                when=bool(config.namespaces),
+            ),
             *self._placement.parts(),
             Part("scheduler", self._schedule),
         )
@@ -117,6 +123,11 @@ class Term:
         self._shared.health.on_scrape(self._scheduling.scheduler.count_pending)
         self._shared.health.on_scrape(self._placement.placeholders.measure)
         return self._scheduling.scheduler.run()
+
+    def _make_lasting_rights(self) -> LastingRights:
+        shared = self._shared
+        ended = (shared.proxies, shared.chaperons, shared.delegates)
+        return LastingRights(shared.client, shared.namespaces, ended)
 
     def _make_sources(self) -> SourceController:
         shared = self._shared

@@ -14,7 +14,15 @@ from vnode.api import kinds, names, objects
 from vnode.api.errors import ConfigError, Denied, NotFound
 from vnode.api.kinds import Kind
 from vnode.api.objects import Objects
-from vnode.cli import access, installation, installed, manifests, scoped_rights, terminal
+from vnode.cli import (
+    access,
+    installation,
+    installed,
+    manifests,
+    released_rights,
+    scoped_rights,
+    terminal,
+)
 from vnode.cli.access import Access
 from vnode.cli.installation import find
 from vnode.cli.installed import InstallFlags, InstallSettings
@@ -40,10 +48,11 @@ async def _main(where: Access, flags: InstallFlags) -> None:
 async def _withdraw_rights(client: Client, wanted: Objects) -> None:
     """Delete the rights that earlier runs gave in namespaces that are named no more."""
     kept = {(obj["kind"], objects.key(obj)) for obj in wanted}
-    for kind in (kinds.ROLE_BINDINGS, kinds.ROLES):
+    for kind in scoped_rights.KINDS:
         for obj in await client.list(kind, label_selector=f"{scoped_rights.LABEL}=true"):
             is_kept = (kind.kind, objects.key(obj)) in kept
             if not is_kept and not installed.own_release(obj):
+                await released_rights.release(client, kind, obj)
                 await client.discard(kind, obj)
                 terminal.say(f"{kind.kind.lower()}/{objects.key(obj)} deleted")
 

@@ -17,6 +17,13 @@ from vnode.api.objects import Object, Objects
 
 LABEL: Final = "vnode.dev/scoped-rights"
 """Marks the Roles and RoleBindings that there are in this mode only, with the value `true`."""
+KINDS: Final = (
+    kinds.ROLE_BINDINGS,
+    kinds.ROLES,
+    kinds.CLUSTER_ROLE_BINDINGS,
+    kinds.CLUSTER_ROLES,
+)
+"""Of what has that label, in the order in which they are deleted."""
 ACCOUNT: Final = "vnode"
 
 _KINDS: Final = [kind for kind in vars(kinds).values() if isinstance(kind, Kind)]

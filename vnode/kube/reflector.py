@@ -58,8 +58,8 @@ class Reflector:
     """Follows a selection in `run`.
 
     With `in_scope` it is about one namespace among those that the client is held to. `optional`,
-    `ends_denied` and `accept` are those of the informer. `failure` says why the last attempt failed; None after a
-    success.
+    `ends_denied` and `accept` are those of the informer. `failure` says why the last attempt
+    failed; None after a success.
     """
 
     def __init__(

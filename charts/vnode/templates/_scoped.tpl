@@ -11,6 +11,9 @@
 {{- $files = append $files $path -}}
 {{- end -}}
 {{- end -}}
+{{- if .Values.selfTargets.enabled -}}
+{{- $files = append $files "files/self-targets.yaml" -}}
+{{- end -}}
 {{- if .Values.namespaces -}}
 {{- $files = append $files "files/scoped-rbac.yaml" -}}
 {{- end -}}
@@ -37,7 +40,7 @@
 {{- $objects := index . 1 -}}
 {{- $bound := list -}}
 {{- range $objects -}}
-{{- if and (eq .kind "ClusterRoleBinding") (eq (first .subjects).name "vnode") -}}
+{{- if and (eq .kind "ClusterRoleBinding") (eq (first .subjects).name "vnode") (not (hasKey .metadata.labels "vnode.dev/scoped-rights")) -}}
 {{- $bound = append $bound .roleRef.name -}}
 {{- end -}}
 {{- end -}}

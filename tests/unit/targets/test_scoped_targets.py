@@ -77,7 +77,9 @@ async def test_bindings_of_a_source_that_may_not_be_read_stay(cluster: HeldClust
         }
         cluster.server.add(kinds.CLUSTER_ROLE_BINDINGS, {"metadata": metadata})
 
-    async with background.running(SourceController(cluster.client, clock=cluster.clock).run()):
+    namespaces = cluster.informer(kinds.NAMESPACES)
+    controller = SourceController(cluster.client, namespaces, "vnode", clock=cluster.clock)
+    async with background.running(namespaces.run(), controller.run()):
         await asyncio.sleep(10)
         left = {objects.name(each) for each in cluster.server.all(kinds.CLUSTER_ROLE_BINDINGS)}
         assert left == {"team-b-unseen", "team-d-elsewhere"}
@@ -86,7 +88,9 @@ async def test_bindings_of_a_source_that_may_not_be_read_stay(cluster: HeldClust
 async def test_a_cluster_source_says_why_nobody_gets_its_rights(cluster: HeldCluster) -> None:
     spec = {"userName": "us"}
     cluster.server.add(kinds.CLUSTER_SOURCES, {"metadata": {"name": "c1"}, "spec": spec})
-    async with background.running(SourceController(cluster.client, clock=cluster.clock).run()):
+    namespaces = cluster.informer(kinds.NAMESPACES)
+    controller = SourceController(cluster.client, namespaces, "vnode", clock=cluster.clock)
+    async with background.running(namespaces.run(), controller.run()):
         await asyncio.sleep(10)
 
     source = cluster.server.find(kinds.CLUSTER_SOURCES, "c1") or {}
