@@ -299,6 +299,11 @@ def test_rights_to_issue_tokens_are_given_where_that_is_turned_on(
 
     assert bound("defaults") == set()
     assert bound("issuing") == {("vnode-issuing", ""), ("vnode-issued-secrets", "default")}
+    assert bound("named namespaces and all that is optional") == {
+        ("vnode-issuing", ""),
+        ("vnode-issuing", "default"),
+        ("vnode-issued-secrets", "default"),
+    }
 
 
 def test_rights_about_decisions_are_given_where_that_is_turned_on(

@@ -24,6 +24,8 @@ KINDS: Final = (
     kinds.CLUSTER_ROLES,
 )
 """Of what has that label, in the order in which they are deleted."""
+OPTIONAL: Final = frozenset({"vnode-issuing", "vnode-decisions", "vnode-published-decisions"})
+"""ClusterRoles that the chart binds if it is told to, and splits then."""
 ACCOUNT: Final = "vnode"
 
 _KINDS: Final = [kind for kind in vars(kinds).values() if isinstance(kind, Kind)]

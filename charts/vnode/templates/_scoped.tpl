@@ -31,7 +31,31 @@
 {{- end -}}
 {{- end -}}
 {{- end -}}
+{{- $optional := dict "vnode-issuing" .Values.issuing.enabled "vnode-decisions" .Values.decisions.follow "vnode-published-decisions" .Values.decisions.publish "vnode-target-sets" .Values.targetSets.enabled "vnode-managed-clusters" .Values.managedClusterTaints.enabled -}}
+{{- range $role, $wanted := $optional -}}
+{{- if $wanted -}}
+{{- $found = append $found (include "vnode.binding" (list $ $role) | fromYaml) -}}
+{{- end -}}
+{{- end -}}
 {{- $found | toJson -}}
+{{- end -}}
+
+{{/* Call with (list . "ROLE"): binds the agent to a ClusterRole that is bound to nobody by default. */}}
+{{- define "vnode.binding" -}}
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata:
+  name: {{ index . 1 }}
+  labels:
+    {{- include "vnode.labels" (index . 0) | nindent 4 }}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: ClusterRole
+  name: {{ index . 1 }}
+subjects:
+  - kind: ServiceAccount
+    name: vnode
+    namespace: {{ (index . 0).Release.Namespace }}
 {{- end -}}
 
 {{/* Call with (list . OBJECTS): the same objects, as JSON, the agent's ClusterRoles split. */}}
@@ -69,7 +93,7 @@
 {{- $inside = append $inside (merge (dict "resources" $here) $rule) -}}
 {{- end -}}
 {{- end -}}
-{{- $found = append $found (merge (dict "rules" $outside) $object) -}}
+{{- $found = append $found (set (deepCopy $object) "rules" $outside) -}}
 {{- else -}}
 {{- $found = append $found $object -}}
 {{- end -}}
@@ -78,7 +102,7 @@
 {{- $labels := merge (dict "vnode.dev/scoped-rights" "true") $object.metadata.labels -}}
 {{- $metadata := merge (dict "namespace" $namespace "labels" $labels) $object.metadata -}}
 {{- if $isRole -}}
-{{- $found = append $found (merge (dict "kind" "Role" "metadata" $metadata "rules" $inside) $object) -}}
+{{- $found = append $found (set (merge (dict "kind" "Role" "metadata" $metadata) $object) "rules" $inside) -}}
 {{- else -}}
 {{- $role := merge (dict "kind" "Role") $object.roleRef -}}
 {{- $found = append $found (merge (dict "kind" "RoleBinding" "metadata" $metadata "roleRef" $role) $object) -}}
@@ -87,31 +111,4 @@
 {{- end -}}
 {{- end -}}
 {{- $found | toJson -}}
-{{- end -}}
-
-{{/* Call with (list . "ROLE"): binds the agent to a ClusterRole, in the namespaces to which it is held. */}}
-{{- define "vnode.bound" -}}
-{{- $top := index . 0 -}}
-{{- $role := index . 1 -}}
-{{- $places := $top.Values.namespaces | default (list "") -}}
-{{- range $namespace := $places }}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: {{ if $namespace }}RoleBinding{{ else }}ClusterRoleBinding{{ end }}
-metadata:
-  name: {{ $role }}
-  {{- if $namespace }}
-  namespace: {{ $namespace }}
-  {{- end }}
-  labels:
-    {{- include "vnode.labels" $top | nindent 4 }}
-roleRef:
-  apiGroup: rbac.authorization.k8s.io
-  kind: ClusterRole
-  name: {{ $role }}
-subjects:
-  - kind: ServiceAccount
-    name: vnode
-    namespace: {{ $top.Release.Namespace }}
-{{- end }}
 {{- end -}}

@@ -10,7 +10,7 @@ from typing import Any, Final
 from vnode import __version__
 from vnode.api import keys, kinds, objects, webhook_paths
 from vnode.api.objects import Object, Objects
-from vnode.cli import manifests
+from vnode.cli import manifests, scoped_rights
 from vnode.cli.doctor import cures, scope_checks
 from vnode.cli.doctor.facts import ClusterFacts
 from vnode.cli.doctor.findings import IN_THE_TEXT, Finding, Level, in_days
@@ -115,10 +115,12 @@ def _roles(facts: ClusterFacts) -> _Result:
     if facts.roles is None:
         return Level.SKIP, "may not be read with these credentials", ""
 
+    named = facts.scope.named if facts.scope else ()
     wanted = [
         obj
-        for obj in manifests.rbac(manifests.NAMESPACE, facts.scope.named if facts.scope else ())
+        for obj in manifests.rbac(manifests.NAMESPACE, named)
         if manifests.kind_of(obj) is kinds.CLUSTER_ROLES
+        and not (named and objects.name(obj) in scoped_rights.OPTIONAL)
     ]
     return _compared(wanted, facts.roles, "rules", "", cures.install(facts))
 
