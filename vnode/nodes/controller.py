@@ -215,7 +215,7 @@ class NodeController:
             return
 
         if not self._targets.knows(target.namespace):
-            log.info("node %s stays: Targets of its namespace may not be read", name)
+            log.debug("node %s stays: Targets of its namespace may not be read", name)
             return
 
         log.info("the Target of node %s is gone; removing the node", name)
