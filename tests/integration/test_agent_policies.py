@@ -391,11 +391,11 @@ async def test_the_policies_go_with_the_namespace_of_the_agent(
     fleet: Fleet, client: Client
 ) -> None:
     file = fleet.kubeconfig(SOURCE)
-    assert vnode("install", "--kubeconfig", file, "--namespace", "agents").code == 0
+    assert vnode("install", "--kubeconfig", file, "--namespace", "others").code == 0
     try:
         policy = await client.get(kinds.VALIDATING_POLICIES, "vnode-agent-nodes")
         [condition] = objects.spec(policy)["matchConditions"]
-        assert "system:serviceaccount:agents:vnode" in condition["expression"]
+        assert "system:serviceaccount:others:vnode" in condition["expression"]
     finally:
         assert vnode("install", "--kubeconfig", file, "--namespace", "vnode").code == 0
-        await client.delete(kinds.NAMESPACES, "agents")
+        await client.delete(kinds.NAMESPACES, "others")
