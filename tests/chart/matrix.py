@@ -22,6 +22,7 @@ MATRIX: Final[dict[str, Object]] = {
     "no sources": {"sourceController": {"enabled": False}},
     "named namespaces": {"namespaces": ["default", "kube-public"]},
     "named namespaces and all that is optional": {
+        "selfTargets": {"enabled": True},
         "namespaces": ["default"],
         "scheduler": {"enabled": False},
         "issuing": {"enabled": True, "namespaces": ["default"]},

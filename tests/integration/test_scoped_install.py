@@ -9,11 +9,12 @@ import pytest
 
 from tests.fleets import SOURCE, Result, vnode
 from tests.kit import Fleet, new_namespace
-from tests.rights import may, until_may
-from vnode.api import kinds, objects
+from tests.rights import holder, may, policy_refusal, until_may
+from vnode.api import keys, kinds, objects
 from vnode.cli import scoped_rights
 from vnode.kube.client import Client
 
+RBAC = "rbac.authorization.k8s.io"
 AGENT = "system:serviceaccount:vnode:vnode"
 
 
@@ -68,6 +69,27 @@ async def test_rights_are_in_the_named_namespaces_until_they_are_named_no_more(
     await until_may(client, AGENT, "list /secrets")
     hook = await client.get(kinds.MUTATING_WEBHOOKS, "vnode")
     assert "In" not in str(hook["webhooks"][0]["namespaceSelector"]["matchExpressions"]).split("'")
+
+
+async def test_the_agent_may_change_nothing_of_its_rights_but_finalizers(
+    fleet: Fleet, client: Client, teams: list[str]
+) -> None:
+    done = install(fleet, "--namespaces", ",".join(teams))
+    assert done.code == 0, done.err
+    path = kinds.ROLE_BINDINGS.path(teams[0], "vnode")
+    await until_may(client, AGENT, f"patch {RBAC}/rolebindings {teams[0]} vnode")
+    async with await holder(fleet, SOURCE, client, "vnode", "vnode") as agent:
+        somebody = [{"kind": "User", "name": "somebody", "apiGroup": RBAC}]
+        refusal = await policy_refusal(agent, "PATCH", path, {"subjects": somebody})
+        assert "binds the roles of Sources and ClusterSources only" in refusal
+
+        labels = {"metadata": {"labels": {scoped_rights.LABEL: None}}}
+        assert await policy_refusal(agent, "PATCH", path, labels) == refusal
+
+        body = {"metadata": {"finalizers": [keys.WORK_LEFT]}}
+        await agent.patch(kinds.ROLE_BINDINGS, "vnode", body, teams[0])
+        kept = await client.get(kinds.ROLE_BINDINGS, "vnode", teams[0])
+        assert objects.finalizers(kept) == [keys.WORK_LEFT]
 
 
 async def test_a_namespace_that_does_not_exist_is_named_with_the_cure(
