@@ -12,7 +12,7 @@ import asyncio
 import sys
 import tempfile
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -68,8 +68,10 @@ def _parser() -> argparse.ArgumentParser:
 
 
 async def _measure(fleet: Fleet, names: list[str], pods: int) -> list[AttackTimes]:
-    async with scene.tenant(fleet, NAMESPACE) as client:
-        bystander = Bystander(client)
+    async with AsyncExitStack() as stack:
+        client = await stack.enter_async_context(scene.tenant(fleet, NAMESPACE))
+        targets = [await stack.enter_async_context(fleet.client(name)) for name in scene.TARGETS]
+        bystander = Bystander(client, targets)
         await bystander.run(5)  # what is done once
         watch = ProcessWatch(fleet.folder)
         peace: list[Times] = []

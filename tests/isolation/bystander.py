@@ -2,8 +2,9 @@
 
 One pod after the other is created, admitted, placed and run, gives its log by the kubelet API of
 its virtual node, and is deleted, as a user waits for it. What another tenant, a target or a
-stranger does meanwhile should not show in these times. Beside each a plain pod starts, with which
-vnode has nothing to do: it shows what everybody waits for on a machine that is busy.
+stranger does meanwhile should not show in these times. Before each a plain pod starts in each of
+the clusters, with which vnode has nothing to do: they show what everybody waits for on a machine
+that is busy.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -23,7 +24,7 @@ from vnode.kube.client import Client
 NAMESPACE: Final = "team-c"
 STEPS: Final = ("admitted", "running", "logged", "gone")
 PLAIN: Final = "plain"
-"""A plain pod's creation until it runs, which is no step of a pod that is sent."""
+"""Plain pods' creation until they run, which is no step of a pod that is sent."""
 LONGEST: Final = 120.0  # seconds that a step is waited for; longer ones count as these
 _PAUSE: Final = 0.25  # seconds between two pods
 
@@ -55,10 +56,14 @@ class Times:
 
 
 class Bystander:
-    """Runs pods of NAMESPACE with the rights of `client`, each under a name of its own."""
+    """Runs pods of NAMESPACE with the rights of `client`, each under a name of its own.
 
-    def __init__(self, client: Client) -> None:
+    `targets` are clients of the clusters to which they are sent.
+    """
+
+    def __init__(self, client: Client, targets: Iterable[Client]) -> None:
         self._client = client
+        self._clusters = (client, *targets)
         self._number = 0
 
     async def run(self, pods: int) -> Times:
@@ -72,29 +77,27 @@ class Bystander:
         return times
 
     async def _one(self, name: str, times: Times) -> None:
-        times.add(PLAIN, await _timed(self._start_plain(f"plain-{name}")))
-        await _timed(self._delete(f"plain-{name}"))
+        plain = f"plain-{name}"
+        times.add(PLAIN, await _timed(self._start_plain(plain)))
+        for client in self._clusters:
+            await _timed(_delete(client, plain))
+
         for step, act in zip(
             STEPS, (self._create, self._until_running, self._log, self._delete), strict=True
         ):
             times.add(step, await _timed(act(name)))
 
     async def _start_plain(self, name: str) -> None:
-        await self._client.create(kinds.PODS, kit.pod(name, annotations={}), NAMESPACE)
-        await self._until_running(name)
+        """Run a plain pod in each cluster, one after the other."""
+        for client in self._clusters:
+            await client.create(kinds.PODS, kit.pod(name, annotations={}), NAMESPACE)
+            await _until_running(client, name)
 
     async def _create(self, name: str) -> None:
         await self._client.create(kinds.PODS, kit.pod(name), NAMESPACE)
 
     async def _until_running(self, name: str) -> None:
-        await kit.until_one(
-            self._client,
-            kinds.PODS,
-            name,
-            NAMESPACE,
-            lambda pod: kit.phase(pod) == "Running",
-            seconds=LONGEST,
-        )
+        await _until_running(self._client, name)
 
     async def _log(self, name: str) -> None:
         path = f"{kinds.PODS.path(NAMESPACE)}/{name}/log"
@@ -102,12 +105,27 @@ class Bystander:
             assert "hello" in await response.text()
 
     async def _delete(self, name: str) -> None:
-        await self._client.delete(kinds.PODS, name, NAMESPACE)
-        await kit.until_gone(
-            *(self._client, kinds.PODS, NAMESPACE),
-            seconds=LONGEST,
-            field_selector=f"metadata.name={name}",
-        )
+        await _delete(self._client, name)
+
+
+async def _until_running(client: Client, name: str) -> None:
+    await kit.until_one(
+        client,
+        kinds.PODS,
+        name,
+        NAMESPACE,
+        lambda pod: kit.phase(pod) == "Running",
+        seconds=LONGEST,
+    )
+
+
+async def _delete(client: Client, name: str) -> None:
+    await client.delete(kinds.PODS, name, NAMESPACE)
+    await kit.until_gone(
+        *(client, kinds.PODS, NAMESPACE),
+        seconds=LONGEST,
+        field_selector=f"metadata.name={name}",
+    )
 
 
 async def _timed(act: Coroutine[Any, Any, None]) -> float:

@@ -29,7 +29,7 @@ class AttackTimes:
         return now > max(MOST * usual, usual + SHORT)
 
     def has_noticed(self, step: str) -> bool:
-        """Tell whether a step was slower, and more so than the start of a plain pod."""
+        """Tell whether a step was slower, and more so than the start of plain pods."""
         slower = self.times.p99(step) / self.peace.p99(step)
         return self.is_slower(step) and slower > self.times.p99(PLAIN) / self.peace.p99(PLAIN)
 
@@ -42,9 +42,9 @@ class AttackTimes:
 def table(measured: Iterable[AttackTimes]) -> str:
     """Return a table in Markdown: the 99th percentile of each step under attack and in peace.
 
-    What is slower is marked, in brackets where a plain pod is as well.
+    What is slower is marked, in brackets where plain pods are as well.
     """
-    head = ["attack", *STEPS, "plain pod"]
+    head = ["attack", *STEPS, "plain pods"]
     lines = [head, ["---", *("---:" for _ in head[1:])]]
     lines += [[each.name, *(_cell(each, step) for step in (*STEPS, PLAIN))] for each in measured]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
