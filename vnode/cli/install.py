@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, Final
 
 import click
 
@@ -129,52 +130,71 @@ def _names(
     return found
 
 
+_SETTINGS: Final = (
+    click.option("--namespace", help=f"The agent's.  [default: {manifests.NAMESPACE}]"),
+    click.option(
+        "--webhook-url",
+        "url",
+        metavar="https://HOST:PORT",
+        help="Where the API server reaches an agent that runs outside of the cluster.",
+    ),
+    click.option(
+        "--webhook-service",
+        "to_service",
+        is_flag=True,
+        help="The agent runs in the cluster: the webhook calls the Service vnode of its namespace. "
+        " [default]",
+    ),
+    click.option(
+        "--reinvocation-policy",
+        "reinvocation",
+        type=click.Choice(("Never", "IfNeeded")),
+        help="Whether the webhook is called again if others change the pod after it.  "
+        "[default: Never]",
+    ),
+    click.option(
+        "--webhook-timeout",
+        "timeout",
+        type=click.IntRange(1, 30),
+        help="Seconds the API server waits for the webhook.  [default: 10]",
+    ),
+    click.option(
+        "--self-targets/--no-self-targets",
+        default=None,
+        help="Give the agent the rights that Targets with self: true take, among them logs and "
+        "exec of all pods here.  [default: no]",
+    ),
+    click.option(
+        "--namespaces",
+        "named",
+        metavar="NAME,...",
+        callback=_names,
+        help="Hold the agent to these namespaces: it gets Roles in them, and no right to Secrets "
+        "and pods of others. They must exist; the agent's configuration has to name them, too.",
+    ),
+    click.option(
+        "--all-namespaces",
+        is_flag=True,
+        help="The agent has its rights in all namespaces.  [default]",
+    ),
+)
+"""The options that are fields of InstallFlags."""
+
+
+def _settings(function: access.Command) -> access.Command:
+    """Add the settings; the command gets them as arguments with the names of the fields."""
+    for option in reversed(_SETTINGS):
+        function = option(function)
+
+    return function
+
+
 def command() -> click.Command:
     """Return the click command."""
 
     @click.command("install")
     @access.options
-    @click.option("--namespace", help=f"The agent's.  [default: {manifests.NAMESPACE}]")
-    @click.option(
-        "--webhook-url",
-        metavar="https://HOST:PORT",
-        help="Where the API server reaches an agent that runs outside of the cluster.",
-    )
-    @click.option(
-        "--webhook-service",
-        is_flag=True,
-        help="The agent runs in the cluster: the webhook calls the Service vnode of its namespace. "
-        " [default]",
-    )
-    @click.option(
-        "--reinvocation-policy",
-        type=click.Choice(("Never", "IfNeeded")),
-        help="Whether the webhook is called again if others change the pod after it.  "
-        "[default: Never]",
-    )
-    @click.option(
-        "--webhook-timeout",
-        type=click.IntRange(1, 30),
-        help="Seconds the API server waits for the webhook.  [default: 10]",
-    )
-    @click.option(
-        "--self-targets/--no-self-targets",
-        default=None,
-        help="Give the agent the rights that Targets with self: true take, among them logs and "
-        "exec of all pods here.  [default: no]",
-    )
-    @click.option(
-        "--namespaces",
-        metavar="NAME,...",
-        callback=_names,
-        help="Hold the agent to these namespaces: it gets Roles in them, and no right to Secrets "
-        "and pods of others. They must exist; the agent's configuration has to name them, too.",
-    )
-    @click.option(
-        "--all-namespaces",
-        is_flag=True,
-        help="The agent has its rights in all namespaces.  [default]",
-    )
+    @_settings
     @click.option(
         "--dry-run",
         is_flag=True,
@@ -182,33 +202,14 @@ def command() -> click.Command:
         "names the one whose settings are to be kept.",
     )
     def install_command(
-        kubeconfig: Path | None,
-        context: str | None,
-        namespace: str | None,
-        webhook_url: str | None,
-        webhook_service: bool,
-        reinvocation_policy: str | None,
-        webhook_timeout: int | None,
-        self_targets: bool | None,
-        namespaces: tuple[str, ...] | None,
-        all_namespaces: bool,
-        dry_run: bool,
+        kubeconfig: Path | None, context: str | None, dry_run: bool, **settings: Any
     ) -> None:
         """Apply CRDs, RBAC and the webhook configuration.
 
         Running it again repairs and upgrades, and keeps the settings of earlier runs: each default
         is that of the first run.
         """
-        flags = InstallFlags(
-            namespace,
-            webhook_url,
-            webhook_service,
-            reinvocation_policy,
-            webhook_timeout,
-            self_targets,
-            namespaces,
-            all_namespaces,
-        )
+        flags = InstallFlags(**settings)
         where = Access(kubeconfig, context)
         if dry_run:
             run(_print(where if kubeconfig or context else None, flags))
