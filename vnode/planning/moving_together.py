@@ -2,9 +2,10 @@
 
 The cluster that it goes to, its destination, is chosen when the first pod is evicted, and has to
 have room for all of them then. The others follow one by one, and no other cluster is chosen as long
-as that one takes pods. Pods that wait go there without an eviction: they have no place, and while
-they wait a disruption budget may allow none. While a workload is at one place that the reason has
-nothing against, it is left alone: there is no plan by which another place would be better.
+as that one takes pods. Pods that wait go there first, and without an eviction: they have no place,
+and while they wait a disruption budget may allow none. While a workload is at one place that the
+reason has nothing against, it is left alone: there is no plan by which another place would be
+better.
 """
 
 from __future__ import annotations
@@ -84,12 +85,15 @@ class _WholeWorkload:
 
     def evictions(self, goal: str, going: list[Replica]) -> Decision:
         """Return the next steps to a cluster, as far as it has room at this moment."""
-        unready = [r for r in self._now.replicas if not r.ready and not r.waiting]
-        busy = self._now.unreplaced + sum(r.age < STARTING for r in unready)
-        started = max(self._now.under_way, busy)
+        unready = [r for r in self._now.replicas if not r.ready and r.age < STARTING]
+        waiting = sum(r.waiting for r in unready)
+        started = max(self._now.under_way, self._now.unreplaced + len(unready) - waiting)
+        # Those that wait keep no move from beginning, which gives them a place. They may be there
+        # instead of pods that another leader has evicted, and count as such until they are ready.
+        busy = max(self._now.under_way, self._now.unreplaced + len(unready))
         room = self._room.get(goal, 0) - (self.replicas - self.bound)
         limit = self._now.limit if self._now.destination or not started else 0
-        count = max(0, min(limit - started, room, len(going)))
+        count = max(0, min(limit - busy, room, len(going)))
         there = self.there.copy()
         evictions = []
         for replica in going[:count]:
@@ -106,7 +110,7 @@ class _WholeWorkload:
         if room <= count and not started:
             return Decision(tuple(evictions), left, "no room", (goal,), is_stuck=True)
 
-        moving = f"{started + count} of its pods are being moved or started"
+        moving = f"{busy + count} of its pods are being moved or started"
         return Decision(tuple(evictions), left, moving)
 
     def _may_hold_all(self, share: Share) -> bool:

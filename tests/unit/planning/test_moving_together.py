@@ -126,3 +126,22 @@ def test_pods_that_stay_although_they_should_not_have_a_reason(
     decision = decide_together(*given)
     assert bool(decision.why) == bool(decision.left)
     assert not decision.is_stuck or decision.left
+
+
+def test_pods_that_wait_go_before_others_and_count_as_being_moved() -> None:
+    young = tuple(Replica(f"w{n}", "", bound=False, ready=False, waiting=True) for n in range(2))
+    bound = tuple(Replica(f"p{n}", "a") for n in range(3))
+    now = WorkloadState(
+        replicas=(*young, *bound),
+        seats=Seats([Share("a", maximum=0), Share("b")], "w"),
+        included=frozenset(NODES),
+        room={"b": 9},
+        limit=2,
+        caps={"a": 0},
+    )
+    decision = decide_together(now, DRAIN)
+    assert (decision.evictions, decision.left, decision.destination) == ((), 3, "b")
+    assert decision.why == "2 of its pods are being moved or started"
+
+    old = tuple(replace(each, age=STARTING) for each in young)
+    assert len(decide_together(replace(now, replicas=(*old, *bound)), DRAIN).evictions) == 2
