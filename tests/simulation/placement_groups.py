@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tests.faults.snapshot import node_of
 from tests.simulation.kube_scheduler import cpus
@@ -29,6 +29,7 @@ class PlannedPart:
     bound: Mapping[str, int]
     """Virtual node -> pods."""
     planned: Mapping[str, int]
+    pods: tuple[Object, ...] = field(repr=False)
 
     def has_too_many(self, node: str) -> bool:
         """Tell whether more pods are bound to a node than planned for it."""
@@ -69,10 +70,10 @@ class Group:
             found[revision_of(pod)].append(pod)
 
         if not have_superseded(found):
-            return [self._part(self.pods)]
+            return [self.part(self.pods)]
 
         is_one = len({each.maker for each in found}) == 1
-        return [self._part(pods) for pods in found.values()] if is_one else []
+        return [self.part(pods) for pods in found.values()] if is_one else []
 
     @property
     def surge(self) -> int:
@@ -85,13 +86,14 @@ class Group:
         revisions = {revision_of(pod) for pod in self.pods}
         return len(revisions) - len({each.maker for each in revisions}) + 1
 
-    def _part(self, pods: Iterable[Object]) -> PlannedPart:
-        """Plan some of its pods; those on other nodes than it may use keep their places."""
+    def part(self, pods: Iterable[Object], more: int = 0) -> PlannedPart:
+        """Plan some of its pods, and as many more; those on other nodes than it may use stay."""
+        pods = tuple(pods)
         able = {n: share for n, share in self.shares.items() if n not in self.closed}
         places = [node_of(pod) for pod in pods]
-        number = sum(not node or node in able for node in places)
+        number = sum(not node or node in able for node in places) + more
         plan = seats.plan(number, able.values(), self.workload).planned
-        return PlannedPart(Counter(filter(None, places)), plan)
+        return PlannedPart(Counter(filter(None, places)), plan, pods)
 
     def excuses(self, pod: Object, node: str) -> bool:
         """Tell whether one of its pods may wait though that cluster has room.

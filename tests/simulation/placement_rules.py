@@ -15,6 +15,7 @@ from tests.apiserver.store import Change
 from tests.faults.snapshot import Violation, node_of
 from tests.simulation.clusters import SimulatedCluster
 from tests.simulation.placement_groups import PLANNED, Group, lacks_cost, miscounted, misplaced
+from tests.simulation.placement_history import PlacementHistory
 from tests.simulation.policies import UNKNOWN
 from tests.simulation.schedule import Schedule, WorkloadOwner
 from vnode.api import keys, kinds, objects
@@ -44,6 +45,7 @@ class PlacementRules:
     violations: list[Violation] = field(default_factory=list)
     _overflowed: set[str] = field(default_factory=set)  # workloads of which a pod ever did
     _handed: dict[str, str] = field(default_factory=dict)  # UID -> UID of the pod that replaces it
+    _history: PlacementHistory = field(default_factory=lambda: PlacementHistory(_HEARD))
     _changed: float = 0.0  # when something that plans depend on last changed
 
     def follow(self) -> None:
@@ -174,6 +176,12 @@ class PlacementRules:
             old, new = objects.spec(change.old or {}), objects.spec(change.new or {})
             self._changed = now if old != new else self._changed
 
+        if kind is kinds.NODES and change.new is not None:
+            self._history.on_node(change.new, now)
+
+        if kind is kinds.PODS:
+            self._history.on_pod(change.old, change.new, now)
+
         if kind is not kinds.PODS or change.new is None:
             return
 
@@ -247,8 +255,12 @@ class PlacementRules:
         if by - {WorkloadOwner.REPLICA_SET, WorkloadOwner.STATEFUL_SET} or names & self._overflowed:
             return
 
+        if self._history.began_without(group.pods, group.shares):
+            return
+
         for part in group.parts():
-            if any(part.has_too_many(node) for node in part.bound):
+            most = group.part(part.pods, self._history.vacated(part.pods))
+            if any(most.has_too_many(node) for node in part.bound):
                 yield f"{group.workload} is in {dict(part.bound)}, planned is {dict(part.planned)}"
 
 
