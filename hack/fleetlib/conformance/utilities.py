@@ -1,7 +1,7 @@
 """Takes programs from Debian's packages into an image, with the libraries that they are linked to.
 
-The suite's network specs ask curl, nc, dig and getent for what busybox has no options for, and its
-shell would run its own nc whatever else there is.
+The suite's network specs ask curl, nc, dig and getent for what busybox has no options for, its
+shell would run its own nc whatever else there is, and its wget crashes beside Debian's libraries.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from hack.fleetlib.realnode.images import LayerEntry
 
 PROGRAMS: Final = {
     "curl": "curl",
+    "wget": "wget",
     "nc.openbsd": "netcat-openbsd",
     "dig": "bind9-dnsutils",
     "getent": "libc-bin",
