@@ -2,6 +2,22 @@
 
 from __future__ import annotations
 
-from tests.fleets import bare_fleet
+from collections.abc import Iterator
+
+import pytest
+
+from tests.fleets import SOURCE, TARGET, bare_fleet
+from tests.kit import Fleet
 
 __all__ = ["bare_fleet"]
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    """Yield a fleet of this module's own (a source, a target): releases change whole clusters."""
+    found = Fleet(tmp_path_factory.mktemp("fleet"))
+    try:
+        found.run("up", SOURCE, TARGET, "--nodes", "1")
+        yield found
+    finally:
+        found.run("down")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -31,25 +30,20 @@ FOLLOWED: dict[Kind, Object] = {
 
 
 @pytest.fixture(scope="module")
-def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    """Yield a fleet of this module's own: a source and a target, with what Admiralty leaves."""
-    found = Fleet(tmp_path_factory.mktemp("fleet"))
-    try:
-        found.run("up", SOURCE, TARGET, "--nodes", "1")
-        chart = admiralty.chart(tmp_path_factory.mktemp("chart"))
-        for cluster in (SOURCE, TARGET):
-            admiralty.install(found.kubeconfig(cluster), chart)
+def migrated(fleet: Fleet, tmp_path_factory: pytest.TempPathFactory) -> Fleet:
+    """Return the module's fleet, with what Admiralty leaves."""
+    chart = admiralty.chart(tmp_path_factory.mktemp("chart"))
+    for cluster in (SOURCE, TARGET):
+        admiralty.install(fleet.kubeconfig(cluster), chart)
 
-        found.opt_in(SOURCE)
-        yield found
-    finally:
-        found.run("down")
+    fleet.opt_in(SOURCE)
+    return fleet
 
 
-async def test_vnode_takes_over_what_admiralty_leaves(fleet: Fleet, tmp_path: Path) -> None:
+async def test_vnode_takes_over_what_admiralty_leaves(migrated: Fleet, tmp_path: Path) -> None:
     async with (
-        kubelet(fleet, SOURCE, tmp_path / "pods") as c1,
-        kubelet(fleet, TARGET, tmp_path / "pods") as c2,
+        kubelet(migrated, SOURCE, tmp_path / "pods") as c1,
+        kubelet(migrated, TARGET, tmp_path / "pods") as c2,
     ):
         stop_admiralty(c1)
         proxy = await admiralty_pod(c1, c2)
@@ -66,7 +60,7 @@ async def test_vnode_takes_over_what_admiralty_leaves(fleet: Fleet, tmp_path: Pa
         await releases.delegate(c1.client, c2.client, "new")
         await the_pod_runs_on(c1, c2, proxy, delegate)
         await they_wait_and_say_why(c1, c2, waiting)
-        done = vnode("migrate", "--kubeconfig", fleet.kubeconfig(SOURCE))
+        done = vnode("migrate", "--kubeconfig", migrated.kubeconfig(SOURCE))
         assert done.code == 0, done.out + done.err
         await they_run_as_their_users_wrote_them(c1, c2, waiting)
         await nothing_that_followed_hangs(c1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,17 +19,6 @@ from vnode.api import documents, kinds, objects
 from vnode.api.objects import Object
 
 OLD_TEXT = "As it was in an older release."
-
-
-@pytest.fixture(scope="module")
-def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    """Yield a fleet of this module's own (a source, a target): releases change whole clusters."""
-    found = Fleet(tmp_path_factory.mktemp("fleet"))
-    try:
-        found.run("up", SOURCE, TARGET, "--nodes", "1")
-        yield found
-    finally:
-        found.run("down")
 
 
 def older_chart(folder: Path) -> Path:

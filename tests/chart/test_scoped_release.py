@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,17 +23,6 @@ from vnode.kube.client import Client
 NAMED = ("team-a", "team-b")
 OTHER = "team-c"
 ACCOUNT = "system:serviceaccount:vnode:vnode"
-
-
-@pytest.fixture(scope="module")
-def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    """Yield a fleet of this module's own (a source, a target)."""
-    found = Fleet(tmp_path_factory.mktemp("fleet"))
-    try:
-        found.run("up", SOURCE, TARGET, "--nodes", "1")
-        yield found
-    finally:
-        found.run("down")
 
 
 @pytest.mark.timeout(400)

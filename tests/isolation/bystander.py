@@ -82,10 +82,8 @@ class Bystander:
         for client in self._clusters:
             await _timed(_delete(client, plain))
 
-        for step, act in zip(
-            STEPS, (self._create, self._until_running, self._log, self._delete), strict=True
-        ):
-            times.add(step, await _timed(act(name)))
+        for step, act in zip(STEPS, (_create, _until_running, _log, _delete), strict=True):
+            times.add(step, await _timed(act(self._client, name)))
 
     async def _start_plain(self, name: str) -> None:
         """Run a plain pod in each cluster, one after the other."""
@@ -93,19 +91,9 @@ class Bystander:
             await client.create(kinds.PODS, kit.pod(name, annotations={}), NAMESPACE)
             await _until_running(client, name)
 
-    async def _create(self, name: str) -> None:
-        await self._client.create(kinds.PODS, kit.pod(name), NAMESPACE)
 
-    async def _until_running(self, name: str) -> None:
-        await _until_running(self._client, name)
-
-    async def _log(self, name: str) -> None:
-        path = f"{kinds.PODS.path(NAMESPACE)}/{name}/log"
-        async with self._client.stream("GET", path, query={}, silence=LONGEST) as response:
-            assert "hello" in await response.text()
-
-    async def _delete(self, name: str) -> None:
-        await _delete(self._client, name)
+async def _create(client: Client, name: str) -> None:
+    await client.create(kinds.PODS, kit.pod(name), NAMESPACE)
 
 
 async def _until_running(client: Client, name: str) -> None:
@@ -117,6 +105,12 @@ async def _until_running(client: Client, name: str) -> None:
         lambda pod: kit.phase(pod) == "Running",
         seconds=LONGEST,
     )
+
+
+async def _log(client: Client, name: str) -> None:
+    path = f"{kinds.PODS.path(NAMESPACE)}/{name}/log"
+    async with client.stream("GET", path, query={}, silence=LONGEST) as response:
+        assert "hello" in await response.text()
 
 
 async def _delete(client: Client, name: str) -> None:

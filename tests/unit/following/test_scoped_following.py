@@ -13,12 +13,19 @@ from vnode.api.errors import Denied, Unreachable
 
 pytestmark = pytest.mark.looptime
 
+NAMED = ("ns", "more")
 DENIED = Denied(403, "Forbidden", "may not list")
 
 
-async def test_copies_follow_pods_of_the_named_namespaces(clock: Clock) -> None:
-    fleet = FollowingFleet(clock, named=("ns", "more"))
+def held_fleet(clock: Clock) -> FollowingFleet:
+    """Return a fleet whose agent is held to NAMED, which are there."""
+    fleet = FollowingFleet(clock, named=NAMED)
     fleet.source.add(kinds.NAMESPACES, {"metadata": {"name": "more"}})
+    return fleet
+
+
+async def test_copies_follow_pods_of_the_named_namespaces(clock: Clock) -> None:
+    fleet = held_fleet(clock)
     fleet.add_originals()
     fleet.add_pod()
     async with fleet.running():
@@ -31,14 +38,13 @@ async def test_copies_follow_pods_of_the_named_namespaces(clock: Clock) -> None:
 
 
 async def test_copies_stay_while_nobody_may_say_which_pods_there_are(clock: Clock) -> None:
-    fleet = FollowingFleet(clock, named=("ns", "more"))
-    fleet.source.add(kinds.NAMESPACES, {"metadata": {"name": "more"}})
+    fleet = held_fleet(clock)
     fleet.add_originals()
     fleet.add_pod()
     async with fleet.running():
         assert fleet.copy(kinds.SECRETS) is not None
 
-    successor = fleet.successor(clock, named=("ns", "more"))
+    successor = fleet.successor(clock, named=NAMED)
     fault = fleet.source.fail(
         DENIED, verb="list", when=lambda request: request.namespace == "ns", times=None
     )
@@ -54,8 +60,7 @@ async def test_copies_stay_while_nobody_may_say_which_pods_there_are(clock: Cloc
 
 
 async def test_no_pod_goes_while_nobody_may_say_which_policies_select_it(clock: Clock) -> None:
-    fleet = FollowingFleet(clock, named=("ns", "more"))
-    fleet.source.add(kinds.NAMESPACES, {"metadata": {"name": "more"}})
+    fleet = held_fleet(clock)
     fault = fleet.source.fail(
         DENIED,
         verb="list",
