@@ -83,9 +83,7 @@ PARENT_CLUSTER_UID: Final = OWN_PREFIX + "parent-cluster-uid"
 PATH: Final = OWN_PREFIX + "path"  # on pods sent on: UIDs of clusters, see vnode.api.route
 TARGET: Final = OWN_PREFIX + "target"  # on chaperons: the Target (NAMESPACE/NAME) that led there
 DELEGATE_FINALIZER: Final = OWN_PREFIX + "delegate"  # on chaperons: held until the delegate is gone
-WORK_LEFT: Final = (
-    OWN_PREFIX + "work-left"
-)  # on the agent's rights in a namespace, see lasting_rights
+WORK_LEFT: Final = OWN_PREFIX + "work-left"  # on the agent's rights, see lasting_rights
 SENT: Final = OWN_PREFIX + "sent"  # on chaperons and delegates: JSON, see vnode.pods.changes
 # On chaperons that override policies have changed: their rules as JSON and its signature, see
 # vnode.overrides.record; and what undoes them, see vnode.pods.overriding.

@@ -21,7 +21,6 @@ from vnode.cli import (
     installed,
     manifests,
     released_rights,
-    scoped_rights,
     terminal,
 )
 from vnode.cli.access import Access
@@ -49,13 +48,12 @@ async def _main(where: Access, flags: InstallFlags) -> None:
 async def _withdraw_rights(client: Client, wanted: Objects) -> None:
     """Delete the rights that earlier runs gave in namespaces that are named no more."""
     kept = {(obj["kind"], objects.key(obj)) for obj in wanted}
-    for kind in scoped_rights.KINDS:
-        for obj in await client.list(kind, label_selector=f"{scoped_rights.LABEL}=true"):
-            is_kept = (kind.kind, objects.key(obj)) in kept
-            if not is_kept and not installed.own_release(obj):
-                await released_rights.release(client, kind, obj)
-                await client.discard(kind, obj)
-                terminal.say(f"{kind.kind.lower()}/{objects.key(obj)} deleted")
+    for kind, obj in await released_rights.given(client):
+        is_kept = (kind.kind, objects.key(obj)) in kept
+        if not is_kept and not installed.own_release(obj):
+            await released_rights.release(client, kind, obj)
+            await client.discard(kind, obj)
+            terminal.say(f"{kind.kind.lower()}/{objects.key(obj)} deleted")
 
 
 async def _read_settings(client: Client) -> InstallSettings:

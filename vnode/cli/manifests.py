@@ -122,15 +122,13 @@ def webhook(
         else:
             each["clientConfig"] = {"url": _webhook_url(url) + service["path"]}
 
-        selector = each.setdefault("namespaceSelector", {})
-        if expressions := selector.get("matchExpressions"):
-            expressions[0]["values"] = [namespace]
+        if selector := each.get("namespaceSelector"):
+            selector["matchExpressions"][0]["values"] = [namespace]
 
         if named:
             wanted = {"key": NAMESPACE_NAME, "operator": "In", "values": list(named)}
+            selector = each.setdefault("namespaceSelector", {})
             selector.setdefault("matchExpressions", []).append(wanted)
-        elif not selector:
-            del each["namespaceSelector"]
 
     hook = obj["webhooks"][0]
     hook["reinvocationPolicy"] = reinvocation

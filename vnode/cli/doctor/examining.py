@@ -22,7 +22,7 @@ from vnode.api.clock import Clock
 from vnode.api.errors import ApiError, Denied, NotFound, Unreachable, VnodeError
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
-from vnode.cli import installed, manifests
+from vnode.cli import installation, installed, manifests
 from vnode.cli.doctor.facts import ClusterFacts, ScopeFacts
 from vnode.cli.manifests import SERVICE
 from vnode.cli.migration import finalizers, signing
@@ -114,16 +114,12 @@ async def _scope(client: Client, named: tuple[str, ...]) -> ScopeFacts:
     return ScopeFacts(named, tuple(left_out), tuple(missing), tuple(closed))
 
 
-async def _exists(client: Client, kind: Kind, name: str, namespace: str | None = None) -> bool:
+async def _exists(client: Client, kind: Kind, name: str, namespace: str = "") -> bool:
     """Tell whether there is an object of that name; True also if it may not be read."""
     try:
-        await client.get(kind, name, namespace)
-    except NotFound:
-        return False
+        return await installation.find(client, kind, name, namespace) is not None
     except ApiError:
         return True
-
-    return True
 
 
 async def _finalized(client: Client) -> list[str]:

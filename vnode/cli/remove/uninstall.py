@@ -20,7 +20,7 @@ from vnode.api.clock import SystemClock
 from vnode.api.errors import ConfigError, Denied, NotFound
 from vnode.api.kinds import Kind
 from vnode.api.objects import Objects
-from vnode.cli import access, manifests, released_rights, scoped_rights
+from vnode.cli import access, manifests, released_rights
 from vnode.cli.access import Access
 from vnode.cli.installed import helm_release
 from vnode.cli.main import run
@@ -183,10 +183,9 @@ async def _remove_installation(
     for obj in reversed(made):
         await remove(client, manifests.kind_of(obj), obj, report)
 
-    for kind in scoped_rights.KINDS:  # where the agent was held to namespaces
-        for obj in await client.list(kind, label_selector=f"{scoped_rights.LABEL}=true"):
-            await released_rights.release(client, kind, obj)
-            await remove(client, kind, obj, report)
+    for kind, obj in await released_rights.given(client):
+        await released_rights.release(client, kind, obj)
+        await remove(client, kind, obj, report)
 
     # Last, because an agent that still has its permissions would create it again. Without it,
     # sources no longer take this cluster for one that runs vnode, and put no finalizer on chaperons
