@@ -216,7 +216,7 @@ def _charged(requests: Nanos, limits: Nanos) -> dict[str, int]:
     for name, amount in requests.items():
         if name in _COMPUTE or name.startswith(_HUGE_PAGES):
             charged[name] = charged[_REQUESTS + name] = amount
-        elif _is_extended(name):
+        elif resources.is_extended(name):
             charged[_REQUESTS + name] = amount
 
     return charged
@@ -227,12 +227,8 @@ def _is_about_pods(name: str) -> bool:
     return (
         name in _OF_PODS
         or bare.startswith(_HUGE_PAGES)
-        or (name.startswith(_REQUESTS) and _is_extended(name))
+        or (name.startswith(_REQUESTS) and resources.is_extended(name))
     )
-
-
-def _is_extended(name: str) -> bool:
-    return "/" in name and "kubernetes.io/" not in name
 
 
 def _missing(spec: Object, names: Iterable[str]) -> str:

@@ -53,6 +53,11 @@ def format_nano(name: str, amount: int) -> str:
     return quantities.format_nano(amount, binary=binary)
 
 
+def is_extended(name: str) -> bool:
+    """Tell whether a name is that of an extended resource, such as a device."""
+    return "/" in name and "kubernetes.io/" not in name
+
+
 def pod_requests(pod: Object) -> Resources:
     """Return what the scheduler of a cluster reserves for the pod; `pods` is always 1.
 
