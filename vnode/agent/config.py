@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 import msgspec
 import yaml
 
-from vnode.api import names, strict_decoding
+from vnode.api import names, rows, rows_text, strict_decoding
 from vnode.api.errors import ConfigError
 from vnode.api.target_key import TargetKey
 from vnode.following.config import FollowingConfig
@@ -78,6 +78,8 @@ class AgentConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     """How Targets get at the clusters of ClusterProfiles."""
     audit_log: str = STDERR
     """Where the lines go that say on whose behalf the agent acts: a file, or `off`."""
+    model_labels: tuple[str, ...] = rows.MODEL_LABELS
+    """The labels of nodes by which the ClusterSummary tells models of accelerators apart."""
     stream_grace_period_seconds: int = server.STREAM_GRACE
     """How long an agent that is asked to end waits for open logs, exec, attach, port-forward."""
     namespaces: tuple[str, ...] = ()
@@ -117,11 +119,23 @@ class AgentConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
 
         exec_plugins.check_list(self.namespaced_exec_variables, "namespacedExecVariables")
         self._check_namespaces()
+        self._check_model_labels()
         if self.targets_per_namespace < 0:
             raise ConfigError("targetsPerNamespace must not be negative; 0 connects no Target")
 
         if not 0 <= self.stream_grace_period_seconds <= _DAY:
             raise ConfigError(f"streamGracePeriodSeconds must be from 0 to {_DAY}, which is a day")
+
+    def _check_model_labels(self) -> None:
+        for key in self.model_labels:
+            if not names.QUALIFIED_NAME.fullmatch(key):
+                raise ConfigError(f"modelLabels has {key!r}, which cannot be the key of a label")
+
+        if len(self.model_labels) > rows_text.MOST_KEYS:
+            raise ConfigError(f"modelLabels has over {rows_text.MOST_KEYS} keys: name fewer")
+
+        if len(set(self.model_labels)) < len(self.model_labels):
+            raise ConfigError("modelLabels names a key twice")
 
     def _check_namespaces(self) -> None:
         for name in self.namespaces:

@@ -175,6 +175,7 @@ class Term:
             clock=shared.clock,
             cluster=shared.identity,
             coexistence=self._coexistence,
+            model_labels=shared.options.config.model_labels,
         )
 
     def _make_following(self) -> Following:

@@ -7,7 +7,7 @@ nodes, whatever the number of pods.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -18,14 +18,12 @@ from vnode.api.errors import ConfigError
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
 from vnode.api.resources import Resources
+from vnode.api.rows import MODEL_LABELS
+from vnode.nodes import row_building
 from vnode.nodes.coexistence import SPREADS
 
 RUNNING_PODS: Final = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 """Field selector of the pods that hold resources of a node."""
-
-
-_ROWS: Final = 16
-"""Nodes that a summary has rows of: enough for most, and less than 3 KiB."""
 
 
 def trim_pod(pod: Object) -> Object:
@@ -53,11 +51,14 @@ def trim_pod(pod: Object) -> Object:
 
 def trim_node(node: Object) -> Object:
     """Drop images, volumes and annotations: most of a Node's size, and not used here."""
-    metadata, status = objects.metadata(node), objects.status(node)
+    metadata, spec, status = objects.metadata(node), objects.spec(node), objects.status(node)
     kept = ("name", "uid", "resourceVersion", "labels", "deletionTimestamp")
     return {
         "metadata": {field: metadata[field] for field in kept if field in metadata},
-        "spec": {"unschedulable": objects.spec(node).get("unschedulable", False)},
+        "spec": {
+            "unschedulable": spec.get("unschedulable", False),
+            "taints": spec.get("taints") or [],
+        },
         "status": {
             "capacity": status.get("capacity") or {},
             "allocatable": status.get("allocatable") or {},
@@ -118,18 +119,20 @@ def summary(
     *,
     classes: str = "",
     heartbeat: str = "",
+    model_labels: Sequence[str] = MODEL_LABELS,
 ) -> Object:
     """Build the ClusterSummary of a cluster, named by `cluster`, with these nodes and classes.
 
     Capacity and allocatable are summed over nodes that are ready and schedulable. Tainted nodes
     count: some pods tolerate the taint, and would be kept away if the summary left these nodes out;
-    for others, the target's own scheduler rejects the candidate.
+    rows say which they are. By `model_labels` rows tell nodes apart.
     """
     nodes = list(nodes)
     usable = [node for node in nodes if is_usable(node)]
     features = node_features.encode(node_features.common(usable))
     capacity = _sum(_amounts(node, "capacity") for node in usable)
     allocatable = {objects.name(node): _amounts(node, "allocatable") for node in usable}
+    free = _free(allocatable, usage)
     return {
         "metadata": {
             "name": keys.SUMMARY_NAME,
@@ -140,7 +143,8 @@ def summary(
                 **_named(cluster),
                 **({keys.CLASSES: classes} if classes else {}),
                 **({keys.NODE_FEATURES: features} if features else {}),
-                keys.FREE_RESOURCES: free_resources(allocatable, usage),
+                keys.FREE_RESOURCES: free_resources(free),
+                keys.ROWS: row_building.build(usable, free, model_labels),
             },
         },
         "capacity": resources.format_list(capacity),
@@ -171,30 +175,26 @@ def common_labels(nodes: Iterable[Object]) -> dict[str, str]:
     return {key: next(iter(of_key)) for key, of_key in values.items() if len(of_key) == 1}
 
 
-def free_resources(allocatable: Mapping[str, Resources], usage: Usage) -> str:
+def free_resources(free: Mapping[str, Resources]) -> str:
     """Return JSON: free `sum` over all nodes, `largest` amount on one node, number of `nodes`.
 
-    `rows` has what each of the nodes has free that have the most CPU, up to 16 of them.
-
     `largest` is taken for each resource separately, so it is an upper bound: the node with the most
-    free CPU need not be the one with the most free memory. An overcommitted node (static pods may
-    cause that) counts as having nothing free, and does not reduce the sum.
+    free CPU need not be the one with the most free memory.
     """
-    free = [
-        {name: max(0, amount) for name, amount in left.items()}
-        for left in (resources.subtract(all_, usage.of(name)) for name, all_ in allocatable.items())
-    ]
     text = {
-        "sum": resources.format_list(_sum(free)),
-        "largest": resources.format_list(resources.largest(free)),
+        "sum": resources.format_list(_sum(free.values())),
+        "largest": resources.format_list(resources.largest(free.values())),
         "nodes": len(free),
-        "rows": [resources.format_list(row) for row in _most_free(free)],
     }
     return msgspec.json.encode(text, order="sorted").decode()
 
 
-def _most_free(free: list[Resources]) -> list[Resources]:
-    return sorted(free, key=lambda row: -row.get(resources.CPU, 0))[:_ROWS]
+def _free(allocatable: Mapping[str, Resources], usage: Usage) -> dict[str, Resources]:
+    """Return what each node has free; one that is overcommitted (by static pods, say) nothing."""
+    return {
+        name: {n: max(0, amount) for n, amount in resources.subtract(all_, usage.of(name)).items()}
+        for name, all_ in allocatable.items()
+    }
 
 
 def _holding(pod: Object | None) -> tuple[str, Mapping[str, int]] | None:

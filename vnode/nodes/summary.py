@@ -12,12 +12,14 @@ write, and one event of a watch for each source.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import Final
 
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
+from vnode.api.rows import MODEL_LABELS
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.nodes import capacity
@@ -38,13 +40,17 @@ _OURS: Final = (
     keys.CLUSTER_UID,
     keys.FREE_RESOURCES,
     keys.NODE_FEATURES,
+    keys.ROWS,
 )
 
 log = logging.getLogger(__name__)
 
 
 class SummaryWriter:
-    """Keeps the ClusterSummary of the local cluster, which is `cluster`, up to date."""
+    """Keeps the ClusterSummary of the local cluster, which is `cluster`, up to date.
+
+    `model_labels` are the labels by which its rows tell models of nodes apart.
+    """
 
     def __init__(
         self,
@@ -53,8 +59,10 @@ class SummaryWriter:
         clock: Clock,
         cluster: Identity | None = None,
         coexistence: Coexistence | None = None,
+        model_labels: Sequence[str] = MODEL_LABELS,
     ) -> None:
         self._cluster = cluster
+        self._model_labels = model_labels
         self._coexistence = coexistence or Coexistence(client)
         self._client = client
         self._clock = clock
@@ -131,6 +139,7 @@ class SummaryWriter:
             self._cluster,
             classes=self._classes.text(present),
             heartbeat=self._heartbeat,
+            model_labels=self._model_labels,
         )
         next_beat = self._beat_at + HEARTBEAT - now
         if self._last is None:

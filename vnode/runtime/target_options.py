@@ -23,7 +23,8 @@ class TargetOptions:
     there whatever stays, or never; None means by that table. `network_policies` says whether those
     of the source follow its pods. `shown_labels` are keys of labels that the Node itself has in any
     case, "*" for all. `label_domains` are keys and domains of labels that its nodes may share with
-    that Node; all without any.
+    that Node; all without any. `unlisted_resources` are resources that its nodes have without
+    listing them.
     """
 
     storage_classes: Mapping[str, str] | None = None
@@ -33,6 +34,7 @@ class TargetOptions:
     priority_classes: Mapping[str, str] = field(default_factory=dict)
     shown_labels: frozenset[str] = frozenset()
     label_domains: frozenset[str] = frozenset()
+    unlisted_resources: frozenset[str] = frozenset()
     load_balancer_classes: Mapping[str, str] = field(default_factory=dict)
     ingress_classes: Mapping[str, str] = field(default_factory=dict)
     follow_anyway: tuple[str, ...] = ()

@@ -13,6 +13,7 @@ from vnode.api import objects, owners, pod_terms, resources
 from vnode.api.objects import Object
 from vnode.api.priorities import PriorityMapping
 from vnode.api.resources import Resources
+from vnode.api.rows import Rows
 from vnode.planning.workload_counts import Workloads
 from vnode.scheduling.node_rows import NodeRows
 from vnode.scheduling.pod_counts import BoundPod, PodCounts
@@ -31,6 +32,7 @@ class _NodeInfo:
     # The target's last report, if there ever was one.
     free: Resources | None = None
     largest: Resources | None = None
+    rows: Rows | None = None
     # Built from the fields above when it is read; None after a change.
     info: VirtualNodeInfo | None = None
 
@@ -86,7 +88,7 @@ class Cache:
         """Remove the node of a target that is gone, and what the target has reported."""
         self._promises.set_rows(name, None)  # they can outlive the virtual node
         if node_info := self._node_infos.get(name):
-            node_info.free = node_info.largest = None
+            node_info.free = node_info.largest = node_info.rows = None
             self.remove_node(name)
 
     def update_free(
@@ -94,20 +96,27 @@ class Cache:
         name: str,
         free: Resources | None,
         largest: Resources | None,
-        rows: NodeRows | None = None,
+        nodes: NodeRows | None = None,
+        rows: Rows | None = None,
     ) -> bool:
         """Set what the target reports as free now; None if it reports no such thing.
 
-        Promises that were `observe`d before are taken to be in the report. Return True if there is
-        more left than before, or it cannot be compared: a pod may fit that did not.
+        `nodes` are those on which promises count. Promises that were `observe`d before are taken to
+        be in the report. Return True if there is more left than before, or it cannot be compared: a
+        pod may fit that did not.
         """
         node_info = self._node_info(name)
         before, largest_before = self._left(name), self._largest(name)
-        node_info.free, node_info.largest = free, largest
+        rows_before = node_info.rows
+        node_info.free, node_info.largest, node_info.rows = free, largest, rows
         self._promises.reported(name)
-        self._promises.set_rows(name, rows)
+        self._promises.set_rows(name, nodes)
         self._changed(node_info)
-        return _grew(before, self._left(name)) or _grew(largest_before, self._largest(name))
+        return (
+            _grew(before, self._left(name))
+            or _grew(largest_before, self._largest(name))
+            or (rows is not None and rows.grew_from(rows_before))
+        )
 
     def assume(self, pod: Object, node: str, now: float) -> None:
         """Count the pod on the node that it is on its way to, and promise it its requests."""
@@ -256,7 +265,11 @@ class Cache:
         node_info = self._node_infos[name]
         if node_info.info is None and node_info.virtual is not None:
             node_info.info = VirtualNodeInfo(
-                node_info.virtual, node_info.requested, self._left(name), self._largest(name)
+                node_info.virtual,
+                node_info.requested,
+                self._left(name),
+                self._largest(name),
+                node_info.rows,
             )
 
         return node_info.info

@@ -9,9 +9,14 @@ counted where kube-scheduler would put it, on the node with the most CPU left.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from typing import Final
 
 from vnode.api import resources
 from vnode.api.resources import Resources
+from vnode.api.rows import Rows
+
+MOST: Final = 64
+"""Nodes of a target; each promise is compared with all of them."""
 
 
 class NodeRows:
@@ -53,3 +58,20 @@ class NodeRows:
             return left
 
         return {**reported, resources.CPU: max(left.get(resources.CPU, 0), self._others)}
+
+
+def of_rows(rows: Rows, largest: Mapping[str, int]) -> NodeRows | None:
+    """Return the nodes of rows with the most free CPU; None if these are not known.
+
+    `largest` is the most that any of them has, exactly.
+    """
+    if not rows.complete:
+        return None
+
+    nodes: list[Resources] = []
+    listed = (row for alike in rows.alike for row in alike.rows)
+    for row in sorted(listed, key=lambda row: -row.most.get(resources.CPU, 0)):
+        most = {name: min(amount, largest.get(name, 0)) for name, amount in row.most.items()}
+        nodes += [most] * min(row.count, MOST - len(nodes))
+
+    return NodeRows(nodes, is_complete=len(nodes) == rows.nodes)

@@ -16,6 +16,7 @@ from vnode.api.class_names import ClassNames
 from vnode.api.keys import NODE_FAILURES
 from vnode.api.objects import Object
 from vnode.api.resources import Resources
+from vnode.api.rows import Rows
 from vnode.planning.workload_counts import Workloads
 from vnode.scheduling.pod_counts import PodCounts
 from vnode.scheduling.quotas import Quotas
@@ -47,6 +48,8 @@ class VirtualNode:
     """The RuntimeClasses and PriorityClasses that it has."""
     priority_classes: Mapping[str, str] = field(default_factory=dict)
     """Which PriorityClasses stand for the source's, as the Target says."""
+    unlisted: frozenset[str] = frozenset()
+    """Resources that its nodes have without listing them, as the Target says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,8 @@ class VirtualNodeInfo:
     """What the target reported free on all nodes together, less what was promised since then."""
     largest: Resources | None
     """For each resource, the most that any single node of the target has free."""
+    rows: Rows | None = None
+    """What its nodes have free, as last reported; None if it reports none."""
     name: str = field(init=False)
     labels: Mapping[str, str] = field(init=False)
     taints: tuple[Object, ...] = field(init=False)

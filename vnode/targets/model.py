@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from vnode.api import cluster_bound, keys, names, node_labels, objects, patterns
+from vnode.api import cluster_bound, keys, names, node_labels, objects, patterns, resources
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.api.target_key import TargetKey
@@ -118,6 +118,7 @@ def _options(obj: Object) -> TargetOptions:
         source_api=_source_api(annotations.get(keys.TOKENS, "target")),
         shown_labels=_label_keys(annotations, keys.SHOWN_LABELS, node_labels.ALL),
         label_domains=_label_keys(annotations, keys.LABEL_DOMAINS),
+        unlisted_resources=_unlisted_resources(annotations.get(keys.UNLISTED_RESOURCES, "")),
         load_balancer_classes=_optional_pairs(annotations, keys.LOAD_BALANCER_CLASSES),
         ingress_classes=_optional_pairs(annotations, keys.INGRESS_CLASSES),
         follow_anyway=_follow_anyway(annotations.get(keys.FOLLOW_ANYWAY, "")),
@@ -192,6 +193,18 @@ def _label_keys(annotations: Mapping[str, str], name: str, all_: str = "") -> fr
             f"annotation {name}: {bad[0]!r} is no key of a label: write keys with "
             f"commas between them, or {instead}"
         )
+
+    return found
+
+
+def _unlisted_resources(text: str) -> frozenset[str]:
+    found = frozenset(name.strip() for name in text.split(",") if name.strip())
+    for name in sorted(found):
+        if not (names.QUALIFIED_NAME.fullmatch(name) and resources.is_extended(name)):
+            raise ConfigError(
+                f"annotation {keys.UNLISTED_RESOURCES}: {name!r} is no extended resource: write "
+                "names like example.com/device, with commas between them"
+            )
 
     return found
 

@@ -79,15 +79,7 @@ def test_what_is_free_is_what_pods_do_not_ask_for():
         "sum": {"cpu": "2500m", "pods": "29"},
         "largest": {"cpu": "1500m", "pods": "20"},
         "nodes": 2,
-        "rows": [{"cpu": "1500m", "pods": "9"}, {"cpu": "1", "pods": "20"}],
     }
-
-
-def test_nodes_with_much_free_have_rows_of_their_own():
-    many = [make_node(f"n{number}", cpu=str(number)) for number in range(40)]
-    found = free(*many)
-    assert found["nodes"] == 40
-    assert [row["cpu"] for row in found["rows"]] == [str(39 - place) for place in range(16)]
 
 
 def test_an_overcommitted_node_takes_nothing_from_the_others():
@@ -97,7 +89,7 @@ def test_an_overcommitted_node_takes_nothing_from_the_others():
 
 
 def test_a_cluster_without_nodes_has_nothing():
-    assert free() == {"sum": {}, "largest": {}, "nodes": 0, "rows": []}
+    assert free() == {"sum": {}, "largest": {}, "nodes": 0}
 
 
 def test_one_unreadable_amount_hides_neither_node_nor_pod():

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from tests.unit.scheduling.builders import pod, virtual_node
 from vnode.api import selectors
 from vnode.api.owners import OwnerKey
+from vnode.api.rows import AlikeNodes, RowOfNodes, Rows
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.snapshot import VirtualNodeInfo
 
@@ -38,6 +39,20 @@ def test_a_promise_counts_until_a_word_of_the_target_includes_it() -> None:
     cache.update_free("a", {"cpu": 650, "pods": 9}, None)
     assert info(cache).free == {"cpu": 650, "pods": 9}
     assert info(cache).requested == {"cpu": 300, "pods": 1}
+
+
+def test_more_on_one_node_is_news_though_the_sum_is_what_it_was() -> None:
+    def told(*gpus: int) -> Rows:
+        rows = tuple(RowOfNodes(1, {"gpu": each}, {"gpu": each}) for each in gpus)
+        return Rows((), frozenset({"gpu"}), (AlikeNodes({}, (), rows),), len(rows), True)
+
+    cache, free = cache_with_free(), {"gpu": 8}
+    cache.update_free("a", free, free, None, told(4, 4))
+    assert not cache.update_free("a", free, free, None, told(4, 4))
+    assert cache.update_free("a", free, free, None, told(8, 0))
+    assert info(cache).rows == told(8, 0)
+    cache.remove_target("a")
+    assert cache.update_free("a", free, free, None, told(8, 0))
 
 
 def test_only_a_word_of_more_is_news_for_pods_that_did_not_fit() -> None:

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from vnode.api import resources
 from vnode.api.resources import Resources
+from vnode.api.rows import AlikeNodes, RowOfNodes, Rows
+from vnode.scheduling import node_rows
 from vnode.scheduling.node_rows import NodeRows
 
 
@@ -75,3 +77,31 @@ def test_a_pod_that_fits_is_not_turned_away_before_anything_is_promised(
     rows = NodeRows(sorted(nodes, key=lambda row: -row["cpu"]), is_complete=True)
     if any(not resources.insufficient(requests, row) for row in nodes):
         assert not resources.insufficient(requests, rows.largest(resources.largest(nodes)))
+
+
+def told(*rows: RowOfNodes, complete: bool = True) -> Rows:
+    nodes = sum(row.count for row in rows)
+    return Rows((), frozenset({"cpu", "pods"}), (AlikeNodes({}, (), rows),), nodes, complete)
+
+
+def test_a_target_that_tells_of_rows_has_as_many_nodes_as_they_say() -> None:
+    rows = told(RowOfNodes(3, node(7000), node(7999)), RowOfNodes(2, node(31_000), node(31_999)))
+    reported = {"cpu": 31_500, "pods": 10}
+    found = node_rows.of_rows(rows, reported)
+    assert found
+    assert found.largest(reported) == reported
+    assert pods_that_fit(found, node(20_000, 1), reported) == 2
+
+
+def test_of_many_nodes_those_with_the_most_cpu_are_counted_on() -> None:
+    rows = told(RowOfNodes(100, node(1000), node(1000)), RowOfNodes(1, node(9000), node(9000)))
+    found = node_rows.of_rows(rows, node(9000))
+    assert found
+    found.place("p", node(5000, 1))
+    assert found.largest(node(9000)) == {"cpu": 4000, "pods": 10}
+    found.place("q", node(4000, 1))
+    assert found.largest(node(9000)) == {"cpu": 1000, "pods": 10}
+
+
+def test_nodes_that_are_not_all_told_are_not_counted_on() -> None:
+    assert node_rows.of_rows(told(RowOfNodes(1, node(1), node(1)), complete=False), node(1)) is None

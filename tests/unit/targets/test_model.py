@@ -157,6 +157,23 @@ def test_a_target_says_in_which_domains_its_labels_are_believed():
         model.parse(target)
 
 
+def test_a_target_says_which_resources_its_nodes_have_without_listing_them():
+    target = make_target(self=True)
+    target["metadata"]["annotations"] = {
+        keys.UNLISTED_RESOURCES: "nvidia.com/gpumem, nvidia.com/gpucores,"
+    }
+    found = model.parse(target).options.unlisted_resources
+    assert found == {"nvidia.com/gpumem", "nvidia.com/gpucores"}
+
+
+@pytest.mark.parametrize("text", ["cpu", "a b/c", "kubernetes.io/x", "example.com/"])
+def test_what_is_no_extended_resource_is_named_with_the_cure(text):
+    target = make_target(self=True)
+    target["metadata"]["annotations"] = {keys.UNLISTED_RESOURCES: f"example.com/gpu,{text}"}
+    with pytest.raises(ConfigError, match="is no extended resource: write names like"):
+        model.parse(target)
+
+
 @pytest.mark.parametrize("text", ["a b", "zone=a", "/zone", "x" * 64])
 def test_what_is_no_key_of_a_label_is_named_with_the_cure(text):
     target = make_target(self=True)

@@ -9,10 +9,11 @@ from __future__ import annotations
 import logging
 from typing import Any, Final
 
-from vnode.api import documents, keys, node_labels, objects, resources
+from vnode.api import documents, keys, node_labels, objects, resources, rows_text
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.api.resources import Resources
+from vnode.api.rows import Rows
 from vnode.api.target_key import TargetKey
 from vnode.kube.informer import Informer
 from vnode.planning.policy import WatchedPolicies
@@ -20,6 +21,7 @@ from vnode.pods.source.quota_events import QuotaEvents
 from vnode.pods.source.returned_targets import ReturnedTargets
 from vnode.runtime.enabled_namespaces import EnabledNamespaces
 from vnode.runtime.links import CONNECTING, Link, Links
+from vnode.scheduling import node_rows
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.events import ClusterEvent, EventKind
 from vnode.scheduling.node_rows import NodeRows
@@ -27,8 +29,6 @@ from vnode.scheduling.queue import SchedulingQueue
 from vnode.scheduling.snapshot import VirtualNode
 
 _FREE_LIMIT: Final = 64 * 1024  # bytes; the annotation comes from another cluster
-
-_MOST_ROWS: Final = 64  # of a target's nodes; each promise is compared with all of them
 _NONE: Final = (None, None)
 _UNREADABLE: Final = (
     *documents.NO_JSON,
@@ -162,12 +162,14 @@ class EventHandlers:
         """Count what the target has free; what a vnode said that has left is not so any more."""
         if link.lacks_vnode:
             self._without_vnode.add(link.node_name)
-            free, largest, rows = None, None, None
+            free, largest, nodes, rows = None, None, None, None
         else:
             self._without_vnode.discard(link.node_name)
-            (free, largest), rows = read_free(link.summary), read_rows(link.summary)
+            free, largest = read_free(link.summary)
+            rows = rows_text.decode(objects.annotations(link.summary or {}).get(keys.ROWS))
+            nodes = read_nodes(link.summary, rows, largest)
 
-        if self._cache.update_free(link.node_name, free, largest, rows):
+        if self._cache.update_free(link.node_name, free, largest, nodes, rows):
             self._queue.move(ClusterEvent(EventKind.TARGET_FREE, link.node_name))
 
     def _update(self, name: str) -> None:
@@ -196,6 +198,7 @@ class EventHandlers:
                 cluster_uid=link.cluster_uid,
                 classes=link.priorities.classes,
                 priority_classes=link.options.priority_classes,
+                unlisted=link.options.unlisted_resources,
             )
         )
 
@@ -251,16 +254,24 @@ def read_free(summary: Object | None) -> tuple[Resources | None, Resources | Non
         return _NONE
 
 
-def read_rows(summary: Object | None) -> NodeRows | None:
-    """Return what a ClusterSummary says of single nodes; None if it is of an older agent."""
+def read_nodes(
+    summary: Object | None, rows: Rows | None, largest: Resources | None
+) -> NodeRows | None:
+    """Return the nodes of a target on which promises count; None if it does not tell of any.
+
+    `rows` and `largest` are those of its ClusterSummary; an older agent lists some nodes.
+    """
+    if rows is not None:
+        return node_rows.of_rows(rows, largest or {})
+
     try:
         free = _free(summary)
-        rows = list(map(resources.parse, free["rows"][:_MOST_ROWS])) if free else []
-        is_complete = len(rows) == int(free["nodes"]) if free else False
+        nodes = list(map(resources.parse, free["rows"][: node_rows.MOST])) if free else []
+        is_complete = len(nodes) == int(free["nodes"]) if free else False
     except _UNREADABLE:
         return None
 
-    return NodeRows(rows, is_complete=is_complete) if rows else None
+    return NodeRows(nodes, is_complete=is_complete) if nodes else None
 
 
 def _free(summary: Object | None) -> Any:

@@ -108,7 +108,7 @@ class _Cache:
         self.updates: list[object] = []
         self.quotas = Quotas()
 
-    def update_free(self, _name: str, free: object, _largest: object, _rows: object) -> bool:
+    def update_free(self, _name: str, free: object, _largest: object, *_rows: object) -> bool:
         self.updates.append(free)
         return False
 
@@ -155,7 +155,9 @@ async def test_what_a_vnode_said_to_be_free_counts_only_while_it_runs(clock: Clo
         ("{}", "1", None),
     ],
 )
-def test_rows_of_nodes_are_read_or_left(rows: str, nodes: str, largest: object) -> None:
+def test_nodes_that_an_older_agent_lists_are_read_or_left(
+    rows: str, nodes: str, largest: object
+) -> None:
     text = f'{{"sum": {{}}, "largest": {{}}, "nodes": {nodes}, "rows": {rows}}}'
-    found = event_handlers.read_rows(summary(text))
+    found = event_handlers.read_nodes(summary(text), None, None)
     assert (found and found.largest({"cpu": 2000, "pods": 7})) == largest

@@ -20,6 +20,7 @@ from vnode.api.clock import Clock
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
 from vnode.api.resources import Resources
+from vnode.api.rows import Rows
 from vnode.api.target_key import TargetKey
 from vnode.kube.store import Store
 from vnode.nodes import capacity
@@ -66,10 +67,11 @@ class _RoomCache(Cache):
         name: str,
         free: Resources | None,
         largest: Resources | None,
-        rows: NodeRows | None = None,
+        nodes: NodeRows | None = None,
+        rows: Rows | None = None,
     ) -> bool:
-        self.room = free, largest, rows is None
-        return super().update_free(name, free, largest, rows)
+        self.room = free, largest, nodes is None and rows is None
+        return super().update_free(name, free, largest, nodes, rows)
 
 
 async def seen(clock: Clock, annotations: dict[str, str], *, silent: bool) -> dict[str, str]:
