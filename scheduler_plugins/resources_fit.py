@@ -1,26 +1,40 @@
 """Filter and Score by the free resources of targets.
 
 What a target reports as free (on all its nodes together, and at most on any single one) is
-believed, less what was promised to other pods since then. For a target that reports nothing, the
-upper bound is its allocatable less what our own proxies there request. Of a target without either
-nothing is assumed: its own scheduler decides.
+believed, less what was promised to other pods since then. Its rows (`vnode.api.rows`) then say
+whether all that a pod asks for is on one node that it may use, by labels of models and by taints.
+For a target that reports nothing, the upper bound is its allocatable less what our own proxies
+there request. Of a target without either nothing is assumed, nor of an extended resource that no
+target lists: the target's own scheduler decides.
 """
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final, Literal
 
 import msgspec
 
-from vnode.api import resources
+from vnode.api import keys, objects, resources
+from vnode.api import shape as shapes
+from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.api.resources import Resources
+from vnode.api.shape import Shape
 from vnode.scheduling import status
 from vnode.scheduling.cycle import CycleState
 from vnode.scheduling.events import ClusterEventWithHint, EventKind
-from vnode.scheduling.plugin import MAX_SCORE, FilterPlugin, Handle, ScorePlugin
-from vnode.scheduling.snapshot import VirtualNodeInfo
+from vnode.scheduling.plugin import (
+    MAX_SCORE,
+    FilterPlugin,
+    Handle,
+    PreFilterPlugin,
+    ScorePlugin,
+)
+from vnode.scheduling.snapshot import Snapshot, VirtualNodeInfo
 from vnode.scheduling.status import SUCCESS, Status
 
 
@@ -66,7 +80,20 @@ def fractions_used(
     return used
 
 
-class NodeResourcesFit(FilterPlugin, ScorePlugin):
+@dataclass(slots=True)
+class _Asked:
+    """What a pod asks of a target, as far as it counts."""
+
+    requests: Resources
+    has_devices: bool
+    bare: Shape
+    """Without its constraints."""
+    shape: Shape | None = None
+    """With them, once they are read; None if they are not known."""
+    is_read: bool = False
+
+
+class NodeResourcesFit(PreFilterPlugin, FilterPlugin, ScorePlugin):
     """Keeps pods from targets that are full; CandidateProbe may try such a target all the same."""
 
     NAME = "NodeResourcesFit"
@@ -92,26 +119,76 @@ class NodeResourcesFit(FilterPlugin, ScorePlugin):
         )
         return [ClusterEventWithHint(kind) for kind in kinds]
 
+    def pre_filter(self, state: CycleState, pod: Object, snapshot: Snapshot) -> Status:
+        """Leave out of account what the configuration says, and what no target lists.
+
+        A pod that is bound without asking its target goes by what is known.
+        """
+        requests = state.requests(pod)
+        judged = {name: a for name, a in requests.items() if name not in self._ignored}
+        devices = [name for name in judged if resources.is_extended(name)]
+        if devices and state.asks and keys.NO_RESERVATION not in objects.annotations(pod):
+            for name in devices:
+                if not any(name in (node.known_free() or ()) for node in snapshot):
+                    del judged[name]
+
+        state.write(self.NAME, _Asked(judged, bool(devices), Shape(judged)))
+        return SUCCESS
+
     def filter(self, state: CycleState, pod: Object, node: VirtualNodeInfo) -> Status:
-        """Fit the pod into the sum, and each of its requests into some single node."""
+        """Fit the pod into the sum, each request into some node, and all of them into one node."""
         free = node.known_free()
         if free is None:
             return SUCCESS
 
-        requests = state.requests(pod)
+        asked: _Asked = state.read(self.NAME)
+        requests = asked.requests
+        if unlisted := node.virtual.unlisted:
+            requests = {name: a for name, a in requests.items() if name not in unlisted}
+
         short = self._short(requests, free)
         if short:
             return status.unschedulable(*map(_reason, short))
 
-        if node.largest is None:
-            return SUCCESS
+        short = [] if node.largest is None else self._short(requests, node.largest)
+        reasons = self._refusals(asked, pod, node, requests) if node.rows else ()
+        if not reasons and short:
+            reasons = tuple(f"{_reason(name)} on any one node" for name in short)
 
-        short = self._short(requests, node.largest)
-        return (
-            status.unschedulable(*(f"{_reason(n)} on any one node" for n in short))
-            if short
-            else SUCCESS
-        )
+        return status.unschedulable(*reasons) if reasons else SUCCESS
+
+    def _refusals(
+        self, asked: _Asked, pod: Object, node: VirtualNodeInfo, requests: Resources
+    ) -> tuple[str, ...]:
+        """Return why none of the target's nodes can take the pod by its rows."""
+        rows = node.rows
+        if rows is None:
+            return ()
+
+        # The constraints of a pod take time to read, and seldom matter without devices.
+        shape: Shape | None = asked.bare
+        if asked.has_devices or not rows.is_plain:
+            shape = self._shape(asked, pod)
+
+        if shape is None:
+            return ()
+
+        if requests is not asked.requests:
+            shape = dataclasses.replace(shape, requests=requests)
+
+        refusals = rows.refusals(shape)
+        return () if refusals and self.handle.is_overridden(pod, node.name) else refusals
+
+    def _shape(self, asked: _Asked, pod: Object) -> Shape | None:
+        """Return what the pod's delegate asks of a node; None if that is not known."""
+        if not asked.is_read:
+            asked.is_read = True
+            spec = self.handle.constraints(pod)
+            # What cannot be read, the target's scheduler says.
+            with contextlib.suppress(ConfigError):
+                asked.shape = None if spec is None else shapes.of_spec(asked.requests, spec)
+
+        return asked.shape
 
     def score(self, state: CycleState, pod: Object, node: VirtualNodeInfo) -> int:
         """Return the weighted mean over the resources; 0 for a target of unknown size."""
@@ -127,7 +204,7 @@ class NodeResourcesFit(FilterPlugin, ScorePlugin):
         if not short:
             return short
 
-        return [n for n in short if n not in self._ignored and (n != resources.PODS or n in free)]
+        return [n for n in short if n != resources.PODS or n in free]
 
 
 def _reason(resource: str) -> str:

@@ -7,9 +7,11 @@ from collections.abc import Callable
 from scheduler_plugins import defaults
 from vnode.agent.config import AgentConfig
 from vnode.agent.shared import Shared
+from vnode.api.errors import VnodeError
 from vnode.api.objects import Object
 from vnode.following.following import Following
 from vnode.kube.events import EventRecorder
+from vnode.pods import chaperons
 from vnode.pods.source import quota_events, scheduler
 from vnode.pods.source.binding import Binder
 from vnode.pods.source.candidate_phase import CandidatePhase
@@ -71,12 +73,22 @@ class ProxyScheduling:
         return Handle(
             namespace_refusal=shared.enabled_namespaces.refusal,
             manifest_refusal=shared.manifests.refusal,
+            constraints=lambda pod: chaperons.constraints(pod, shared.manifests),
+            is_overridden=self._is_overridden,
             is_charged=lambda pod, node: quota_events.is_charged(shared.links, pod, node),
             is_refused=lambda pod, node: quota_events.is_refused(shared.links, pod, node),
             policies=shared.policies,
             candidates=shared.links.candidates_of,
             clock=shared.clock,
         )
+
+    def _is_overridden(self, pod: Object, node: str) -> bool:
+        """Tell whether override policies may change the pod there, or it is not known yet."""
+        link = self._shared.links.get(node)
+        try:
+            return link is None or self._shared.overrides.choose(pod, link) is not None
+        except VnodeError:
+            return True
 
     def _make_scheduler(self) -> tuple[ProxyScheduler, EventHandlers]:
         shared, queue = self._shared, self._make_queue()

@@ -91,7 +91,7 @@ _CURES: Final = (
         ),
     ),
     (
-        r"node\(s\) didn't match Pod's node affinity",
+        r"node\(s\) didn't match Pod's node affinity|no node has",
         (
             "compare its constraints with the labels of the nodes in the target: there, kubectl "
             "get nodes --show-labels"

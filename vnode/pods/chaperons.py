@@ -159,6 +159,26 @@ def _onward(proxy: Object, identity: Identity, target_uid: str | None) -> dict[s
     return annotations
 
 
+def constraints(proxy: Object, manifests: SavedManifests) -> Object | None:
+    """Return the part of a delegate's spec that chooses its node, before any override.
+
+    None if that cannot be said: the pod may be sent on, or its manifest cannot be read.
+    """
+    if keys.FORWARD in objects.annotations(proxy):
+        return None
+
+    try:
+        pod = manifests.source_pod(proxy)
+    except ConfigError:
+        return None
+
+    if keys.USE_SPEC_CONSTRAINTS in objects.annotations(pod):
+        return {}
+
+    spec = objects.spec(pod)
+    return {field: spec[field] for field in _CONSTRAINTS if field in spec}
+
+
 def labels(proxy: Object, identity: Identity) -> dict[str, str]:
     """Return the labels of a chaperon, and so of the delegate; ConfigError for a bad expression."""
     keep = renaming.kept_labels_of(proxy)

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import msgspec
 
+from vnode.api import objects
 from vnode.api.clock import Clock, SystemClock
 from vnode.api.objects import Object
 from vnode.planning.policy import NO_POLICIES, Policies
@@ -62,6 +63,10 @@ class Handle:
     """Why pods of the namespace of that name cannot go to targets; "" if they can."""
     manifest_refusal: Callable[[Object], str] = lambda _pod: ""
     """Why a pod's own constraints are not known; "" if they are."""
+    constraints: Callable[[Object], Object | None] = objects.spec
+    """The spec by which a pod's delegate chooses its node in a target; None if it is not known."""
+    is_overridden: Callable[[Object, str], bool] = lambda _pod, _node: False
+    """Whether override policies change a pod in a node's target."""
     is_charged: Callable[[Object, str], bool] = lambda _pod, _node: False
     """Whether the quotas of a node's target count a pod already, which has its delegate there."""
     is_refused: Callable[[Object, str], bool] = lambda _pod, _node: False

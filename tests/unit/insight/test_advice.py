@@ -51,6 +51,7 @@ NOT_VALID = (
         ([NO_ACCOUNT], [ACCOUNT]),
         ([f"{UNKNOWN}: annotation, run vnode migrate"], ["vnode migrate signs"]),
         (["at its maximum of 5 by placementpolicy/web"], ["raise a maxReplicas"]),
+        (["no node has nvidia.com/gpu.product=H100"], ["compare its constraints with the labels"]),
         (["exceeded quota: q, requested: pods=1"], ["raise the ResourceQuota"]),
         (["failed quota: q: must specify limits.cpu for: a"], ["set them in the pod, or make"]),
         (

@@ -148,6 +148,21 @@ def test_constraints_that_chose_the_virtual_node_stay_behind():
     assert not {"nodeSelector", "tolerations", "affinity", "topologySpreadConstraints"} & set(spec)
 
 
+def test_what_chooses_a_node_in_a_target_is_what_the_user_wrote_of_nodes():
+    toleration = {"key": "gpu", "operator": "Exists"}
+    source = source_with(nodeSelector={"disk": "ssd"}, tolerations=[toleration])
+    found = chaperons.constraints(proxy(source), MANIFESTS)
+    assert found == {"nodeSelector": {"disk": "ssd"}, "tolerations": [toleration]}
+    source["metadata"]["annotations"] = {keys.USE_SPEC_CONSTRAINTS: ""}
+    assert chaperons.constraints(proxy(source), MANIFESTS) == {}
+
+
+def test_what_chooses_a_node_behind_the_target_is_not_known():
+    assert chaperons.constraints(proxy(annotations={keys.FORWARD: ""}), MANIFESTS) is None
+    unreadable = proxy(annotations={keys.SOURCE_POD_MANIFEST: "[]"})
+    assert chaperons.constraints(unreadable, MANIFESTS) is None
+
+
 def test_selectors_in_affinity_and_spread_are_renamed_as_the_labels_are():
     term = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "zone"}
     source = source_with(
