@@ -1,0 +1,105 @@
+"""Pods that ask for devices: they go where one node has them, of the model that they name."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests import background, kit
+from vnode.api import keys, kinds, names, objects, rows_text
+from vnode.api.objects import Object
+from vnode.kube.client import Client
+from vnode.kube.informer import Informer
+
+GPU, MODEL = "nvidia.com/gpu", "nvidia.com/gpu.product"
+C3 = names.virtual_node("default", "c3")
+
+
+async def equip(target: Client, *nodes: tuple[int, str]) -> None:
+    """Give a target's nodes so many GPUs of these models, and wait until its summary says so."""
+    present = sorted(objects.name(node) for node in await target.list(kinds.NODES))
+    for name, (gpus, model) in zip(present, nodes, strict=True):
+        quantity = str(gpus) if gpus else None
+        status = {"capacity": {GPU: quantity}, "allocatable": {GPU: quantity}}
+        await target.patch(kinds.NODES, name, {"metadata": {"labels": {MODEL: model or None}}})
+        await target.patch(kinds.NODES, name, {"status": status}, subresource="status")
+
+    wanted: dict[str, dict[int, int]] = {}
+    for gpus, model in nodes:
+        if gpus:
+            amounts = wanted.setdefault(model, {})
+            amounts[gpus] = amounts.get(gpus, 0) + 1
+
+    def says_so(summary: Object) -> bool:
+        rows = rows_text.decode(objects.annotations(summary).get(keys.ROWS))
+        found = rows.histogram(GPU) if rows else {}
+        return {model: amounts for model, amounts in found.items() if model} == wanted
+
+    await kit.until_one(target, kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME, "", says_so)
+
+
+@pytest.fixture
+async def gpus(source: Client, c2: Client, c3: Client) -> AsyncIterator[None]:
+    """Give c2 three nodes with one A100 each, and c3 a node with four and one with two T4s."""
+    await equip(c2, *[(1, "A100")] * 3)
+    await equip(c3, (4, "A100"), (2, "T4"), (0, ""))
+    for name in ("c2", "c3"):
+        node = names.virtual_node("default", name)
+        await kit.until_one(
+            source, kinds.NODES, node, "", lambda n: GPU in objects.status(n)["allocatable"]
+        )
+
+    yield
+    for target in (c2, c3):
+        await equip(target, *[(0, "")] * 3)
+
+
+def gpu_pod(name: str, gpus: int, model: str = "") -> Object:
+    selector = {"nodeSelector": {MODEL: model}} if model else {}
+    made = kit.pod(name, annotations={keys.ELECT: ""}, **selector)
+    requests = objects.spec(made)["containers"][0]["resources"]
+    requests["requests"][GPU] = str(gpus)
+    requests["limits"] = {GPU: str(gpus)}
+    return made
+
+
+@pytest.mark.usefixtures("gpus")
+async def test_devices_in_pieces_get_no_candidate_of_a_pod_that_wants_them_on_one_node(
+    source: Client, c2: Client
+) -> None:
+    asked: set[str] = set()
+    candidates = Informer(c2, kinds.POD_CHAPERONS)
+    candidates.subscribe(lambda old, new: asked.add(objects.name(objects.latest(old, new))))
+    async with background.running(candidates.run()):
+        await candidates.synced.wait()
+        asked.clear()
+        for number in range(2):
+            await source.create(kinds.PODS, gpu_pod(f"pair-{number}", 2), "default")
+            pod = await kit.until_running(source, f"pair-{number}")
+            assert objects.node_name(pod) == C3
+
+    assert not asked
+
+
+@pytest.mark.usefixtures("gpus")
+async def test_a_pod_gets_the_model_that_it_names_from_a_target_of_several(
+    source: Client, c3: Client
+) -> None:
+    for name, count, model in (("big", 4, "A100"), ("small", 2, "T4")):
+        await source.create(kinds.PODS, gpu_pod(name, count, model), "default")
+        pod = await kit.until_running(source, name)
+        assert objects.node_name(pod) == C3
+        delegate = await c3.get(kinds.PODS, names.chaperon(name, objects.uid(pod)), "default")
+        node = await c3.get(kinds.NODES, objects.node_name(delegate))
+        assert objects.labels(node)[MODEL] == model
+
+
+@pytest.mark.usefixtures("gpus")
+async def test_a_model_that_nobody_has_is_said(source: Client) -> None:
+    def is_told(pod: Object) -> bool:
+        message = (objects.condition(pod, "PodScheduled") or {}).get("message") or ""
+        return f"no node has {MODEL}=H100" in message
+
+    await source.create(kinds.PODS, gpu_pod("modern", 1, "H100"), "default")
+    await kit.until_one(source, kinds.PODS, "modern", "default", is_told)
