@@ -3,7 +3,9 @@
 A target reports what its largest nodes have free. Without that, a promise would reduce only the sum
 over all nodes: pods that take more than half of a node each would be promised remainders of nodes
 in which none of them fits. Which node a pod gets is for the target to say, so each promise is
-counted where kube-scheduler would put it, on the node with the most CPU left.
+counted where kube-scheduler would put it, on the node with the most CPU left. One of a pod with
+devices counts on the node with the fewest that has enough: which model the pod wants is not known
+here, and that must not keep others from a large node.
 """
 
 from __future__ import annotations
@@ -16,7 +18,9 @@ from vnode.api.resources import Resources
 from vnode.api.rows import Rows
 
 MOST: Final = 64
-"""Nodes of a target; each promise is compared with all of them."""
+"""Nodes that are read of a target that lists them."""
+_OF_ROWS: Final = 16
+"""Nodes that rows stand for; each promise is compared with all of them."""
 
 
 class NodeRows:
@@ -38,6 +42,11 @@ class NodeRows:
             i for i, row in enumerate(self._left) if not resources.insufficient(requests, row)
         ]
         if fitting:
+            if devices := [name for name in requests if resources.is_extended(name)]:
+                amounts = {i: [self._left[i].get(name, 0) for name in devices] for i in fitting}
+                fewest = min(amounts.values())
+                fitting = [i for i in fitting if amounts[i] == fewest]
+
             best = max(fitting, key=lambda i: self._left[i].get(resources.CPU, 0))
             self._left[best] = resources.subtract(self._left[best], requests)
             self._places[key] = best, requests
@@ -72,6 +81,6 @@ def of_rows(rows: Rows, largest: Mapping[str, int]) -> NodeRows | None:
     listed = (row for alike in rows.alike for row in alike.rows)
     for row in sorted(listed, key=lambda row: -row.most.get(resources.CPU, 0)):
         most = {name: min(amount, largest.get(name, 0)) for name, amount in row.most.items()}
-        nodes += [most] * min(row.count, MOST - len(nodes))
+        nodes += [most] * min(row.count, _OF_ROWS - len(nodes))
 
     return NodeRows(nodes, is_complete=len(nodes) == rows.nodes)

@@ -79,6 +79,16 @@ def test_a_pod_that_fits_is_not_turned_away_before_anything_is_promised(
         assert not resources.insufficient(requests, rows.largest(resources.largest(nodes)))
 
 
+def test_a_promise_of_few_devices_leaves_the_largest_node_whole() -> None:
+    gpu = "nvidia.com/gpu"
+    large, small = {**node(90_000), gpu: 8}, {**node(8000), gpu: 1}
+    found = NodeRows([large, small], is_complete=True)
+    found.place("p", {"cpu": 1000, "pods": 1, gpu: 1})
+    assert found.largest(large)[gpu] == 8
+    found.place("q", {"cpu": 1000, "pods": 1, gpu: 1})
+    assert found.largest(large)[gpu] == 7
+
+
 def told(*rows: RowOfNodes, complete: bool = True) -> Rows:
     nodes = sum(row.count for row in rows)
     return Rows((), frozenset({"cpu", "pods"}), (AlikeNodes({}, (), rows),), nodes, complete)
