@@ -5,7 +5,17 @@ from __future__ import annotations
 import re
 
 from tests import kit
-from tests.e2e.places import Policy, Rooms, amend, deploy, policy, rooms, until_there
+from tests.e2e.places import (
+    Policy,
+    Rooms,
+    amend,
+    deploy,
+    place_pod,
+    policy,
+    rooms,
+    there,
+    until_there,
+)
 from tests.fleets import vnode
 from tests.kit import Fleet
 from vnode.api import keys, kinds, objects
@@ -210,3 +220,24 @@ async def test_a_job_stays_together(source: Client, policy: Policy) -> None:
         source, "web", lambda pods: len(pods) == 5 and all(map(objects.node_name, pods.values()))
     )
     assert len({objects.node_name(pod) for pod in pods.values()}) == 1
+
+
+async def test_pods_of_a_ray_cluster_stay_together_without_a_policy(
+    source: Client, rooms: Rooms
+) -> None:
+    await rooms(3, 3)
+    for number in range(4):
+        pod = place_pod(f"ray-{number}")
+        objects.labels(pod).update({"app": "web", "ray.io/cluster": "tuning"})
+        await source.create(kinds.PODS, pod, "default")
+
+    pods = await kit.until_pods(source, "web", lambda pods: sorted(there(pods).values()) == [1, 3])
+    waiting = next(objects.name(pod) for pod in pods.values() if not objects.node_name(pod))
+    why = "the setting keepTogether keeps the pods of label/default/ray.io/cluster=tuning together"
+    await kit.until_one(
+        source,
+        kinds.PODS,
+        waiting,
+        "default",
+        lambda pod: why in (objects.condition(pod, "PodScheduled") or {}).get("message", ""),
+    )

@@ -10,6 +10,7 @@ Decoded strictly: an unknown field, or a value of the wrong type, is an error th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -24,6 +25,7 @@ from vnode.issuing.config import IssuingConfig
 from vnode.kube import exec_plugins
 from vnode.kube.endpoint import Trust
 from vnode.kubelet import server
+from vnode.planning import kept_together
 from vnode.pods.event_record import DelegateEventsMode
 from vnode.pods.source.candidates import CandidateSettings
 from vnode.runtime.certs import kubelet_serving
@@ -80,6 +82,8 @@ class AgentConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     """Where the lines go that say on whose behalf the agent acts: a file, or `off`."""
     model_labels: tuple[str, ...] = rows.MODEL_LABELS
     """The labels of nodes by which the ClusterSummary tells models of accelerators apart."""
+    keep_together: tuple[str, ...] = kept_together.LABELS
+    """The labels of pods whose values name groups that are kept in one target."""
     stream_grace_period_seconds: int = server.STREAM_GRACE
     """How long an agent that is asked to end waits for open logs, exec, attach, port-forward."""
     namespaces: tuple[str, ...] = ()
@@ -119,23 +123,13 @@ class AgentConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
 
         exec_plugins.check_list(self.namespaced_exec_variables, "namespacedExecVariables")
         self._check_namespaces()
-        self._check_model_labels()
+        _check_labels(self.model_labels, "modelLabels", rows_text.MOST_KEYS)
+        _check_labels(self.keep_together, "keepTogether", kept_together.MOST)
         if self.targets_per_namespace < 0:
             raise ConfigError("targetsPerNamespace must not be negative; 0 connects no Target")
 
         if not 0 <= self.stream_grace_period_seconds <= _DAY:
             raise ConfigError(f"streamGracePeriodSeconds must be from 0 to {_DAY}, which is a day")
-
-    def _check_model_labels(self) -> None:
-        for key in self.model_labels:
-            if not names.QUALIFIED_NAME.fullmatch(key):
-                raise ConfigError(f"modelLabels has {key!r}, which cannot be the key of a label")
-
-        if len(self.model_labels) > rows_text.MOST_KEYS:
-            raise ConfigError(f"modelLabels has over {rows_text.MOST_KEYS} keys: name fewer")
-
-        if len(set(self.model_labels)) < len(self.model_labels):
-            raise ConfigError("modelLabels names a key twice")
 
     def _check_namespaces(self) -> None:
         for name in self.namespaces:
@@ -164,3 +158,15 @@ def load(path: Path | None) -> AgentConfig:
     config = strict_decoding.decode(AgentConfig, raw or {}, str(path))
     config.check()
     return config
+
+
+def _check_labels(labels: Sequence[str], setting: str, most: int) -> None:
+    for key in labels:
+        if not names.QUALIFIED_NAME.fullmatch(key):
+            raise ConfigError(f"{setting} has {key!r}, which cannot be the key of a label")
+
+    if len(labels) > most:
+        raise ConfigError(f"{setting} has over {most} keys: name fewer")
+
+    if len(set(labels)) < len(labels):
+        raise ConfigError(f"{setting} names a key twice")

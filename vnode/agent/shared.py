@@ -108,7 +108,9 @@ class Shared:
         self.node_leases = LeaseRenewal(self.clock)
         self.targets = TargetLister(client, limit=options.config.targets_per_namespace)
         self.former_nodes = FormerNodes(self.nodes, self.targets.has_node)
-        self.policies = PlacementPolicies(client, self.targets, self.clock)
+        self.policies = PlacementPolicies(
+            client, self.targets, self.clock, kept_together=options.config.keep_together
+        )
         self.connections = TargetController(
             client,
             identity,

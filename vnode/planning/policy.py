@@ -121,11 +121,19 @@ class Policy:
     """None: as without a policy."""
     publishing: Publishing | None = None
     """None: what is decided by it is not published."""
+    is_default: bool = False
+    """Whether it holds where there is no other, without an object."""
     uid: str = field(default="", compare=False)
 
     @property
     def key(self) -> str:
-        """The key of the object that it was made from: NAMESPACE/NAME, or NAME."""
+        """The key of the object that it was made from: NAMESPACE/NAME, or NAME.
+
+        One that is for want of another has a key that no object has.
+        """
+        if self.is_default:
+            return self.name
+
         return objects.join_key(self.namespace, self.name.partition("/")[2])
 
     def selects(self, namespace: str, labels: Mapping[str, str]) -> bool:

@@ -36,3 +36,13 @@ def test_what_cannot_be_told_is_refused_with_the_reason(
 ) -> None:
     with pytest.raises(ConfigError, match=why):
         load(tmp_path, f"modelLabels: {text}")
+
+
+def test_which_pods_are_kept_together_is_a_setting_too(tmp_path: Path) -> None:
+    file = tmp_path / "agent.yaml"
+    head = "apiVersion: vnode.dev/v1alpha1\nkind: AgentConfiguration\n"
+    file.write_text(f"{head}keepTogether: []")
+    assert config.load(file).keep_together == ()
+    file.write_text(f"{head}keepTogether: [a b]")
+    with pytest.raises(ConfigError, match="keepTogether has 'a b', which cannot be the key"):
+        config.load(file)

@@ -47,6 +47,7 @@ class PlacementEnvironment:
         self.links = Links()
         self.policies: PlacementPolicies
         self.moves: ClosedClusters | None = None
+        self.kept_together: tuple[str, ...] = ()
         for cluster in clusters:
             self.add_target(cluster)
 
@@ -124,7 +125,9 @@ class PlacementEnvironment:
     async def running(self) -> AsyncIterator[None]:
         client = self.server.client()
         targets = TargetLister(client)
-        self.policies = PlacementPolicies(client, targets, self.clock)
+        self.policies = PlacementPolicies(
+            client, targets, self.clock, kept_together=self.kept_together
+        )
         proxies = Informer(client, kinds.PODS, trim=proxy_state.trim)
         virtual_nodes = nodes.informer(client)
         events = EventRecorder(client, "vnode", self.clock)

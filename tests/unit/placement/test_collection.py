@@ -33,6 +33,23 @@ async def test_without_the_kinds_there_are_no_policies_and_nobody_waits(
         assert env.policies.of(POD) is None
 
 
+async def test_pods_of_a_group_are_kept_together_unless_a_policy_is_for_them(clock: Clock) -> None:
+    ray: Object = {"metadata": {"namespace": "default", "labels": {"ray.io/cluster": "tuning"}}}
+    env = PlacementEnvironment(clock, "a")
+    env.kept_together = ("ray.io/cluster",)
+    async with env.running():
+        assert env.policies
+        assert env.policies.of(POD) is None
+        found = env.policies.of(ray)
+        assert found is not None
+        assert found.is_together
+        env.add_policy("ray", "", selector={}, mode="Any")
+        await asyncio.sleep(SETTLED)
+        found = env.policies.of(ray)
+        assert found is not None
+        assert found.name == "clusterplacementpolicy/ray"
+
+
 async def test_kinds_that_come_later_are_found(clock: Clock) -> None:
     env = PlacementEnvironment(clock, "a")
     fault = env.server.fail(

@@ -1,6 +1,7 @@
 """Keeps the placement policies that are in force: valid ones whose clusters exist, or did.
 
-Of each namespace, and of those for all, these are the oldest (`quota`).
+Of each namespace, and of those for all, these are the oldest (`quota`). Pods without one may be
+kept together by their labels (`vnode.planning.kept_together`).
 
 All replicas watch both kinds. A cluster without their CRDs, or an agent without the right to list
 them, has no policies, and nothing else waits for them: who has none pays nothing. Who schedules
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
 from vnode.api import objects, visible
@@ -28,6 +29,7 @@ from vnode.placement.policies.judging import INVALID, UNKNOWN_CLUSTER, PolicyVer
 from vnode.placement.policies.matching import PolicyIndex
 from vnode.placement.policies.quota import PolicyQuota
 from vnode.planning.cluster_decision import DecisionReference
+from vnode.planning.kept_together import KeptTogether
 from vnode.planning.policy import Policy
 from vnode.runtime.supervisor import supervise
 
@@ -55,7 +57,14 @@ class KnownClusters(Protocol):
 class PlacementPolicies:
     """The policies that are in force; implements `vnode.planning.policy.Policies`."""
 
-    def __init__(self, client: Client, clusters: KnownClusters, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        client: Client,
+        clusters: KnownClusters,
+        clock: Clock | None = None,
+        kept_together: Sequence[str] = (),
+    ) -> None:
+        self._kept_together = KeptTogether(kept_together)
         self._clock: Clock = clock or SystemClock()
         self._drain_ends: dict[str, float] = {}  # by policy: when (wall clock) its next drain does
         self._ends_changed = asyncio.Event()
@@ -75,8 +84,8 @@ class PlacementPolicies:
             informer.subscribe(self._on_target)
 
     def __bool__(self) -> bool:
-        """Return whether any is in force."""
-        return bool(self._in_force)
+        """Return whether there may be one for a pod."""
+        return bool(self._in_force or self._kept_together)
 
     async def run(self) -> None:
         """Watch them until cancelled."""
@@ -99,7 +108,8 @@ class PlacementPolicies:
 
     def of(self, pod: Object) -> Policy | None:
         """Return the policy of a pod, None if there is none for it."""
-        return self._index.of(pod) if self._in_force else None
+        found = self._index.of(pod) if self._in_force else None
+        return self._kept_together.of(pod) if found is None else found
 
     def in_force(self) -> Mapping[str, Policy]:
         """Return those in force, by the keys of their objects; do not change it."""

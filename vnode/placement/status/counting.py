@@ -110,12 +110,12 @@ class WorkloadTally:
 
 
 def counted(pod: Object, policy_of: Callable[[Object], Policy | None]) -> CountedPod | None:
-    """Return what is counted of a pod, None for one that does not count or has no policy."""
+    """Return what is counted of a pod, None for one that does not count for any policy's object."""
     if objects.is_finished(pod) or objects.is_terminating(pod):
         return None
 
     policy = policy_of(pod)
-    if policy is None:
+    if policy is None or policy.is_default:
         return None
 
     return CountedPod(
