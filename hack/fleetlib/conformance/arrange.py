@@ -48,7 +48,8 @@ def start(directory: Path, *, services: bool = False) -> LocalFleet:
     `agnhost` has what asks them.
     """
     folder = directory / "images"
-    programs = binaries.locate([*standins.PROGRAMS, *(standins.SERVERS if services else ())])
+    servers = [*standins.SERVERS, standins.NAMES] if services else []
+    programs = binaries.locate([*standins.PROGRAMS, *servers])
     busybox = shutil.which("busybox")
     if busybox is None:
         raise FleetError("the stand-ins need busybox: run hack/realnode-packages")

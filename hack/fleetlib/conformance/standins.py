@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from hack.fleetlib.realnode.images import Images
 
 PROGRAMS: Final = ("agnhost", "nonewprivs")
+NAMES: Final = "coredns"
 SERVERS: Final = {"sample-apiserver": "sample-apiserver", "etcd": "usr/local/bin/etcd"}
 _SETUID: Final = 0o4755
 _WEB: Final = ["httpd", "-f", "-p", "80", "-h", "/www"]
@@ -58,8 +59,8 @@ def write(
 ) -> None:
     """Write the stand-ins as an OCI layout into `folder`.
 
-    `programs` has those of `PROGRAMS`, perhaps those of `SERVERS`; `utilities` are files of
-    `agnhost` in place of those that stand in for them.
+    `programs` has those of `PROGRAMS`, perhaps those of `SERVERS`, and `NAMES` for `agnhost`;
+    `utilities` are files of `agnhost` in place of those that stand in for them.
     """
     listed = subprocess.run([busybox, "--list"], capture_output=True, text=True, check=True)
     contents = {name: path.read_bytes() for name, path in programs.items()}
@@ -90,7 +91,7 @@ def build(
         return images.image(name, [shell, images.layer(entries)], {**defaults, **config})
 
     pages = {fish: f'{{"image": "{fish}.jpg"}}\n'.encode() for fish in ("kitten", "nautilus")}
-    agnhost = {entry.path: entry for entry in (*_agnhost(programs["agnhost"]), *files)}.values()
+    agnhost = {entry.path: entry for entry in (*_agnhost(programs), *files)}.values()
     made = [
         make("agnhost", agnhost, Entrypoint=["/agnhost"], Cmd=["pause"]),
         make("glibc-dns-testing", agnhost, Cmd=["/bin/sh"]),
@@ -107,9 +108,13 @@ def build(
     return reduce(or_, made)
 
 
-def _agnhost(program: bytes) -> list[LayerEntry]:
+def _agnhost(programs: Mapping[str, bytes]) -> list[LayerEntry]:
     return [
-        LayerEntry("agnhost", program, 0o755),
+        *(
+            LayerEntry(name, programs[name], 0o755)
+            for name in ("agnhost", NAMES)
+            if name in programs
+        ),
         LayerEntry("agnhost-2", mode=0o777, kind=tarfile.SYMTYPE, link="agnhost"),
         LayerEntry("uploads", mode=0o755, kind=tarfile.DIRTYPE),
         LayerEntry("bin/curl", _CURL.encode(), 0o755),

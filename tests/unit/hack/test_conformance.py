@@ -429,6 +429,14 @@ def test_servers_have_images_where_their_programs_are_given():
     assert "sample-apiserver" not in made.manifests
 
 
+def test_agnhost_serves_names_where_it_is_given_the_server():
+    programs = {"agnhost": b"the host", "nonewprivs": b"the asker"}
+    named = {**programs, standins.NAMES: b"names"}
+    found = files(standins.build(b"box", ["sh"], named), "agnhost")
+    assert (found["agnhost"].content, found["coredns"].content) == (b"the host", b"names")
+    assert "coredns" not in files(standins.build(b"box", ["sh"], programs), "agnhost")
+
+
 def test_a_program_brings_the_libraries_that_it_is_linked_to():
     listed = """\tlinux-vdso.so.1 (0x00007ffe4)
 \tlibbsd.so.0 => /lib/x86_64-linux-gnu/libbsd.so.0 (0x00007f1)
