@@ -22,6 +22,7 @@ Mode = Literal["netns", "loopback"]
 SLOTS = 256
 CLUSTERS = 60
 REPLICAS = 2
+REAL_NODES = 2
 _FIRST_CLUSTER = 10
 
 ETCD_CLIENT, ETCD_PEER = 2379, 2380
@@ -73,6 +74,10 @@ class AddressPlan:
         """Return the address of the load balancer of a cluster's agents."""
         return self._beside(index, REPLICAS)
 
+    def real_node(self, index: int, number: int) -> str:
+        """Return the address of real node `number` of a cluster; the first has the cluster's."""
+        return self._beside(index, REPLICAS + number if number else 0)
+
     def _beside(self, index: int, step: int) -> str:
         first, last = self.cluster(index).rsplit(".", 1)
         return f"{first}.{int(last) + step * CLUSTERS}"
@@ -92,6 +97,10 @@ class AddressPlan:
     def netns(self, index: int) -> str | None:
         """Return the network namespace of cluster number `index`; None for loopback addresses."""
         return f"{self.prefix}-{index}" if self.mode == "netns" else None
+
+    def second_netns(self, index: int) -> str:
+        """Return the network namespace of the cluster's second real node, if it has one."""
+        return f"{self.prefix}-{index}-2"
 
     @staticmethod
     def pod_range(index: int) -> str:

@@ -59,7 +59,7 @@ def _add_up(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     for option, text in (
         (
             "--real-node",
-            "give this cluster a kubelet with containerd (root; hack/realnode-packages)",
+            "give this cluster a kubelet with containerd, or two (root; hack/realnode-packages)",
         ),
         ("--bare", "run nothing of vnode in this cluster, whatever --agents says"),
     ):

@@ -52,6 +52,9 @@ def site(directory: Path, fleet: state.State, name: str) -> ClusterSite:
         pod_range=plan.pod_range(cluster.index),
         agents=tuple(plan.replica(cluster.index, number) for number in range(cluster.replicas)),
         service=plan.service(cluster.index) if cluster.replicas > 1 else cluster.address,
+        nodes=tuple(
+            plan.real_node(cluster.index, number) for number in range(addresses.REAL_NODES)
+        ),
     )
 
 
@@ -114,11 +117,6 @@ def until(directory: Path, name: str, process: str, ready: Callable[[], bool]) -
         if ended or time.monotonic() > deadline:
             what = "ended" if ended else f"was not ready within {READY_SECONDS:.0f} s"
             raise FleetError(f"{process} of {name} {what}:\n{processes.tail(known.log)}")
-
-
-def real_node(cluster: str) -> str:
-    """Return the name of the cluster's real node, if it has one."""
-    return f"{cluster}-real"
 
 
 def create_nodes(
@@ -193,8 +191,10 @@ def _write_certificates(
         "scheduler": authority.server("kube-scheduler", [place.address]),
         "kwok": authority.server("kwok", [place.address]),
         "metrics-server": authority.server("metrics-server", [place.address]),
-        "kubelet": authority.server(real_node(place.name), [place.address]),
     }
+    for number, address in enumerate(place.nodes):
+        name = place.node_name(number)
+        pairs[name] = authority.server(name, [address])
     for name, pair in pairs.items():
         certificates.write_pair(pki, name, pair)
     certificates.write_signing_key(pki, "service-accounts")
@@ -206,13 +206,12 @@ def _write_kubeconfigs(place: ClusterSite, authority: certificates.CertificateAu
         place.folder / "controller-manager.kubeconfig": ("system:kube-controller-manager", ()),
         place.folder / "scheduler.kubeconfig": ("system:kube-scheduler", ()),
         place.folder / "kwok.kubeconfig": ("kwok", (certificates.ADMINISTRATORS,)),
-        place.folder / "kubelet.kubeconfig": (
-            f"system:node:{real_node(place.name)}",
-            ("system:nodes",),
-        ),
         place.folder / "kube-proxy.kubeconfig": ("system:kube-proxy", ()),
         place.folder / "coredns.kubeconfig": ("coredns", (certificates.ADMINISTRATORS,)),
     }
+    for number in range(len(place.nodes)):
+        name = place.node_name(number)
+        users[place.folder / f"{name}.kubeconfig"] = (f"system:node:{name}", ("system:nodes",))
     for file, (user, groups) in users.items():
         pair = authority.client(user, *groups)
         text = kubeconfigs.render(place.name, place.address, user, authority, pair)

@@ -29,12 +29,18 @@ class ClusterSite:
     """The addresses of its agents, as many as it has; the first is that of the cluster."""
     service: str
     """The address at which all agents are reached; that of the only one, if there is one."""
+    nodes: tuple[str, ...]
+    """The addresses of its real nodes, whether it has them or not."""
 
     def pki(self, file: str) -> str:
         return str(self.folder / "pki" / file)
 
     def file(self, file: str) -> str:
         return str(self.folder / file)
+
+    def node_name(self, number: int = 0) -> str:
+        """Return the name of a real node, counted from 0."""
+        return f"{self.name}-real" + (f"-{number + 1}" if number else "")
 
     @property
     def kubeconfig(self) -> Path:

@@ -32,12 +32,14 @@ from hack.fleetlib import (
 from hack.fleetlib.api import Api
 from hack.fleetlib.errors import FleetError
 from hack.fleetlib.realnode import node as realnode
+from hack.fleetlib.realnode import sites
 from hack.fleetlib.tools import binaries, catalogue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from hack.fleetlib.commands import ClusterSite
+    from hack.fleetlib.realnode.sites import RealNodeSite
 
 T = TypeVar("T")
 
@@ -55,7 +57,7 @@ class FleetOptions:
     inventory: bool = False  # connect by ClusterProfiles
     agent_arguments: tuple[str, ...] = ()
     metrics_server: bool = False
-    real_nodes: Sequence[str] = ()
+    real_nodes: Sequence[str] = ()  # the names of their clusters, twice for a second node
     bare: Sequence[str] = ()  # clusters without anything of vnode's
     real_node: realnode.NodeOptions = field(default_factory=realnode.NodeOptions)
 
@@ -89,8 +91,13 @@ class FleetOptions:
             raise FleetError("--connect needs --agents")
         if self.inventory and not self.connections:
             raise FleetError("--inventory says how clusters are connected: add --connect")
+        self._check_real_nodes()
+
+    def _check_real_nodes(self) -> None:
         if self.real_node != realnode.NodeOptions() and not self.real_nodes:
             raise FleetError("--services and --images are for real nodes: add --real-node")
+        if any(self.real_nodes.count(name) > addresses.REAL_NODES for name in self.names):
+            raise FleetError(f"a cluster has at most {addresses.REAL_NODES} real nodes")
         self.real_node.check()
 
 
@@ -116,6 +123,11 @@ class LocalFleet:
     def site(self, name: str) -> ClusterSite:
         return clusters.site(self.directory, self.state(), name)
 
+    def real_node(self, name: str, number: int = 0) -> RealNodeSite:
+        """Return where a real node of a cluster is, counted from 0."""
+        known = self.state()
+        return sites.site(self.site(name), known.plan, known.cluster(name).index, number)
+
     def kubeconfig(self, name: str) -> Path:
         return self.site(name).kubeconfig
 
@@ -134,8 +146,8 @@ class LocalFleet:
 
     def start(self, name: str, process: str) -> None:
         """Start a process again as at first; if others depend on it, wait until it is ready."""
-        if process == realnode.PROCESS:
-            realnode.start_again(self.directory, self.site(name))
+        if (number := sites.number_of(process)) is not None:
+            realnode.start_again(self.directory, self.real_node(name, number))
             return
         if process == "kwok":
             clusters.release_nodes(self.api(name))
@@ -155,6 +167,7 @@ class LocalFleet:
         """Cut a cluster off from the others and from this machine; it runs on by itself.
 
         Without network namespaces its API server is frozen instead, which also freezes the cluster.
+        Of two real nodes only the first stays with it.
         """
         self._plug(name, up=False)
 
@@ -200,8 +213,9 @@ class LocalFleet:
             processes.end(running, signal.SIGKILL)
             fleet.ending = True
         for cluster in fleet.clusters.values():
-            if realnode.PROCESS in cluster.processes:
-                realnode.remove(realnode.cgroup(fleet.plan, cluster.index))
+            for process in cluster.processes:
+                if (number := sites.number_of(process)) is not None:
+                    realnode.remove(self.real_node(cluster.name, number))
         networks.remove(fleet.plan, len(fleet.clusters))
         for name in fleet.clusters:
             shutil.rmtree(self.directory / name, ignore_errors=True)
@@ -264,7 +278,8 @@ def _bring_up(fleet: LocalFleet, options: FleetOptions, programs: dict[str, Path
             _each(sites, lambda place: metricsserver.start(fleet.directory, place, binary))
     if options.real_nodes:
         with progress.reported("starting real nodes"):
-            _each(options.real_nodes, lambda name: _add_real_node(fleet, name, options.real_node))
+            each = [fleet.real_node(*pair) for pair in _numbered(options.real_nodes)]
+            _each(each, lambda node: _add_real_node(fleet, node, options.real_node))
     if options.agents:
         with progress.reported("starting agents"):
             ours = [place for place in sites if place.name not in options.bare]
@@ -276,10 +291,18 @@ def _bring_up(fleet: LocalFleet, options: FleetOptions, programs: dict[str, Path
             _each(options.connections, lambda pair: way(*map(fleet.site, pair)))
 
 
-def _add_real_node(fleet: LocalFleet, name: str, options: realnode.NodeOptions) -> None:
-    known = fleet.state()
-    own_cgroup = realnode.cgroup(known.plan, known.cluster(name).index)
-    realnode.start(fleet.directory, fleet.site(name), own_cgroup, options)
+def _numbered(names: Sequence[str]) -> list[tuple[str, int]]:
+    """Return each name with how often it was there before."""
+    return [(name, names[:place].count(name)) for place, name in enumerate(names)]
+
+
+def _add_real_node(fleet: LocalFleet, node: RealNodeSite, options: realnode.NodeOptions) -> None:
+    if node.netns is not None:
+        known = fleet.state()
+        cluster = known.cluster(node.cluster.name)
+        first = fleet.real_node(cluster.name)
+        networks.add_node(known.plan, cluster.index, [first.pod_range, node.pod_range])
+    realnode.start(fleet.directory, node, options)
 
 
 def _add_agent(

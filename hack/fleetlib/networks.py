@@ -22,7 +22,7 @@ from hack.fleetlib.errors import FleetError
 from hack.fleetlib.progress import say
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from hack.fleetlib.addresses import AddressPlan, Mode
 
@@ -102,6 +102,24 @@ def create(plan: AddressPlan, clusters: int) -> None:
         _connect_cluster(plan, index)
 
 
+def add_node(plan: AddressPlan, index: int, pods: Sequence[str]) -> None:
+    """Make the network of a cluster's second real node, which reaches the pods of both.
+
+    `pods` has the ranges of the first and of the second.
+    """
+    own, second = plan.netns(index) or "", plan.second_netns(index)
+    here, there = plan.real_node(index, 0), plan.real_node(index, 1)
+    _ip("netns", "add", second)
+    _join(plan, f"n{index}", second, [there])
+    route(own, pods[1], there)
+    route(second, pods[0], here)
+
+
+def route(netns: str, range_: str, gateway: str) -> None:
+    """Have a network namespace reach a range of addresses by way of `gateway`."""
+    _ip("-n", netns, "route", "add", range_, "via", gateway)
+
+
 def allow_watches(minimum: int = 1024) -> None:
     """Raise the kernel's limit of inotify instances if it is low: a cluster takes eight.
 
@@ -128,13 +146,17 @@ def _connect_host(plan: AddressPlan) -> None:
 
 
 def _connect_cluster(plan: AddressPlan, index: int) -> None:
-    netns = plan.netns(index) or ""
-    peer = ["type", "veth", "peer", "name", "eth0", "netns", netns]
-    _ip("-n", plan.hub, "link", "add", f"c{index}", *peer)
-    _batch(plan.hub, [f"link set c{index} master fleet", f"link set c{index} up"])
     # Packets leave with the first address; those of replicas and the service are only called.
     own = [plan.replica(index, number) for number in range(addresses.REPLICAS)]
-    given = [f"address add {address}/24 dev eth0" for address in (*own, plan.service(index))]
+    _join(plan, f"c{index}", plan.netns(index) or "", [*own, plan.service(index)])
+
+
+def _join(plan: AddressPlan, name: str, netns: str, own: Sequence[str]) -> None:
+    """Join a namespace to the bridge, where its link has this `name`, and give it addresses."""
+    peer = ["type", "veth", "peer", "name", "eth0", "netns", netns]
+    _ip("-n", plan.hub, "link", "add", name, *peer)
+    _batch(plan.hub, [f"link set {name} master fleet", f"link set {name} up"])
+    given = [f"address add {address}/24 dev eth0" for address in own]
     default = f"route add default via {plan.host}"
     _batch(netns, ["link set lo up", *given, "link set eth0 up", default])
 
@@ -148,7 +170,8 @@ def remove(plan: AddressPlan, clusters: int) -> None:
     """Delete what `create` made, as far as it is there."""
     if plan.mode == "loopback":
         return
-    for name in [*_namespaces(plan, clusters), plan.hub]:
+    second = [plan.second_netns(index) for index in range(clusters)]
+    for name in [*second, *_namespaces(plan, clusters), plan.hub]:
         if Path(f"/run/netns/{name}").exists():
             _end_strays(name)
             _ip("netns", "delete", name)

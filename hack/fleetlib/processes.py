@@ -15,20 +15,20 @@ from hack.fleetlib.errors import FleetError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from hack.fleetlib.state import Cluster, Process
+    from hack.fleetlib.state import Process
 
 GRACE = 10.0
 
 
-def in_network(cluster: Cluster, argv: list[str]) -> list[str]:
-    """Return the command line that runs `argv` in the cluster's network.
+def in_network(netns: str | None, argv: list[str]) -> list[str]:
+    """Return the command line that runs `argv` in a network namespace, if there is one.
 
     nsenter replaces itself by the program, so the pid is the program's; `ip netns exec` would also
     change the mounts of /sys, which containers need.
     """
-    if cluster.netns is None:
+    if netns is None:
         return argv
-    return ["nsenter", f"--net=/run/netns/{cluster.netns}", *argv]
+    return ["nsenter", f"--net=/run/netns/{netns}", *argv]
 
 
 def start(directory: Path, name: str, process: str, definition: Process | None = None) -> None:
@@ -42,7 +42,8 @@ def start(directory: Path, name: str, process: str, definition: Process | None =
         known = fleet.process(name, process)
         if known.alive:
             raise FleetError(f"{process} of {name} already runs")
-        known.identity = identity.of(_spawn(in_network(cluster, known.argv), known))
+        argv = in_network(known.netns or cluster.netns, known.argv)
+        known.identity = identity.of(_spawn(argv, known))
 
 
 def _spawn(argv: list[str], process: Process) -> int:

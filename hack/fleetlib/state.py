@@ -29,6 +29,7 @@ class Process:
     log: str
     environment: dict[str, str] = field(default_factory=dict)
     identity: ProcessIdentity | None = None
+    netns: str | None = None  # if it is not that of its cluster
 
     @property
     def alive(self) -> bool:

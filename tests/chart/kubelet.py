@@ -103,7 +103,10 @@ class Kubelet:
         cluster = state.load(self.fleet.folder).cluster(self.cluster)
         with self._log(name).open("wb") as log:
             return await asyncio.create_subprocess_exec(
-                *processes.in_network(cluster, command), env=environment, stdout=log, stderr=log
+                *processes.in_network(cluster.netns, command),
+                env=environment,
+                stdout=log,
+                stderr=log,
             )
 
     def _environment(self, name: str, container: Object) -> dict[str, str]:

@@ -7,19 +7,17 @@ flat network, as far as the API server of the source is concerned.
 from __future__ import annotations
 
 import shutil
-import subprocess
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import yaml
 
-from hack.fleetlib import agents, clusters, fleet, progress
+from hack.fleetlib import agents, clusters, fleet, networks, progress
 from hack.fleetlib.api import is_ready
 from hack.fleetlib.conformance import standins, utilities
 from hack.fleetlib.errors import FleetError
 from hack.fleetlib.fleet import FleetOptions
-from hack.fleetlib.realnode import configs
 from hack.fleetlib.realnode import node as realnode
 from hack.fleetlib.tools import binaries
 
@@ -44,10 +42,11 @@ _ENDPOINTS: Final = ("--endpoint-reconciler-type=lease",)
 def start(directory: Path, *, services: bool = False) -> LocalFleet:
     """Start the clusters in `directory` and connect them; on any failure nothing is left.
 
-    With `services`, the target has Services and their names, the API servers are found by them, and
-    `agnhost` has what asks them.
+    With `services`, the target has Services and their names and a second node, the API servers are
+    found by them, and `agnhost` has what asks them.
     """
     folder = directory / "images"
+    nodes = 2 if services else 1
     servers = [*standins.SERVERS, standins.NAMES] if services else []
     programs = binaries.locate([*standins.PROGRAMS, *servers])
     busybox = shutil.which("busybox")
@@ -62,20 +61,20 @@ def start(directory: Path, *, services: bool = False) -> LocalFleet:
             nodes=0, api_server_arguments=_ENDPOINTS if services else ()
         ),
         agents=True,
-        real_nodes=(TARGET,),
+        real_nodes=(TARGET,) * nodes,
         real_node=realnode.NodeOptions(services=services, images=folder),
     )
     started = fleet.up(directory / "fleet", options)
     try:
         with progress.reported("connecting the clusters"):
-            _connect(started)
+            _connect(started, nodes)
     except BaseException:
         started.down()
         raise
     return started
 
 
-def _connect(known: LocalFleet) -> None:
+def _connect(known: LocalFleet, nodes: int) -> None:
     api = known.api(SOURCE)
     for policy in yaml.safe_load_all(POLICIES.read_text()):
         _enforce(api, policy)
@@ -86,7 +85,7 @@ def _connect(known: LocalFleet) -> None:
     agents.vnode("connect", *files, *wide, "--name", TARGET, "--cluster-name", SOURCE)
     annotations = {"vnode.dev/create-namespaces": "true"}
     api.call("PATCH", f"{_TARGETS}/{TARGET}", {"metadata": {"annotations": annotations}})
-    _route(known)
+    _route(known, nodes)
     node = agents.virtual_node(TARGET, "")
     found = api.wait("/api/v1/nodes", lambda nodes: _usable(nodes.get(node)), _NODE_SECONDS)
     if len(found) != 1:
@@ -134,12 +133,11 @@ def _give_rights(api: Api) -> None:
         api.call("POST", f"{_RBAC}/clusterrolebindings", binding)
 
 
-def _route(known: LocalFleet) -> None:
+def _route(known: LocalFleet, nodes: int) -> None:
     """Let the source reach the pods of the target by their addresses."""
-    target, plan = known.site(TARGET), known.state().plan
-    words = ["route", "add", configs.pod_range(target), "via", target.address]
-    netns = plan.netns(known.state().cluster(SOURCE).index) or ""
-    subprocess.run(["ip", "-n", netns, *words], check=True)
+    netns = known.state().cluster(SOURCE).netns or ""
+    for node in (known.real_node(TARGET, number) for number in range(nodes)):
+        networks.route(netns, node.pod_range, node.address)
 
 
 def _usable(node: Object | None) -> bool:

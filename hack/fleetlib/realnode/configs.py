@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hack.fleetlib.commands import ClusterSite
+    from hack.fleetlib.realnode.sites import RealNodeSite
 
 # Away from 10250 and upwards, where the virtual nodes of the same cluster's agent are.
 KUBELET_PORT: Final = 6250
@@ -58,7 +59,7 @@ def registry_hosts() -> str:
 
 
 def network(pod_range: str) -> dict[str, Any]:
-    """Return a bridge for the pods, masqueraded towards everything else."""
+    """Return a bridge for the pods."""
     addressing = {
         "type": "host-local",
         "ranges": [[{"subnet": pod_range}]],
@@ -68,7 +69,6 @@ def network(pod_range: str) -> dict[str, Any]:
         "type": "bridge",
         "bridge": "cni0",
         "isGateway": True,
-        "ipMasq": True,
         "hairpinMode": True,
         "ipam": addressing,
     }
@@ -76,14 +76,11 @@ def network(pod_range: str) -> dict[str, Any]:
     return {"cniVersion": "1.0.0", "name": "pods", "plugins": [bridge, ports]}
 
 
-def pod_range(place: ClusterSite) -> str:
-    """Return the end of the cluster's range: kwok takes addresses from its start."""
-    first, second, _rest = place.pod_range.split(".", 2)
-    return f"{first}.{second}.200.0/24"
-
-
 def firewall(place: ClusterSite) -> str:
-    """Return nft rules: the API server's Service works without kube-proxy, others refuse."""
+    """Return nft rules: the API server's Service works without kube-proxy, others refuse.
+
+    Pods of a cluster reach each other by their own addresses, and all else by the node's.
+    """
     server = f"{place.address}:{addresses.API_SERVER}"
     rule = f"ip daddr {addresses.FIRST_SERVICE} tcp dport 443 dnat to {server}"
     return f"""flush ruleset
@@ -94,14 +91,17 @@ table ip node {{
     type filter hook forward priority 0;
     ip daddr {addresses.SERVICE_RANGE} reject;
   }}
+  chain passed {{
+    type nat hook postrouting priority 100;
+    ip saddr {place.pod_range} ip daddr != {place.pod_range} masquerade;
+  }}
 }}
 """
 
 
-def kubelet(
-    place: ClusterSite, folder: Path, cgroup: str, *, names: bool = False
-) -> dict[str, Any]:
+def kubelet(node: RealNodeSite, *, names: bool = False) -> dict[str, Any]:
     """Return the KubeletConfiguration; with `names`, pods ask the cluster's DNS (`services`)."""
+    place = node.cluster
     authentication = {
         "anonymous": {"enabled": False},
         "webhook": {"enabled": True},
@@ -110,21 +110,21 @@ def kubelet(
     return {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
-        "address": place.address,
+        "address": node.address,
         "port": KUBELET_PORT,
         "healthzPort": _HEALTH_PORT,
         "authentication": authentication,
         "authorization": {"mode": "Webhook"},
-        "tlsCertFile": place.pki("kubelet.crt"),
-        "tlsPrivateKeyFile": place.pki("kubelet.key"),
+        "tlsCertFile": place.pki(f"{node.name}.crt"),
+        "tlsPrivateKeyFile": place.pki(f"{node.name}.key"),
         "containerRuntimeEndpoint": f"unix://{CONTAINERD_SOCKET}",
         "cgroupDriver": "cgroupfs",
-        "cgroupRoot": f"/{cgroup}",
+        "cgroupRoot": f"/{node.cgroup}",
         "failCgroupV1": False,
         "failSwapOn": False,
         "makeIPTablesUtilChains": False,
         # No names of the machine's: an empty file. Without an address every pod gets a warning.
-        "resolvConf": str(folder / "resolv.conf"),
+        "resolvConf": str(node.folder / "resolv.conf"),
         "clusterDNS": [place.address if names else _NO_DNS],
         "clusterDomain": services.DOMAIN,
         # The machine's disk is not ours: how full it is must not evict pods or delete images.
@@ -135,11 +135,11 @@ def kubelet(
     }
 
 
-def kubelet_flags(place: ClusterSite, folder: Path, name: str) -> list[str]:
+def kubelet_flags(node: RealNodeSite) -> list[str]:
     """Return the flags that have no field in the file."""
     return [
-        f"--config={folder / 'kubelet.yaml'}",
-        f"--kubeconfig={place.file('kubelet.kubeconfig')}",
-        f"--hostname-override={name}",
-        f"--node-ip={place.address}",
+        f"--config={node.folder / 'kubelet.yaml'}",
+        f"--kubeconfig={node.cluster.file(f'{node.name}.kubeconfig')}",
+        f"--hostname-override={node.name}",
+        f"--node-ip={node.address}",
     ]

@@ -32,7 +32,7 @@ class InitSettings:
     logs: str
     cgroup: str
     programs: dict[str, list[str]]
-    """What runs beside containerd, each with its command line."""
+    """What runs there, each with its command line, by the names of their logs."""
     images: str | None
     """An OCI layout whose images the node can have besides its own."""
 
@@ -54,8 +54,7 @@ def run(settings: InitSettings) -> None:
     if settings.images is not None:
         served |= images.from_layout(Path(settings.images))
     registry.serve(served)
-    containerd = ["containerd", f"--config={folder / 'containerd.toml'}"]
-    _keep_running({"containerd": containerd, **settings.programs}, Path(settings.logs))
+    _keep_running(settings.programs, Path(settings.logs))
 
 
 def _reset_network(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Starts and stops real nodes: a process of a cluster, `real-node`, and its Node.
+"""Starts and stops real nodes: each is a process of a cluster, `real-node`, and its Node.
 
 `hack/fleet stop` and `start` work on it as on any process; a stop is like pulling the plug.
 """
@@ -24,18 +24,11 @@ from hack.fleetlib.state import Process
 from hack.fleetlib.tools import binaries
 
 if TYPE_CHECKING:
-    from hack.fleetlib.addresses import AddressPlan
     from hack.fleetlib.api import Object
-    from hack.fleetlib.commands import ClusterSite
+    from hack.fleetlib.realnode.sites import RealNodeSite
 
-PROCESS = "real-node"
 _REPOSITORY = Path(__file__).resolve().parents[3]
 _NAMESPACES = ["--mount", "--uts", "--ipc", "--pid", "--fork", "--kill-child", "--mount-proc"]
-
-
-def cgroup(plan: AddressPlan, index: int) -> str:
-    """Return the name of a node's cgroups: unique on this machine, as the fleet's links are."""
-    return f"{plan.prefix}-{index}"
 
 
 def check(mode: addresses.Mode) -> None:
@@ -63,56 +56,57 @@ class NodeOptions:
             raise FleetError(f"{self.images} is no OCI layout: it has no index.json")
 
 
-def start(directory: Path, place: ClusterSite, own_cgroup: str, options: NodeOptions) -> None:
+def start(directory: Path, node: RealNodeSite, options: NodeOptions) -> None:
     """Write the node's files, start it for the first time, and wait until it is Ready."""
     found = binaries.locate(options.programs)
-    folder = place.folder / PROCESS
-    _write_files(place, folder, own_cgroup, options)
-    name = clusters.real_node(place.name)
-    programs = {"kubelet": [str(found["kubelet"]), *configs.kubelet_flags(place, folder, name)]}
+    _write_files(node, options)
+    programs = {
+        "containerd": ["containerd", f"--config={node.folder / 'containerd.toml'}"],
+        "kubelet": [str(found["kubelet"]), *configs.kubelet_flags(node)],
+    }
     if options.services:
-        programs |= services.commands(folder, found)
+        programs |= services.commands(node, found)
     settings = InitSettings(
-        name=name,
-        folder=str(folder),
-        logs=str(place.folder),
-        cgroup=own_cgroup,
-        programs=programs,
+        name=node.name,
+        folder=str(node.folder),
+        logs=str(node.cluster.folder),
+        cgroup=node.cgroup,
+        programs={f"{name}{node.suffix}": argv for name, argv in programs.items()},
         images=str(options.images.resolve()) if options.images else None,
     )
-    settings.write(folder / "settings.json")
+    settings.write(node.folder / "settings.json")
     argv = ["unshare", *_NAMESPACES, sys.executable, "-m", "hack.fleetlib.realnode.init"]
-    argv.append(str(folder / "settings.json"))
+    argv.append(str(node.folder / "settings.json"))
     environment = {"PYTHONPATH": str(_REPOSITORY), "PYTHONUNBUFFERED": "1"}
-    definition = Process(argv, place.file(f"{PROCESS}.log"), environment)
+    definition = Process(argv, node.log(_INIT), environment, netns=node.netns)
     begun = _now()
-    processes.start(directory, place.name, PROCESS, definition)
-    wait(directory, place, begun)
+    processes.start(directory, node.cluster.name, node.process, definition)
+    wait(directory, node, begun)
 
 
-def start_again(directory: Path, place: ClusterSite) -> None:
+def start_again(directory: Path, node: RealNodeSite) -> None:
     """Start a node that was stopped, and wait until it is Ready."""
     begun = _now()
-    processes.start(directory, place.name, PROCESS)
-    wait(directory, place, begun)
+    processes.start(directory, node.cluster.name, node.process)
+    wait(directory, node, begun)
 
 
-def _write_files(place: ClusterSite, folder: Path, own_cgroup: str, options: NodeOptions) -> None:
+def _write_files(node: RealNodeSite, options: NodeOptions) -> None:
+    folder = node.folder
     (folder / "net.d").mkdir(parents=True)
     (folder / "certs.d" / "_default").mkdir(parents=True)
-    pods = configs.pod_range(place)
-    network = configs.network(pods)
-    kubelet = configs.kubelet(place, folder, own_cgroup, names=options.services)
+    network = configs.network(node.pod_range)
+    kubelet = configs.kubelet(node, names=options.services)
     files = {
         "containerd.toml": configs.containerd(folder),
         "certs.d/_default/hosts.toml": configs.registry_hosts(),
         "net.d/pods.conflist": json.dumps(network, indent=1),
-        "firewall.nft": configs.firewall(place),
+        "firewall.nft": configs.firewall(node.cluster),
         "kubelet.yaml": yaml.safe_dump(kubelet),
         "resolv.conf": "",
     }
     if options.services:
-        files |= services.files(place, pods, clusters.real_node(place.name))
+        files |= services.files(node)
     for file, text in files.items():
         (folder / file).write_text(text)
 
@@ -122,28 +116,27 @@ def _now() -> datetime.datetime:
     return datetime.datetime.now(datetime.UTC).replace(microsecond=0)
 
 
-def wait(directory: Path, place: ClusterSite, since: datetime.datetime) -> None:
+def wait(directory: Path, node: RealNodeSite, since: datetime.datetime) -> None:
     """Wait until the Node is Ready by a heartbeat after `since`; an older one does not count.
 
     FleetError, with the ends of the logs, when it takes too long or the process has ended.
     """
     deadline = time.monotonic() + clusters.READY_SECONDS
-    while not _ready(place, since):
-        ended = not state.load(directory).process(place.name, PROCESS).alive
+    while not _ready(node, since):
+        ended = not state.load(directory).process(node.cluster.name, node.process).alive
         if ended or time.monotonic() > deadline:
             what = "ended" if ended else f"was not Ready within {clusters.READY_SECONDS:.0f} s"
-            logs = {log: processes.tail(place.file(f"{log}.log")) for log in _LOGS}
-            text = "\n".join(f"--- {log}.log\n{tail}" for log, tail in logs.items())
-            raise FleetError(f"the real node of {place.name} {what}\n{text}")
+            logs = [node.log(program) for program in (_INIT, "containerd", "kubelet")]
+            text = "\n".join(f"--- {log}\n{processes.tail(log)}" for log in logs)
+            raise FleetError(f"the real node {node.name} {what}\n{text}")
 
 
-def _ready(place: ClusterSite, since: datetime.datetime) -> bool:
+def _ready(node: RealNodeSite, since: datetime.datetime) -> bool:
     """Watch for a short time: the caller checks in between whether the process has ended."""
-    name = clusters.real_node(place.name)
-    selector = {"fieldSelector": f"metadata.name={name}"}
+    selector = {"fieldSelector": f"metadata.name={node.name}"}
     try:
-        Api(place.kubeconfig).wait(
-            "/api/v1/nodes", lambda nodes: _fresh(nodes.get(name), since), _LOOK, selector
+        Api(node.cluster.kubeconfig).wait(
+            "/api/v1/nodes", lambda nodes: _fresh(nodes.get(node.name), since), _LOOK, selector
         )
     except TimeoutError:
         return False
@@ -151,16 +144,16 @@ def _ready(place: ClusterSite, since: datetime.datetime) -> bool:
 
 
 _LOOK = 3.0  # seconds between two looks at the process
-_LOGS = (PROCESS, "containerd", "kubelet")
+_INIT = "real-node"
 
 
-def _fresh(node: Object | None, since: datetime.datetime) -> bool:
-    ready = condition(node, "Ready")
+def _fresh(found: Object | None, since: datetime.datetime) -> bool:
+    ready = condition(found, "Ready")
     if ready.get("status") != "True":
         return False
     return datetime.datetime.fromisoformat(ready["lastHeartbeatTime"]) >= since
 
 
-def remove(own_cgroup: str) -> None:
+def remove(node: RealNodeSite) -> None:
     """Take away what outlives the processes of a node that has been ended."""
-    cgroups.remove(own_cgroup)
+    cgroups.remove(node.cgroup)

@@ -39,16 +39,21 @@ def test_a_fleet_has_room_for_sixty_clusters(index):
         AddressPlan("netns", 0).cluster(index)
 
 
-def test_replicas_and_services_have_addresses_of_their_own():
+def test_replicas_services_and_second_nodes_have_addresses_of_their_own():
     plan = AddressPlan("netns", 7)
     subnet = ipaddress.ip_network(f"{plan.host}/24", strict=False)
     found = [
         address
         for i in range(addresses.CLUSTERS)
-        for address in (plan.replica(i, 0), plan.replica(i, 1), plan.service(i))
+        for address in (
+            plan.replica(i, 0),
+            plan.replica(i, 1),
+            plan.service(i),
+            plan.real_node(i, 1),
+        )
     ]
     assert len(found) == len(set(found))
-    assert plan.replica(3, 0) == plan.cluster(3)
+    assert plan.replica(3, 0) == plan.real_node(3, 0) == plan.cluster(3)
     assert all(ipaddress.ip_address(address) in subnet for address in found)
     with pytest.raises(FleetError, match="at most 2"):
         plan.replica(0, 2)

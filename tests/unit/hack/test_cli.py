@@ -6,7 +6,7 @@ import pytest
 
 from hack.fleetlib import cli, fleet
 from hack.fleetlib.errors import FleetError
-from hack.fleetlib.fleet import FleetOptions
+from hack.fleetlib.fleet import FleetOptions, _numbered
 
 
 def parsed(*words: str) -> FleetOptions:
@@ -97,3 +97,11 @@ def test_real_nodes_are_listed_or_repeated():
     options = parsed("c1", "c2", "c3", "--real-node", "c1,c2", "--real-node", "c3")
     assert options.real_nodes == ["c1", "c2", "c3"]
     options.check()
+
+
+def test_a_cluster_that_is_named_twice_has_two_real_nodes():
+    options = parsed("c1", "c2", "--real-node", "c2,c2")
+    options.check()
+    assert _numbered(options.real_nodes) == [("c2", 0), ("c2", 1)]
+    with pytest.raises(FleetError, match="at most 2 real nodes"):
+        parsed("c1", "--real-node", "c1,c1,c1").check()

@@ -12,7 +12,7 @@ def test_a_profile_leads_to_its_cluster_by_the_plugin(tmp_path):
     authority = certificates.authority("c2")
     pair = authority.server("c2", ["127.0.0.1"])
     folder = tmp_path / "c2"
-    site = ClusterSite("c2", folder, "127.0.0.1", "", "", (), "")
+    site = ClusterSite("c2", folder, "127.0.0.1", "", "", (), "", ())
     site.kubeconfig.write_text(kubeconfigs.render("c2", "127.0.0.1", "admin", authority, pair))
     profile = {**inventory.profile("c2"), "status": inventory.status(site)}
     plugin = ExecConfig("/plugin", provide_cluster_info=True)

@@ -16,12 +16,30 @@ import pytest
 from hack.fleetlib.addresses import AddressPlan
 from hack.fleetlib.commands import ClusterSite
 from hack.fleetlib.errors import FleetError
-from hack.fleetlib.realnode import cgroups, configs, images, node, packages, registry, services
-
-_ADDRESS = "10.201.9.11"
-PLACE = ClusterSite(
-    "c2", Path("/fleet/c2"), _ADDRESS, "127.0.0.1", "10.243.0.0/16", (_ADDRESS,), _ADDRESS
+from hack.fleetlib.realnode import (
+    cgroups,
+    configs,
+    images,
+    node,
+    packages,
+    registry,
+    services,
+    sites,
 )
+
+PLAN = AddressPlan("netns", 9)
+_ADDRESSES = tuple(PLAN.real_node(1, number) for number in (0, 1))
+CLUSTER = ClusterSite(
+    name="c2",
+    folder=Path("/fleet/c2"),
+    address=_ADDRESSES[0],
+    etcd="127.0.0.1",
+    pod_range="10.243.0.0/16",
+    agents=_ADDRESSES[:1],
+    service=_ADDRESSES[0],
+    nodes=_ADDRESSES,
+)
+FIRST, SECOND = (sites.site(CLUSTER, PLAN, 1, number) for number in (0, 1))
 BUILT = images.build(b"the program", ["sh", "busybox", "cat"])
 
 
@@ -88,16 +106,22 @@ def test_images_of_a_layout_are_had_by_the_names_in_its_index(tmp_path: Path):
 
 
 def test_pods_ask_the_clusters_dns_only_where_there_is_one():
-    folder = Path("/fleet/c2/real-node")
-    [address] = configs.kubelet(PLACE, folder, "vn09-1", names=True)["clusterDNS"]
-    assert f"bind {address}\n" in services.files(PLACE, "10.243.200.0/24", "c2-real")["Corefile"]
-    assert configs.kubelet(PLACE, folder, "vn09-1")["clusterDNS"] != [address]
+    for one in (FIRST, SECOND):
+        [address] = configs.kubelet(one, names=True)["clusterDNS"]
+        assert f"bind {address}\n" in services.files(FIRST)["Corefile"]
+        assert configs.kubelet(one)["clusterDNS"] != [address]
 
 
-def test_kube_proxy_keeps_off_the_ports_of_virtual_nodes():
-    made = json.loads(services.files(PLACE, "10.243.200.0/24", "c2-real")["kube-proxy.yaml"])
+def test_a_cluster_has_one_dns_and_a_kube_proxy_on_each_node():
+    programs = {name: Path(name) for name in services.PROGRAMS}
+    assert list(services.commands(FIRST, programs)) == ["kube-proxy", "coredns"]
+    assert list(services.commands(SECOND, programs)) == ["kube-proxy"]
+
+
+def test_kube_proxy_leaves_the_ports_of_six_virtual_nodes():
+    made = json.loads(services.files(FIRST)["kube-proxy.yaml"])
     for address in (made["healthzBindAddress"], made["metricsBindAddress"]):
-        assert int(address.rpartition(":")[2]) < 7000
+        assert int(address.rpartition(":")[2]) not in range(10250, 10256)
 
 
 def test_a_folder_without_an_index_is_no_layout(tmp_path: Path):
@@ -106,15 +130,30 @@ def test_a_folder_without_an_index_is_no_layout(tmp_path: Path):
 
 
 def test_a_kubelet_keeps_off_the_ports_of_virtual_nodes():
-    made = configs.kubelet(PLACE, Path("/fleet/c2/real-node"), "vn09-1")
+    made = configs.kubelet(FIRST)
 
-    assert made["address"] == PLACE.address
+    assert made["address"] == CLUSTER.address
     assert made["port"] < 7000
     assert made["cgroupRoot"] == "/vn09-1"
 
 
 def test_pods_get_addresses_in_the_clusters_range_that_kwok_does_not_reach():
-    assert configs.pod_range(PLACE) == "10.243.200.0/24"
+    assert (FIRST.pod_range, SECOND.pod_range) == ("10.243.200.0/24", "10.243.201.0/24")
+
+
+def test_a_second_node_shares_nothing_that_the_machine_has_once():
+    kubelets = [configs.kubelet(one) for one in (FIRST, SECOND)]
+    for field in ("address", "cgroupRoot", "tlsCertFile", "resolvConf"):
+        assert len({made[field] for made in kubelets}) == 2, field
+    assert [one.name for one in (FIRST, SECOND)] == ["c2-real", "c2-real-2"]
+    assert FIRST.netns is None
+    assert SECOND.netns != PLAN.netns(1)
+    assert SECOND.log("kubelet") == "/fleet/c2/kubelet-2.log"
+
+
+def test_a_process_of_a_cluster_is_one_of_its_real_nodes_or_none():
+    assert [sites.number_of(one.process) for one in (FIRST, SECOND)] == [0, 1]
+    assert sites.number_of("kubelet") is None
 
 
 def test_cgroups_of_version_one_get_the_cpus_of_their_parent(tmp_path: Path):
@@ -143,8 +182,13 @@ def test_cgroups_are_removed_with_all_below_them(tmp_path: Path):
 
 
 def test_nodes_of_all_fleets_have_cgroups_of_their_own():
-    names = {node.cgroup(AddressPlan("netns", slot), index) for slot in (1, 2) for index in (0, 1)}
-    assert len(names) == 4
+    names = {
+        sites.site(CLUSTER, AddressPlan("netns", slot), index, number).cgroup
+        for slot in (1, 2)
+        for index in (0, 1)
+        for number in (0, 1)
+    }
+    assert len(names) == 8
 
 
 def test_what_is_lacking_is_named_together_with_the_cure(monkeypatch: pytest.MonkeyPatch):
