@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import pytest
@@ -93,6 +95,96 @@ async def test_a_policy_reads_what_the_user_wrote(
     finally:
         await client.delete(kinds.VALIDATING_POLICY_BINDINGS, objects.name(binding))
         await client.delete(kinds.VALIDATING_POLICIES, objects.name(policy))
+
+
+# What libraries of policies forbid, by its name: how they say it, and a pod that it is about.
+STAYS: Final[dict[str, tuple[str, Object]]] = {
+    "host-path": (
+        "object.spec.?volumes.orValue([]).all(v, !has(v.hostPath))",
+        {"volumes": [{"name": "host", "hostPath": {"path": "/etc"}}]},
+    ),
+    "host-namespaces": (
+        "!object.spec.?hostNetwork.orValue(false) && !object.spec.?hostPID.orValue(false)",
+        {"hostPID": True},
+    ),
+    "critical": (
+        "object.spec.?priorityClassName.orValue('') != 'system-node-critical'",
+        {"priorityClassName": "system-node-critical"},
+    ),
+}
+WRITTEN: Final = "variables.written"
+MOVES: Final[dict[str, tuple[str, Object]]] = {
+    "node-selection": (
+        f"""(object.spec.?schedulerName.orValue('') == 'admiralty-proxy' ||
+            (!has(object.spec.nodeSelector) && !has(object.spec.?affinity.nodeAffinity))) &&
+            !{WRITTEN}.contains('"nodeSelector":{{') && !{WRITTEN}.contains('"nodeAffinity":{{')""",
+        {"nodeSelector": {"disk": "ssd"}},
+    ),
+    "control-plane": (
+        f"""object.spec.?tolerations.orValue([]).all(t,
+              t.?key.orValue('') != 'node-role.kubernetes.io/control-plane') &&
+            !{WRITTEN}.contains('"key":"node-role.kubernetes.io/control-plane"')""",
+        {"tolerations": [{"key": "node-role.kubernetes.io/control-plane", "operator": "Exists"}]},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", [*STAYS, *MOVES])
+async def test_what_libraries_of_policies_forbid_is_forbidden_to_elected_pods(
+    webhook_client: Client, webhook_namespace: str, name: str
+) -> None:
+    client, namespace = webhook_client, webhook_namespace
+    expression, forbidden = (STAYS | MOVES)[name]
+    async with enforced(client, namespace, name, expression):
+        for body in (
+            kit.pod("forbidden", **forbidden),
+            kit.pod("forbidden", annotations={}, **forbidden),
+        ):
+            assert name in await until_denied(client, body, namespace)
+
+        await client.create(kinds.PODS, kit.pod("allowed"), namespace)
+
+
+async def test_a_policy_against_any_node_selector_refuses_each_elected_pod(
+    webhook_client: Client, webhook_namespace: str
+) -> None:
+    client, namespace = webhook_client, webhook_namespace
+    async with enforced(client, namespace, "any", "!has(object.spec.nodeSelector)"):
+        assert "any" in await until_denied(client, kit.pod("plain"), namespace)
+        await client.create(kinds.PODS, kit.pod("plain", annotations={}), namespace)
+
+
+@asynccontextmanager
+async def enforced(
+    client: Client, namespace: str, name: str, expression: str
+) -> AsyncIterator[None]:
+    """Have pods of a namespace held to a policy of that name within the block."""
+    written = "object.metadata.?annotations[?'multicluster.admiralty.io/sourcepod-manifest']"
+    rule = {
+        "apiGroups": [""],
+        "apiVersions": ["v1"],
+        "operations": ["CREATE"],
+        "resources": ["pods"],
+    }
+    spec = {
+        "matchConstraints": {"resourceRules": [rule]},
+        "variables": [{"name": "written", "expression": f"{written}.orValue('')"}],
+        "validations": [{"expression": expression, "message": f"{name} is forbidden"}],
+    }
+    selected = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
+    binding = {
+        "policyName": name,
+        "validationActions": ["Deny"],
+        "matchResources": {"namespaceSelector": selected},
+    }
+    metadata = {"name": name}
+    await client.create(kinds.VALIDATING_POLICIES, {"metadata": metadata, "spec": spec})
+    await client.create(kinds.VALIDATING_POLICY_BINDINGS, {"metadata": metadata, "spec": binding})
+    try:
+        yield
+    finally:
+        await client.delete(kinds.VALIDATING_POLICY_BINDINGS, name)
+        await client.delete(kinds.VALIDATING_POLICIES, name)
 
 
 async def until_denied(client: Client, body: Object, namespace: str) -> str:
