@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests import background, kit
+from tests.fleets import vnode
+from tests.kit import Fleet
 from vnode.api import keys, kinds, names, objects, rows_text
 from vnode.api.objects import Object
 from vnode.kube.client import Client
@@ -93,6 +95,18 @@ async def test_a_pod_gets_the_model_that_it_names_from_a_target_of_several(
         delegate = await c3.get(kinds.PODS, names.chaperon(name, objects.uid(pod)), "default")
         node = await c3.get(kinds.NODES, objects.node_name(delegate))
         assert objects.labels(node)[MODEL] == model
+
+
+@pytest.mark.usefixtures("gpus")
+def test_top_shows_where_how_many_are_free_on_one_node(fleet: Fleet) -> None:
+    words = ("top", "accelerators", "-A", "--kubeconfig", fleet.kubeconfig("c1"))
+    done = vnode(*words)
+    assert done.code == 0, done.err
+    assert [line.split() for line in done.out.splitlines()[1:]] == [
+        ["default/c2", GPU, "A100", "3", "3", "1", "3", "0", "0", "0"],
+        ["default/c3", GPU, "A100", "4", "4", "4", "4", "2", "1", "0"],
+        ["default/c3", GPU, "T4", "2", "2", "2", "2", "1", "0", "0"],
+    ]
 
 
 @pytest.mark.usefixtures("gpus")

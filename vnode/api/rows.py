@@ -101,6 +101,8 @@ class Rows:
     """How many there are, listed or not."""
     complete: bool
     """All of them, with all of their resources, are listed."""
+    totals: Mapping[str, Resources] = field(default_factory=dict)
+    """By model, the devices that nodes have in all; those of which it is not told are absent."""
     is_plain: bool = field(init=False)
     """No node has a label or a taint that is told."""
 
@@ -134,10 +136,10 @@ class Rows:
         """Return how many nodes have how much free of a resource, by model; "" is none."""
         found: dict[str, Counter[int]] = {}
         for alike in self.alike:
-            model = next((alike.labels[key] for key in self.keys if key in alike.labels), "")
             for row in alike.rows:
                 if resource in row.free:
-                    found.setdefault(model, Counter())[row.free[resource]] += row.count
+                    amounts = found.setdefault(model_of(alike.labels, self.keys), Counter())
+                    amounts[row.free[resource]] += row.count
 
         return {model: dict(amounts) for model, amounts in found.items()}
 
@@ -225,6 +227,11 @@ class Rows:
                     return True
 
         return False
+
+
+def model_of(labels: Mapping[str, str], keys: Iterable[str]) -> str:
+    """Return the model that a node's labels name: that of the first key; "" if none does."""
+    return next((labels[key] for key in keys if key in labels), "")
 
 
 def _largest(nodes: Iterable[AlikeNodes], shape: Shape) -> RowOfNodes | None:

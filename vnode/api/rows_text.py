@@ -6,10 +6,11 @@ the end that are zero are left out:
     {"resources": ["cpu", "memory", "pods", "nvidia.com/gpu"],
      "units": [[1000, 1073741824, 4, 1]], "keys": ["nvidia.com/gpu.product"],
      "groups": [{"nvidia.com/gpu.product": "A100"}], "taints": [[]],
-     "rows": [[3, 0, 0, 0, 90, 900, 27, 8]], "nodes": 3, "complete": true, "v": 1}
+     "rows": [[3, 0, 0, 0, 90, 900, 27, 8]], "nodes": 3, "complete": true,
+     "totals": [{"nvidia.com/gpu": 24}], "v": 1}
 
-Three nodes without taints have at least 90 and less than 91 CPUs free, and eight devices. A row
-begins with the number of nodes and the places of its unit, group and taints.
+Three nodes without taints have at least 90 and less than 91 CPUs free, and eight devices, of 24 in
+all. A row begins with the number of nodes and the places of its unit, group and taints.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from typing import Final
 
 import msgspec
 
-from vnode.api import documents, names
+from vnode.api import documents, names, resources
 from vnode.api.objects import Object
 from vnode.api.resources import Resources
-from vnode.api.rows import AlikeNodes, RowOfNodes, Rows
+from vnode.api.rows import AlikeNodes, RowOfNodes, Rows, model_of
 
 MOST_ROWS: Final = 256
 MOST_RESOURCES: Final = 24
@@ -57,6 +58,8 @@ class RowsText(msgspec.Struct, frozen=True):
     rows: Sequence[Sequence[int]]
     nodes: int
     complete: bool
+    totals: Sequence[dict[str, int]] = ()
+    """The devices of each of the first groups, in all."""
     v: int = VERSION
 
 
@@ -87,6 +90,8 @@ def _makes_sense(found: RowsText) -> bool:
         (found.keys, MOST_KEYS),
         (found.groups, MOST_GROUPS),
         (found.taints, MOST_TAINT_SETS),
+        (found.totals, len(found.groups)),
+        *((total, MOST_RESOURCES) for total in found.totals),
     )
     return (
         found.v == VERSION
@@ -94,6 +99,7 @@ def _makes_sense(found: RowsText) -> bool:
         and all(len(units) == len(found.resources) for units in found.units)
         and all(0 < unit < _LARGEST for units in found.units for unit in units)
         and all(_is_taint(taint) for listed in found.taints for taint in listed)
+        and all(0 <= n < _LARGEST for total in found.totals for n in total.values())
         and all(_is_row(row, found) for row in found.rows)
         and sum(row[0] for row in found.rows) <= found.nodes < _LARGEST
     )
@@ -139,7 +145,17 @@ def _rows(found: RowsText) -> Rows:
         tuple(sorted(nodes, key=lambda each: not each.is_plain)),
         found.nodes,
         found.complete,
+        _totals(found),
     )
+
+
+def _totals(found: RowsText) -> dict[str, Resources]:
+    totals: dict[str, Resources] = {}
+    for group, total in zip(found.groups, found.totals, strict=False):
+        model = model_of(group, found.keys)
+        totals[model] = resources.add(totals.get(model, {}), total)
+
+    return totals
 
 
 def _row(

@@ -181,6 +181,7 @@ class LiveModel:
             [policy for informer in stores.policies for policy in informer.store.values()],
             [policy for informer in stores.overrides for policy in informer.store.values()],
             tuple(self._policy_notices()),
+            {link.node_name: (link.summary, not link.lacks_vnode) for link in self._links},
         )
 
     def _candidates(self) -> Mapping[str, Mapping[str, CandidateState]]:

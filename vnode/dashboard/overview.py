@@ -11,7 +11,8 @@ from vnode.dashboard.markup import Content, Markup, join, tag
 from vnode.dashboard.page import Paths
 from vnode.dashboard.stages import NOWHERE, Stage
 from vnode.dashboard.view_model import NO_TARGET, TargetView, ViewModel
-from vnode.insight import accounts
+from vnode.insight import accelerators, accounts
+from vnode.insight.accelerators import AcceleratorUse
 
 _NOT_MEASURED: Final = "No metrics API answers here: what pods use is not known."
 
@@ -24,6 +25,7 @@ def build(view: ViewModel, paths: Paths) -> bytes:
             _section("Clusters", _clusters(view, paths)),
             _section("Flow of pods", _flow(view, paths)),
             _section("Capacity of targets", _capacity(view)),
+            _section("Accelerators", _accelerators(view)) if view.accelerators else None,
         ]
     )
     return page.frame(paths, "Overview", live, cluster=view.cluster, now=view.now, here="Overview")
@@ -110,6 +112,34 @@ def _capacity(view: ViewModel) -> Markup:
     rows = [_capacity_row(target, is_measured=is_measured) for target in view.targets]
     unknown = None if is_measured else page.empty(_NOT_MEASURED)
     return join([_table(first_row, rows), unknown])
+
+
+def _accelerators(view: ViewModel) -> Markup:
+    heads = ("Target", "Resource", "Model", "Total", "Free", "Largest node")
+    sizes = (f"Fits {size}" for size in accelerators.SIZES)
+    first_row = tag(
+        "tr",
+        *(
+            tag("th", head, scope="col", class_="number" if i > 2 else None)
+            for i, head in enumerate((*heads, *sizes))
+        ),
+    )
+    return _table(first_row, [_accelerator_row(use) for use in view.accelerators])
+
+
+def _accelerator_row(use: AcceleratorUse) -> Markup:
+    numbers = (use.free, use.largest, *(use.fits or (None,) * len(accelerators.SIZES)))
+    cells = ("?" if use.total is None else str(use.total), *map(use.text, numbers))
+    return tag(
+        "tr",
+        tag("th", use.target, scope="row"),
+        tag("td", use.resource),
+        tag("td", use.model),
+        *(
+            tag("td", "?" if cell == accelerators.UNKNOWN else cell, class_="number")
+            for cell in cells
+        ),
+    )
 
 
 def _capacity_row(target: TargetView, *, is_measured: bool) -> Markup:

@@ -12,7 +12,8 @@ from vnode.api.objects import Object, Objects
 from vnode.api.resources import Resources
 from vnode.dashboard import stages
 from vnode.dashboard.stages import Flow, Stage, StagedPod
-from vnode.insight import accounts, policies, status_text
+from vnode.insight import accelerators, accounts, policies, status_text
+from vnode.insight.accelerators import AcceleratorUse
 from vnode.insight.policies import ShownOverride, ShownPolicy
 from vnode.pods.source.candidates import CandidateState
 from vnode.targets import conditions, model
@@ -56,6 +57,7 @@ class ViewModel:
     policies: tuple[ShownPolicy, ...] = ()
     overrides: tuple[ShownOverride, ...] = ()
     policy_notices: tuple[str, ...] = ()
+    accelerators: tuple[AcceleratorUse, ...] = ()
 
     def target_name(self, node: str) -> str:
         """Return the name of the target behind a virtual node; the node's if there is none."""
@@ -77,6 +79,8 @@ class ModelInputs:
     policies: Objects = field(default_factory=list)
     overrides: Objects = field(default_factory=list)
     policy_notices: tuple[str, ...] = ()
+    summaries: Mapping[str, tuple[Object | None, bool]] = field(default_factory=dict)
+    """By virtual node: the target's ClusterSummary, and whether it runs vnode."""
 
 
 def make(inputs: ModelInputs, now: datetime) -> ViewModel:
@@ -105,6 +109,7 @@ def make(inputs: ModelInputs, now: datetime) -> ViewModel:
         tuple(policies.shown(each) for each in sorted(inputs.policies, key=objects.key)),
         tuple(policies.shown_override(each) for each in sorted(inputs.overrides, key=objects.key)),
         inputs.policy_notices,
+        tuple(_accelerators(inputs, nodes)),
     )
 
 
@@ -122,6 +127,15 @@ def _targets(
             str(ready.get("message") or ""),
             bool(objects.spec(nodes.get(node, {})).get("unschedulable")),
             uses.get(node),
+        )
+
+
+def _accelerators(inputs: ModelInputs, nodes: Mapping[str, Object]) -> Iterable[AcceleratorUse]:
+    for target in sorted(inputs.targets, key=objects.key):
+        node = model.key_of(target).node_name
+        summary, runs_vnode = inputs.summaries.get(node, (None, False))
+        yield from accelerators.of_target(
+            objects.key(target), nodes.get(node), summary, runs_vnode=runs_vnode
         )
 
 

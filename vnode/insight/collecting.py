@@ -94,8 +94,11 @@ async def _policies(client: Client, pod: Object) -> Objects:
     return found
 
 
-async def covering(client: Client, namespace: str) -> Objects:
-    """List the Targets and ClusterTargets that pods of the namespace may use, sorted by key."""
+async def covering(client: Client, namespace: str | None) -> Objects:
+    """List the Targets and ClusterTargets that pods of the namespace may use, sorted by key.
+
+    With None those of all namespaces.
+    """
     found: Objects = []
     for kind, where in ((kinds.TARGETS, namespace), (kinds.CLUSTER_TARGETS, None)):
         try:

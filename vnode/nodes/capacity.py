@@ -144,7 +144,7 @@ def summary(
                 **({keys.CLASSES: classes} if classes else {}),
                 **({keys.NODE_FEATURES: features} if features else {}),
                 keys.FREE_RESOURCES: free_resources(free),
-                keys.ROWS: row_building.build(usable, free, model_labels),
+                keys.ROWS: row_building.build(usable, free, model_labels, allocatable),
             },
         },
         "capacity": resources.format_list(capacity),

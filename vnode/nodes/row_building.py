@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
@@ -36,10 +37,14 @@ _LEVELS: Final = 24  # then CPUs count by the million
 
 _LABEL_BYTES: Final = 2048  # of all groups
 _TAINT_BYTES: Final = 1024
+_TOTAL_BYTES: Final = 512  # of the devices of groups
 
 _Key: TypeAlias = tuple[int, int, tuple[int, ...]]
 """The places of a node's group and of its taints, and its amounts, as multiples of units."""
 
+
+_Group: TypeAlias = tuple[tuple[str, str], ...]
+"""The labels of a node that are told."""
 
 _Kind = TypeVar("_Kind", bound=tuple[Any, ...])
 
@@ -54,10 +59,15 @@ _OF_DEVICES: Final = _Budget(192, 2048)
 _OF_OTHERS: Final = _Budget(64, 1024)
 
 
-def build(nodes: Iterable[Object], free: Mapping[str, Resources], keys: Sequence[str]) -> str:
+def build(
+    nodes: Iterable[Object],
+    free: Mapping[str, Resources],
+    keys: Sequence[str],
+    allocatable: Mapping[str, Resources] = MappingProxyType({}),
+) -> str:
     """Return the text for the annotation of usable nodes; `free` has what each has, by name.
 
-    `keys` are the labels that tell models apart.
+    `keys` are the labels that tell models apart; `allocatable` is what each node has in all.
     """
     nodes = list(nodes)
     keys = tuple(keys)[: rows_text.MOST_KEYS]
@@ -91,6 +101,7 @@ def build(nodes: Iterable[Object], free: Mapping[str, Resources], keys: Sequence
         rows=rows,
         nodes=len(nodes),
         complete=all_named and sum(row[0] for row in rows) == len(nodes),
+        totals=_totals(kinds, groups, allocatable, list(filter(resources.is_extended, names))),
     )
     return rows_text.encode(text)
 
@@ -123,7 +134,7 @@ def _unit(name: str, level: int) -> int:
     return steps[min(level, len(steps) - 1)] << max(0, level - len(steps) + 1)
 
 
-def _labels(node: Object, keys: Collection[str]) -> tuple[tuple[str, str], ...]:
+def _labels(node: Object, keys: Collection[str]) -> _Group:
     found = objects.labels(node)
     return tuple((key, found[key]) for key in keys if key in found)
 
@@ -148,6 +159,26 @@ def _places(values: Iterable[_Kind], most: int, size: int) -> dict[_Kind, int]:
             size -= needed
 
     return places
+
+
+def _totals(
+    kinds: Mapping[str, tuple[_Group, object]],
+    groups: Iterable[_Group],
+    allocatable: Mapping[str, Resources],
+    devices: Collection[str],
+) -> list[Resources]:
+    """Return the devices of each group in all, of as many of the first ones as there is space."""
+    sums: dict[_Group, Resources] = {}
+    for name, (group, _) in kinds.items():
+        all_ = allocatable.get(name, {})
+        if found := {n: all_[n] for n in devices if all_.get(n)}:
+            sums[group] = resources.add(sums.get(group, {}), found)
+
+    totals = [sums.get(group, {}) for group in groups]
+    while totals and not (totals[-1] and len(msgspec.json.encode(totals)) <= _TOTAL_BYTES):
+        del totals[-1]
+
+    return totals
 
 
 def _listed(

@@ -230,3 +230,11 @@ def test_addresses_lead_nowhere_else(namespace: str, name: str) -> None:
     path = PATHS.pod(namespace, name)
     assert path.startswith("/base/pods/")
     assert path.count("/") == 4
+
+
+def test_accelerators_are_shown_where_a_target_has_some() -> None:
+    assert "Accelerators" not in read(overview.build(made(), PATHS).decode()).text
+    shown = made(nodes=[node(**{"cpu": "8", "nvidia.com/gpu": "3"})])
+    text = read(overview.build(shown, PATHS).decode()).text
+    assert "Largest node" in text
+    assert "nvidia.com/gpu" in text

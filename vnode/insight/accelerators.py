@@ -1,0 +1,104 @@
+"""Says which accelerators each target has, how many are free, and how many pods of them fit. Pure.
+
+A target tells it of its nodes by rows (`vnode.api.rows`): by model, and how many are free on one
+node. One with Admiralty, or an older vnode, says sums at most; of one that says nothing there is
+what its virtual node shows. Every extended resource counts as an accelerator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from vnode.api import keys, objects, resources, rows, rows_text
+from vnode.api.objects import Object
+from vnode.api.resources import Resources
+from vnode.api.rows import Rows
+from vnode.insight import accounts
+from vnode.pods.source import event_handlers
+
+SIZES: Final = (1, 2, 4, 8)
+"""Devices of the pods of which it is said how many fit."""
+UNKNOWN: Final = "<unknown>"
+AT_MOST: Final = "<="
+AT_LEAST: Final = ">="
+
+
+@dataclass(frozen=True, slots=True)
+class AcceleratorUse:
+    """The devices of one model and resource in one target; None is not known."""
+
+    target: str
+    resource: str
+    model: str
+    """"" if nodes do not name it."""
+    total: int | None = None
+    free: int | None = None
+    largest: int | None = None
+    """The most that one node has free."""
+    fits: tuple[int, ...] | None = None
+    """Pods of each of the `SIZES`, by devices alone: each with all of its devices on one node."""
+    bound: str = ""
+    """`AT_MOST` or `AT_LEAST` if that is all that is known of the numbers but the total."""
+
+    def text(self, number: int | None) -> str:
+        """Format one of the numbers that depend on what is free."""
+        return UNKNOWN if number is None else f"{self.bound}{number}"
+
+
+def of_target(
+    target: str, node: Object | None, summary: Object | None, *, runs_vnode: bool
+) -> list[AcceleratorUse]:
+    """Return what a target has, by resource and model.
+
+    `node` is its virtual node, and `summary` its ClusterSummary, of which only what Admiralty
+    writes counts where vnode does not run any more.
+    """
+    told = objects.annotations(summary or {}) if runs_vnode else {}
+    offered = (summary or {}).get("allocatable") or objects.status(node or {}).get("allocatable")
+    totals = {n: a for n, a in accounts.amounts(offered).items() if resources.is_extended(n)}
+    if (found := rows_text.decode(told.get(keys.ROWS))) is not None:
+        return list(_by_rows(target, found, totals))
+
+    labels = objects.labels(node or {}) | objects.labels(summary or {})
+    model = rows.model_of(labels, rows.MODEL_LABELS)
+    return list(_by_sums(target, model, summary if runs_vnode else None, totals))
+
+
+def _by_rows(target: str, found: Rows, totals: Resources) -> Iterator[AcceleratorUse]:
+    for resource in sorted(totals.keys() | filter(resources.is_extended, found.resources)):
+        free = found.histogram(resource)
+        of_models = {model: t[resource] for model, t in found.totals.items() if resource in t}
+        models = of_models.keys() | {model for model, amounts in free.items() if any(amounts)}
+        for model in sorted(models) or [""]:
+            nodes = free.get(model, {})
+            whole = totals.get(resource) if len(models) < 2 else None
+            yield AcceleratorUse(
+                target,
+                resource,
+                model,
+                of_models.get(model, whole),
+                sum(amount * count for amount, count in nodes.items()),
+                max(nodes, default=0),
+                tuple(_fits(nodes, size) for size in SIZES),
+                bound="" if found.complete else AT_LEAST,
+            )
+
+
+def _fits(nodes: Mapping[int, int], size: int) -> int:
+    return sum(amount // size * count for amount, count in nodes.items())
+
+
+def _by_sums(
+    target: str, model: str, summary: Object | None, totals: Resources
+) -> Iterator[AcceleratorUse]:
+    free, largest = event_handlers.read_free(summary)
+    for resource, total in sorted(totals.items()):
+        if free is None or largest is None:
+            yield AcceleratorUse(target, resource, model, total)
+            continue
+
+        left, most = free.get(resource, 0), largest.get(resource, 0)
+        fits = tuple(left // size if most >= size else 0 for size in SIZES)
+        yield AcceleratorUse(target, resource, model, total, left, most, fits, bound=AT_MOST)
