@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from hack.fleetlib import progress
+from hack.fleetlib.api import Api
 from hack.fleetlib.errors import FleetError
 
 if TYPE_CHECKING:
@@ -59,9 +60,13 @@ class SuiteRun:
 
 
 def command(
-    run: SuiteRun, selection: Selection, processes: int, programs: Mapping[str, Path]
+    run: SuiteRun,
+    selection: Selection,
+    processes: int,
+    programs: Mapping[str, Path],
+    nodes: int,
 ) -> list[str]:
-    """Return the command line of a run."""
+    """Return the command line of a run; only the first process counts `nodes` by itself."""
     return [
         str(programs["ginkgo"]),
         f"--procs={processes}",
@@ -76,6 +81,7 @@ def command(
         str(programs["e2e.test"]),
         "--",
         "--provider=skeleton",
+        f"--num-nodes={nodes}",
         f"--kubeconfig={run.kubeconfig}",
         f"--kubectl-path={programs['kubectl']}",
     ]
@@ -86,7 +92,9 @@ def run_all(
 ) -> list[Outcomes]:
     """Run the suite in all of these ways at once; FleetError if one makes no report."""
     runs = list(runs)
-    started = [_start(run, command(run, selection, processes, programs)) for run in runs]
+    started = [
+        _start(run, command(run, selection, processes, programs, _nodes(run))) for run in runs
+    ]
     try:
         with progress.reported(
             f"running specs {' and '.join(run.name for run in runs)}",
@@ -99,6 +107,10 @@ def run_all(
         for process in started:
             _end(process)
     return [_read(run) for run in runs]
+
+
+def _nodes(run: SuiteRun) -> int:
+    return len(Api(run.kubeconfig).call("GET", "/api/v1/nodes")["items"])
 
 
 def _start(run: SuiteRun, argv: list[str]) -> subprocess.Popen[bytes]:
