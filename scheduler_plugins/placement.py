@@ -34,6 +34,7 @@ from vnode.scheduling.plugin import (
     Rejection,
     ScorePlugin,
 )
+from vnode.scheduling.rooms import rooms
 from vnode.scheduling.snapshot import Snapshot, VirtualNodeInfo
 from vnode.scheduling.status import SKIP, SUCCESS, Status
 
@@ -86,7 +87,11 @@ class PlacementPolicy(PlanPlugin, PreScorePlugin, ScorePlugin):
 
         shares, weighting = self._shares.of(policy, snapshot), None
         if policy.by_capacity:
-            weighting = placement_shares.weighting(workload, shares, snapshot, state.requests(pod))
+            weighting = placement_shares.weighting(
+                workload,
+                shares,
+                lambda: rooms(pod, state.requests(pod), snapshot.nodes, self.handle),
+            )
             shares = weighting.shares
 
         by_node = {share.node: share for share in shares}

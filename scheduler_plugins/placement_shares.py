@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
 from vnode.api.objects import Object
-from vnode.api.resources import Resources
 from vnode.planning import weighing
 from vnode.planning.policy import Policy
 from vnode.planning.seats import Share
@@ -45,9 +45,9 @@ class KnownShares:
 
 
 def weighting(
-    workload: Workload, shares: tuple[Share, ...], snapshot: Snapshot, requests: Resources
+    workload: Workload, shares: tuple[Share, ...], rooms: Callable[[], Mapping[str, int | None]]
 ) -> Weighting:
-    """Weigh shares by free capacity.
+    """Weigh shares by how many pods of the workload clusters have room for.
 
     While pods have aims the weights stay: a burst is planned as one.
     """
@@ -55,7 +55,7 @@ def weighting(
     if known is not None and known.of is shares and workload.aimed:
         return known
 
-    return weighing.weigh(shares, snapshot.nodes, requests, workload.bound)
+    return weighing.weigh(shares, rooms(), workload.bound)
 
 
 def _are_same(left: tuple[Object, ...], right: tuple[Object, ...]) -> bool:

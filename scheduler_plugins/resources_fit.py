@@ -10,7 +10,6 @@ target lists: the target's own scheduler decides.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,7 +19,6 @@ import msgspec
 
 from vnode.api import keys, objects, resources
 from vnode.api import shape as shapes
-from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.api.resources import Resources
 from vnode.api.shape import Shape
@@ -183,10 +181,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, ScorePlugin):
         """Return what the pod's delegate asks of a node; None if that is not known."""
         if not asked.is_read:
             asked.is_read = True
-            spec = self.handle.constraints(pod)
-            # What cannot be read, the target's scheduler says.
-            with contextlib.suppress(ConfigError):
-                asked.shape = None if spec is None else shapes.of_spec(asked.requests, spec)
+            asked.shape = shapes.read(asked.requests, self.handle.constraints(pod))
 
         return asked.shape
 

@@ -130,6 +130,7 @@ class PlacementControllers:
             shared.client,
             self._cache,
             self._scheduling.framework.takers,
+            self._scheduling.rooms,
             shared.policies,
             events=self._events,
             clock=shared.clock,

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from scheduler_plugins import defaults
 from vnode.agent.config import AgentConfig
 from vnode.agent.shared import Shared
+from vnode.api import resources
 from vnode.api.errors import VnodeError
 from vnode.api.objects import Object
 from vnode.following.following import Following
 from vnode.kube.events import EventRecorder
-from vnode.pods import chaperons
 from vnode.pods.source import quota_events, scheduler
 from vnode.pods.source.binding import Binder
 from vnode.pods.source.candidate_phase import CandidatePhase
@@ -21,13 +21,14 @@ from vnode.pods.source.event_handlers import EventHandlers
 from vnode.pods.source.preemption_chooser import PreemptionChooser
 from vnode.pods.source.scheduler import ProxyScheduler
 from vnode.pods.source.unschedulable_reporter import UnschedulableReporter
-from vnode.scheduling import registry
+from vnode.scheduling import registry, rooms
 from vnode.scheduling.assumptions import Assumptions
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.events import ClusterEvent, EventKind
 from vnode.scheduling.framework import Framework
 from vnode.scheduling.plugin import Handle
 from vnode.scheduling.queue import SchedulingQueue
+from vnode.scheduling.snapshot import Snapshot
 
 
 def make_framework(config: AgentConfig, handle: Handle) -> Framework:
@@ -65,15 +66,20 @@ class ProxyScheduling:
         self._cache = cache
         self._events = events
         self._find_pod = find_pod
-        self.framework = make_framework(shared.options.config, self._make_handle())
+        self._handle = self._make_handle()
+        self.framework = make_framework(shared.options.config, self._handle)
         self.scheduler, self.event_handlers = self._make_scheduler()
+
+    def rooms(self, pod: Object, snapshot: Snapshot) -> Mapping[str, int | None]:
+        """Return how many more pods like one each node has room for; None if it is not known."""
+        return rooms.rooms(pod, resources.pod_requests(pod), snapshot.nodes, self._handle)
 
     def _make_handle(self) -> Handle:
         shared = self._shared
         return Handle(
             namespace_refusal=shared.enabled_namespaces.refusal,
             manifest_refusal=shared.manifests.refusal,
-            constraints=lambda pod: chaperons.constraints(pod, shared.manifests),
+            constraints=shared.constraints,
             is_overridden=self._is_overridden,
             is_charged=lambda pod, node: quota_events.is_charged(shared.links, pod, node),
             is_refused=lambda pod, node: quota_events.is_refused(shared.links, pod, node),

@@ -30,6 +30,7 @@ from vnode.nodes.former_nodes import FormerNodes
 from vnode.nodes.lease_renewal import LeaseRenewal
 from vnode.overrides.overrides import PolicyOverrides
 from vnode.placement.policies.collection import PlacementPolicies
+from vnode.pods import chaperons
 from vnode.pods.reservations import Reservations
 from vnode.pods.source import proxy_state
 from vnode.pods.source.externally_bound import ExternallyBoundPods
@@ -130,6 +131,10 @@ class Shared:
             key=lambda: self.manifest_key.key,
         )
         self._bound: ExternallyBoundPods | None = None  # known to the leader only
+
+    def constraints(self, pod: Object) -> Object | None:
+        """Return the spec by which a pod's delegate chooses its node; None if it is not known."""
+        return chaperons.constraints(pod, self.manifests)
 
     def watches(self) -> Parts:
         """List all informers but that of virtual nodes; connections and nodes need Targets."""

@@ -55,7 +55,7 @@ class Term:
         )
         self._proxies = self._make_proxies()
         self._coexistence = Coexistence(shared.client)
-        self._cache = Cache()
+        self._cache = Cache(shared.constraints)
         self._scheduling = ProxyScheduling(
             *(shared, self._following, self._factory, self._cache, self._events, self._pod),
             leftovers=self._proxies.leftovers,

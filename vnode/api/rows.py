@@ -13,7 +13,7 @@ node is given up that could do.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -37,6 +37,7 @@ MODEL_LABELS: Final = (
 """The labels by which vendors and clouds name the model of a node's accelerators."""
 
 _MOST_COMPARED: Final = 32
+_MOST_ESTIMATES: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,15 @@ class RowOfNodes:
         """Return how many pods of a shape fit on one of the nodes, at least."""
         wanted = shape.wanted
         return min((self.free.get(n, 0) // amount for n, amount in wanted.items()), default=0)
+
+    def about(self, shape: Shape) -> int:
+        """Return how many pods of a shape fit on one of the nodes, by the middle of its bounds."""
+        free, most = self.free, self.most
+        counts = (
+            (free.get(name, 0) + most.get(name, 0)) // (2 * amount)
+            for name, amount in shape.wanted.items()
+        )
+        return min(counts, default=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +115,16 @@ class Rows:
     """By model, the devices that nodes have in all; those of which it is not told are absent."""
     is_plain: bool = field(init=False)
     """No node has a label or a taint that is told."""
+    has_devices: bool = field(init=False)
+    """Nodes have extended resources, some or none of them free."""
+    _estimates: dict[Hashable, int] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "is_plain", all(alike.is_plain for alike in self.alike))
+        devices = any(map(resources.is_extended, self.resources))
+        object.__setattr__(self, "has_devices", devices)
 
     def may_hold(self, shape: Shape) -> Iterator[AlikeNodes]:
         """Yield the nodes on which a pod may be by its constraints, whatever they have free."""
@@ -120,6 +137,22 @@ class Rows:
         return sum(
             row.count * row.holds(shape) for alike in self.may_hold(shape) for row in alike.rows
         )
+
+    def estimate(self, shape: Shape) -> int:
+        """Return about how many pods of a shape fit: what is rounded counts by its middle.
+
+        So many small pods are not taken for none where amounts are told by large units.
+        """
+        known = self._estimates.get(shape.key)
+        if known is None:
+            if len(self._estimates) >= _MOST_ESTIMATES:
+                self._estimates.clear()
+
+            known = self._estimates[shape.key] = sum(
+                row.count * row.about(shape) for alike in self.may_hold(shape) for row in alike.rows
+            )
+
+        return known
 
     def fits(self, shape: Shape, pods: int) -> bool:
         """Tell whether that many pods of a shape fit at the same time."""

@@ -6,11 +6,12 @@ tells of its nodes is taken to hold: the target's own scheduler decides.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from vnode.api import constraint_size, resources, selectors, taints
+from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.api.resources import Resources
 from vnode.api.selectors import NodeSelector, Operator, Requirement, Selector
@@ -32,10 +33,21 @@ class Shape:
     tolerations: Sequence[Object] = ()
     wanted: Resources = field(init=False)
     """The requests that are not for nothing."""
+    _key: Hashable = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         wanted = {name: amount for name, amount in self.requests.items() if amount > 0}
         object.__setattr__(self, "wanted", wanted)
+
+    @property
+    def key(self) -> Hashable:
+        """What is equal for equal shapes."""
+        if self._key is None:
+            wanted = tuple(sorted(self.wanted.items()))
+            key = wanted, self.selector, self.affinity, str(list(self.tolerations))
+            object.__setattr__(self, "_key", key)
+
+        return self._key
 
     @property
     def order(self) -> list[str]:
@@ -91,6 +103,17 @@ def of_spec(requests: Resources, spec: Object) -> Shape:
     constraint_size.check(tolerations, tolerations, "spec.tolerations")
     affinity = None if required is None else selectors.from_node_selector(required)
     return Shape(requests, selectors.from_labels(selector), affinity, tolerations)
+
+
+def read(requests: Resources, spec: Object | None) -> Shape | None:
+    """Return the shape of a delegate with that spec; None if there is none, or it cannot be read.
+
+    Then the target's scheduler decides.
+    """
+    try:
+        return None if spec is None else of_spec(requests, spec)
+    except ConfigError:
+        return None
 
 
 def _hold(selector: Selector, labels: Mapping[str, str], known: Collection[str]) -> bool:

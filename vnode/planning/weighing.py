@@ -2,24 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
-from vnode.api.resources import Resources
 from vnode.planning.policy import by_capacity
 from vnode.planning.seats import MAX_WEIGHT, Share
-
-
-class SizedNode(Protocol):
-    """What weighing looks at of a virtual node; `VirtualNodeInfo` has it."""
-
-    @property
-    def name(self) -> str:
-        """The name of the Node."""
-
-    def known_free(self) -> Resources | None:
-        """Return what the node has free, as far as it is known; None if nothing is."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,20 +21,18 @@ class Weighting:
 
 
 def weigh(
-    shares: tuple[Share, ...],
-    nodes: Iterable[SizedNode],
-    requests: Resources,
-    bound: Mapping[str, int],
+    shares: tuple[Share, ...], rooms: Mapping[str, int | None], bound: Mapping[str, int]
 ) -> Weighting:
     """Weigh shares by how many pods of the workload each cluster has or can take.
 
-    `bound` has its pods by node. So a pod that is moved changes no weight.
+    `rooms` says how many more each can take, None if that is not known; `bound` has its pods by
+    node. So a pod that is moved changes no weight.
     """
-    weights: dict[str, int] = {}
-    for node in nodes:
-        if (free := node.known_free()) is not None:
-            fits = min(free.get(name, 0) // amount for name, amount in requests.items() if amount)
-            weights[node.name] = min(MAX_WEIGHT, max(0, fits) + bound.get(node.name, 0))
+    weights = {
+        node: min(MAX_WEIGHT, fits + bound.get(node, 0))
+        for node, fits in rooms.items()
+        if fits is not None
+    }
 
     # Some clusters do not say what they have free: take them for ordinary ones.
     usual = max(1, sum(weights.values()) // len(weights)) if weights else 1

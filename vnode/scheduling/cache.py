@@ -7,6 +7,7 @@ includes it (`promises`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from vnode.api import objects, owners, pod_terms, resources
@@ -45,15 +46,18 @@ class _Placed:
 
 
 class Cache:
-    """Keeps the scheduler's state, read as snapshots. Times are the clock's monotonic seconds."""
+    """Keeps the scheduler's state, read as snapshots. Times are the clock's monotonic seconds.
 
-    def __init__(self) -> None:
+    `constraints` is that of `Handle`.
+    """
+
+    def __init__(self, constraints: Callable[[Object], Object | None] = objects.spec) -> None:
         self.quotas = Quotas()
         self._node_infos: dict[str, _NodeInfo] = {}
         # Pod UID -> node that it is on, or on its way to. No empty dicts.
         self._placed: dict[str, dict[str, _Placed]] = {}
         # Of pods and nodes in `_placed`.
-        self._promises = Promises()
+        self._promises = Promises(constraints)
         self._pod_counts = PodCounts()
         self.workloads = Workloads(lambda uid: self._placed.get(uid, ()))
         # The nodes of the last snapshot; None if any of them changed.
@@ -86,7 +90,7 @@ class Cache:
 
     def remove_target(self, name: str) -> None:
         """Remove the node of a target that is gone, and what the target has reported."""
-        self._promises.set_rows(name, None)  # they can outlive the virtual node
+        self._promises.set_rows(name, None, None)  # they can outlive the virtual node
         if node_info := self._node_infos.get(name):
             node_info.free = node_info.largest = node_info.rows = None
             self.remove_node(name)
@@ -107,22 +111,22 @@ class Cache:
         """
         node_info = self._node_info(name)
         before, largest_before = self._left(name), self._largest(name)
-        rows_before = node_info.rows
+        rows_before = self._rows(name)
         node_info.free, node_info.largest, node_info.rows = free, largest, rows
         self._promises.reported(name)
-        self._promises.set_rows(name, nodes)
+        self._promises.set_rows(name, nodes, rows)
         self._changed(node_info)
         return (
             _grew(before, self._left(name))
             or _grew(largest_before, self._largest(name))
-            or (rows is not None and rows.grew_from(rows_before))
+            or ((left := self._rows(name)) is not None and left.grew_from(rows_before))
         )
 
     def assume(self, pod: Object, node: str, now: float) -> None:
         """Count the pod on the node that it is on its way to, and promise it its requests."""
         uid = objects.uid(pod)
         self._place(uid, node, pod)
-        self._promises.make(uid, node, self._placed[uid][node].requests, now)
+        self._promises.make(pod, node, self._placed[uid][node].requests, now)
         self.quotas.promise(pod, node)
         self._changed(self._node_infos[node])
         self.workloads.assume(uid)
@@ -260,6 +264,10 @@ class Cache:
         """Return the most that is left on any one node of a target."""
         return self._promises.largest(name, self._node_infos[name].largest)
 
+    def _rows(self, name: str) -> Rows | None:
+        """Return what is left on the nodes of a target, by its rows."""
+        return self._promises.rows(name, self._node_infos[name].rows)
+
     def _info(self, name: str) -> VirtualNodeInfo | None:
         """Return the node as it is now; None if its target is not known."""
         node_info = self._node_infos[name]
@@ -269,7 +277,7 @@ class Cache:
                 node_info.requested,
                 self._left(name),
                 self._largest(name),
-                node_info.rows,
+                self._rows(name),
             )
 
         return node_info.info

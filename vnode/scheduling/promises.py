@@ -8,14 +8,20 @@ candidate in the target decides in the end.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from vnode.api import resources
+from vnode.api import objects, resources
+from vnode.api import shape as shapes
 from vnode.api.durations import TICK
+from vnode.api.objects import Object
 from vnode.api.resources import Resources
+from vnode.api.rows import Rows
+from vnode.api.shape import Shape
 from vnode.scheduling.node_rows import NodeRows
+from vnode.scheduling.promised_rows import PromisedRows
 
 PROMISE_SECONDS: Final = 15.0
 """How long an unconfirmed promise counts: some bursts' time from promise to reservation."""
@@ -30,12 +36,18 @@ If no report has come by then, the last one had the pod already.
 class _Promise:
     until: float
     requests: Resources
+    shape: Shape | None = None
+    """What its pod asks of a node, if it asks for devices."""
 
 
 class Promises:
-    """Keeps promises by the pod's UID and the node. Times are the clock's monotonic seconds."""
+    """Keeps promises by the pod's UID and the node. Times are the clock's monotonic seconds.
 
-    def __init__(self) -> None:
+    `constraints` is that of `Handle`.
+    """
+
+    def __init__(self, constraints: Callable[[Object], Object | None]) -> None:
+        self._constraints = constraints
         # The one that lapses soonest first.
         self._promises: dict[tuple[str, str], _Promise] = {}
         # Those that the target's next report includes, and when they lapse without one, soonest
@@ -44,34 +56,60 @@ class Promises:
         # By node: the sum over its promises.
         self._sums: dict[str, Resources] = {}
         self._rows: dict[str, NodeRows] = {}  # of the nodes whose targets report theirs
+        self._devices: dict[str, PromisedRows] = {}  # of those whose targets' nodes have devices
 
     def on(self, node: str) -> Resources:
         """Return the sum of what is promised on a node."""
         return self._sums.get(node, {})
 
-    def set_rows(self, node: str, rows: NodeRows | None) -> None:
+    def set_rows(self, node: str, nodes: NodeRows | None, rows: Rows | None) -> None:
         """Take what a target's own nodes have free, or None; promises that are left count there."""
-        if rows is None:
-            self._rows.pop(node, None)
-            return
+        self._rows.pop(node, None)
+        self._devices.pop(node, None)
+        if nodes is not None:
+            self._rows[node] = nodes
 
-        self._rows[node] = rows
-        for (uid, on), promise in self._promises.items():
-            if on == node:
-                rows.place(uid, promise.requests)
+        if rows is not None and rows.has_devices:
+            self._devices[node] = PromisedRows(rows)
+
+        if nodes is not None or node in self._devices:
+            for (uid, on), promise in self._promises.items():
+                if on == node:
+                    self._place(uid, node, promise)
 
     def largest(self, node: str, reported: Resources | None) -> Resources | None:
         """Return the most that is left on one of a target's own nodes, of what was reported."""
         rows = self._rows.get(node)
-        return reported if rows is None or reported is None else rows.largest(reported)
+        if rows is None or reported is None:
+            return reported
 
-    def make(self, uid: str, node: str, requests: Resources, now: float) -> None:
+        largest, devices = rows.largest(reported), self._devices.get(node)
+        return largest | devices.largest() if devices else largest
+
+    def rows(self, node: str, reported: Rows | None) -> Rows | None:
+        """Return the rows of what is left on a target's own nodes, of those that it reported."""
+        devices = self._devices.get(node)
+        return reported if devices is None else devices.left()
+
+    def make(self, pod: Object, node: str, requests: Resources, now: float) -> None:
         """Promise a pod its requests, in place of what it was promised there before."""
+        uid, shape = objects.uid(pod), None
         self.settle(uid, node)
-        self._promises[uid, node] = _Promise(now + PROMISE_SECONDS, requests)
+        if node in self._devices and any(map(resources.is_extended, requests)):
+            # Where constraints are not known, any of the nodes will do.
+            spec = self._constraints(pod)
+            shape = shapes.read(requests, spec) or Shape(requests)
+
+        promise = self._promises[uid, node] = _Promise(now + PROMISE_SECONDS, requests, shape)
         self._sums[node] = resources.add(self.on(node), requests)
+        self._place(uid, node, promise)
+
+    def _place(self, uid: str, node: str, promise: _Promise) -> None:
         if rows := self._rows.get(node):
-            rows.place(uid, requests)
+            rows.place(uid, promise.requests)
+
+        if promise.shape is not None and (devices := self._devices.get(node)):
+            devices.place(uid, promise.shape)
 
     def observe(self, uid: str, node: str, now: float) -> None:
         """Note that the target counts the pod."""
@@ -92,6 +130,9 @@ class Promises:
         self._observed.pop((uid, node), None)
         if rows := self._rows.get(node):
             rows.withdraw(uid)
+
+        if promise.shape is not None and (devices := self._devices.get(node)):
+            devices.withdraw(uid)
 
         left = resources.subtract(self.on(node), promise.requests)
         if any(left.values()):

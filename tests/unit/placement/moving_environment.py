@@ -18,7 +18,7 @@ from tests.apiserver.links import following
 from tests.apiserver.store import Change
 from tests.unit.placement.indexed import indexed
 from tests.unit.pods.policies import Planned, Room, add_replicas, entry, spread
-from vnode.api import keys, kinds, objects
+from vnode.api import keys, kinds, objects, resources
 from vnode.api.clock import Clock
 from vnode.api.errors import ApiError, TooManyRequests
 from vnode.api.kinds import Kind
@@ -32,7 +32,9 @@ from vnode.placement.placeholders.controller import Placeholders
 from vnode.planning.move_policy import Openings
 from vnode.planning.policy import Policy
 from vnode.pods.source import proxy_state
+from vnode.scheduling import rooms
 from vnode.scheduling.events import ClusterEvent, EventKind
+from vnode.scheduling.snapshot import Snapshot
 
 BUDGET = TooManyRequests(429, "TooManyRequests", "Cannot evict pod as it would violate")
 
@@ -105,6 +107,9 @@ class MovingEnvironment(Planned):
         async with self.running(), self.leading():
             yield
 
+    def _rooms_for(self, pod: Object, snapshot: Snapshot) -> dict[str, int | None]:
+        return rooms.rooms(pod, resources.pod_requests(pod), snapshot.nodes, self.handle)
+
     def _on_plan_freed(self, namespace: str) -> None:
         self.queue.move(ClusterEvent(EventKind.PLAN_FREED, namespace=namespace))
 
@@ -120,6 +125,7 @@ class MovingEnvironment(Planned):
                 client,
                 self.cache,
                 self.framework.takers,
+                self._rooms_for,
                 self.policy,
                 events=events,
                 clock=self._clock,

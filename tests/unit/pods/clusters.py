@@ -83,19 +83,17 @@ class SourceCluster:
         self._namespaces = Informer(self._client, kinds.NAMESPACES)
         namespaces = EnabledNamespaces(self._namespaces, label_required=label_required)
         profile = config.load({"profile": plugins or {}}).profile
+        self.handle = Handle(
+            namespace_refusal=namespaces.refusal,
+            manifest_refusal=manifests.refusal,
+            is_charged=lambda pod, node: quota_events.is_charged(self.links, pod, node),
+            is_refused=lambda pod, node: quota_events.is_refused(self.links, pod, node),
+            policies=policies,
+            candidates=self.links.candidates_of,
+            clock=clock,
+        )
         self.framework = framework = registry.build(
-            profile,
-            Registry(defaults.PLUGINS),
-            defaults.WEIGHTS,
-            Handle(
-                namespace_refusal=namespaces.refusal,
-                manifest_refusal=manifests.refusal,
-                is_charged=lambda pod, node: quota_events.is_charged(self.links, pod, node),
-                is_refused=lambda pod, node: quota_events.is_refused(self.links, pod, node),
-                policies=policies,
-                candidates=self.links.candidates_of,
-                clock=clock,
-            ),
+            profile, Registry(defaults.PLUGINS), defaults.WEIGHTS, self.handle
         )
         self.queue = queue = SchedulingQueue(
             clock,

@@ -8,7 +8,7 @@ and at a bounded rate for all workloads together, in turns (`move_turns`).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -47,6 +47,9 @@ _REFUSED: Final = 10.0  # seconds after which an eviction that was refused is tr
 Takers = Callable[[Object, Snapshot], tuple[frozenset[str], frozenset[str]]]
 """`Framework.takers`."""
 
+Rooms = Callable[[Object, Snapshot], Mapping[str, int | None]]
+"""How many more pods like one each node has room for; None if that is not known."""
+
 log = logging.getLogger(__name__)
 
 
@@ -73,6 +76,7 @@ class Mover:
         client: Client,
         cache: Cache,
         takers: Takers,
+        rooms: Rooms,
         policies: MovingPolicies,
         *,
         events: EventRecorder,
@@ -84,6 +88,7 @@ class Mover:
         self._client = client
         self._cache = cache
         self._takers = takers
+        self._rooms = rooms
         self._events = MoveEvents(events, policies)
         self._clock = clock
         self._replacements = replacements
@@ -118,8 +123,9 @@ class Mover:
 
         snapshot = self._cache.snapshot()
         takers, size = self._takers(template, snapshot), size_of(template)
+        rooms = self._rooms(template, snapshot)
         now, wall = self._clock.monotonic(), self._clock.now()
-        clusters = look(moves, others, snapshot, takers, size, now, wall)
+        clusters = look(moves, others, snapshot, takers, rooms, size, now, wall)
         room, wait = clusters.room(reason, self._placeholders)
         decision = clusters.decide(reason, room)
         if moves.head_for(decision.destination, reason):

@@ -17,7 +17,6 @@ from typing import Final
 from vnode.api import objects
 from vnode.api.durations import TICK
 from vnode.api.owners import owner_key
-from vnode.api.resources import Resources
 from vnode.placement.moves.under_way import Move, MovesUnderWay
 from vnode.placement.moves.workload_moves import WorkloadMoves
 from vnode.planning import weighing
@@ -28,7 +27,7 @@ from vnode.planning.moving import decide
 from vnode.planning.moving_together import decide_together
 from vnode.planning.pod_size import PodSize
 from vnode.planning.seats import Share
-from vnode.scheduling.snapshot import Snapshot, VirtualNodeInfo
+from vnode.scheduling.snapshot import Snapshot
 
 UNBOUNDED: Final = 1000
 """Pods that a cluster has room for if it does not say what it has."""
@@ -195,23 +194,25 @@ def look(
     others: Sequence[MovesUnderWay],
     snapshot: Snapshot,
     takers: tuple[frozenset[str], frozenset[str]],
+    rooms: Mapping[str, int | None],
     size: PodSize,
     now: float,
     wall: datetime,
 ) -> PolicyClusters:
     """Look at the clusters; `takers` are those that can take pods of the workload, and do now.
 
-    They weigh what they did when a pod was planned. If none was since its pods are counted, they
-    are weighed now, and the weights are kept.
+    `rooms` says how many each has room for, None if that is not known. They weigh what they did
+    when a pod was planned. If none was since its pods are counted, they are weighed now, and the
+    weights are kept.
     """
     policy, workload, under_way = moves.policy, moves.workload, moves.under_way
-    nodes, (able, free), requests = snapshot.nodes, takers, dict(size.requests)
+    nodes, (able, free) = snapshot.nodes, takers
     if policy.by_capacity and workload.weighting is None:
-        workload.weigh(weighing.weigh(policy.shares(nodes), nodes, requests, workload.bound))
+        workload.weigh(weighing.weigh(policy.shares(nodes), rooms, workload.bound))
 
     shares = policy.shares(nodes, workload.weights)
     moves.look_at(frozenset(share.node for share in shares))
-    fits = {node.name: _fits(node, requests) for node in nodes}
+    fits = {node: UNBOUNDED if count is None else count for node, count in rooms.items()}
     for node in under_way.in_backoff(now) & free:
         under_way.reopen(node, fits[node], now)
 
@@ -228,13 +229,3 @@ def look(
         now=now,
         wall=wall,
     )
-
-
-def _fits(node: VirtualNodeInfo, requests: Resources) -> int:
-    """Return how many such pods the node has room for, by all that is known of it."""
-    free = node.known_free()
-    if free is None:
-        return UNBOUNDED
-
-    counts = (free[name] // amount for name, amount in requests.items() if amount and name in free)
-    return max(0, min(counts, default=UNBOUNDED))
