@@ -51,7 +51,10 @@ class CandidateProbe(PostFilterPlugin):
     def post_filter(
         self, state: CycleState, pod: Object, snapshot: Snapshot, statuses: Mapping[str, Status]
     ) -> tuple[Sequence[str], Status]:
-        """Choose full targets: those never asked before, and then those asked longest ago."""
+        """Choose full targets: those never asked before, and then those asked longest ago.
+
+        Among equals those come first that name a node pool which may grow for the pod.
+        """
         full = [
             name
             for name, rejection in statuses.items()
@@ -59,9 +62,9 @@ class CandidateProbe(PostFilterPlugin):
         ]
         uid = objects.uid(pod)
 
-        def turn(name: str) -> tuple[float, bytes]:
+        def turn(name: str) -> tuple[float, bool, bytes]:
             lot = hashlib.sha256(f"{uid}/{name}".encode()).digest()
-            return state.asked.get(name, -math.inf), lot
+            return state.asked.get(name, -math.inf), name not in state.grows, lot
 
         full.sort(key=turn)
         chosen = full[: max(0, self.args.candidates)]

@@ -17,7 +17,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from vnode.api import keys, objects, resources
+from vnode.api import keys, node_pools, objects, resources
 from vnode.api import shape as shapes
 from vnode.api.objects import Object
 from vnode.api.resources import Resources
@@ -127,14 +127,17 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, ScorePlugin):
         devices = [name for name in judged if resources.is_extended(name)]
         if devices and state.asks and keys.NO_RESERVATION not in objects.annotations(pod):
             for name in devices:
-                if not any(name in (node.known_free() or ()) for node in snapshot):
+                if not any(node.lists(name) for node in snapshot):
                     del judged[name]
 
         state.write(self.NAME, _Asked(judged, bool(devices), Shape(judged)))
         return SUCCESS
 
     def filter(self, state: CycleState, pod: Object, node: VirtualNodeInfo) -> Status:
-        """Fit the pod into the sum, each request into some node, and all of them into one node."""
+        """Fit the pod into the sum, each request into some node, and all of them into one node.
+
+        Where that fails, note whether a node pool may grow for it.
+        """
         free = node.known_free()
         if free is None:
             return SUCCESS
@@ -144,6 +147,26 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, ScorePlugin):
         if unlisted := node.virtual.unlisted:
             requests = {name: a for name, a in requests.items() if name not in unlisted}
 
+        found = self._fit(asked, pod, node, requests, free)
+        if not found.is_success and node.virtual.pools:
+            shape = self._shape(asked, pod) or asked.bare
+            if self.handle.is_overridden(pod, node.name):
+                shape = asked.bare
+
+            wanted = dataclasses.replace(shape, requests=requests)
+            if node_pools.may_grow(node.virtual.pools, node.rows, wanted):
+                state.grows.add(node.name)
+
+        return found
+
+    def _fit(
+        self,
+        asked: _Asked,
+        pod: Object,
+        node: VirtualNodeInfo,
+        requests: Resources,
+        free: Resources,
+    ) -> Status:
         short = self._short(requests, free)
         if short:
             return status.unschedulable(*map(_reason, short))

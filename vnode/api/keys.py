@@ -39,6 +39,7 @@ CREATE_SERVICE_ACCOUNTS: Final = OWN_PREFIX + "create-service-accounts"  # Targe
 SHOWN_LABELS: Final = OWN_PREFIX + "shown-labels"  # Target: keys that its Node has in any case
 # Target: extended resources that its nodes have without listing them.
 UNLISTED_RESOURCES: Final = OWN_PREFIX + "unlisted-resources"
+NODE_POOLS: Final = OWN_PREFIX + "node-pools"  # Target: those that an autoscaler may grow
 LABEL_DOMAINS: Final = OWN_PREFIX + "label-domains"  # Target: labels that its nodes may share
 CONFIRM_CLUSTER: Final = OWN_PREFIX + "confirm-cluster"  # Target: UID that its cluster may have
 PLACEMENT_POLICY: Final = OWN_PREFIX + "placement-policy"  # label of pods: its name

@@ -121,7 +121,7 @@ def _accelerators(view: ViewModel) -> Markup:
         "tr",
         *(
             tag("th", head, scope="col", class_="number" if i > 2 else None)
-            for i, head in enumerate((*heads, *sizes))
+            for i, head in enumerate((*heads, *sizes, "May grow"))
         ),
     )
     return _table(first_row, [_accelerator_row(use) for use in view.accelerators])
@@ -129,7 +129,8 @@ def _accelerators(view: ViewModel) -> Markup:
 
 def _accelerator_row(use: AcceleratorUse) -> Markup:
     numbers = (use.free, use.largest, *(use.fits or (None,) * len(accelerators.SIZES)))
-    cells = ("?" if use.total is None else str(use.total), *map(use.text, numbers))
+    total = "?" if use.total is None else str(use.total)
+    cells = (total, *map(use.text, numbers), f"+{use.growth}" if use.growth else "")
     return tag(
         "tr",
         tag("th", use.target, scope="row"),

@@ -134,9 +134,7 @@ def _accelerators(inputs: ModelInputs, nodes: Mapping[str, Object]) -> Iterable[
     for target in sorted(inputs.targets, key=objects.key):
         node = model.key_of(target).node_name
         summary, runs_vnode = inputs.summaries.get(node, (None, False))
-        yield from accelerators.of_target(
-            objects.key(target), nodes.get(node), summary, runs_vnode=runs_vnode
-        )
+        yield from accelerators.of_target(target, nodes.get(node), summary, runs_vnode=runs_vnode)
 
 
 def matching(

@@ -8,10 +8,11 @@ what its virtual node shows. Every extended resource counts as an accelerator.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
-from vnode.api import keys, objects, resources, rows, rows_text
+from vnode.api import keys, node_pools, objects, resources, rows, rows_text
+from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.api.resources import Resources
 from vnode.api.rows import Rows
@@ -39,6 +40,8 @@ class AcceleratorUse:
     """The most that one node has free."""
     fits: tuple[int, ...] | None = None
     """Pods of each of the `SIZES`, by devices alone: each with all of its devices on one node."""
+    growth: int = 0
+    """Devices that node pools may add."""
     bound: str = ""
     """`AT_MOST` or `AT_LEAST` if that is all that is known of the numbers but the total."""
 
@@ -48,9 +51,9 @@ class AcceleratorUse:
 
 
 def of_target(
-    target: str, node: Object | None, summary: Object | None, *, runs_vnode: bool
+    target: Object, node: Object | None, summary: Object | None, *, runs_vnode: bool
 ) -> list[AcceleratorUse]:
-    """Return what a target has, by resource and model.
+    """Return what a Target has, by resource and model.
 
     `node` is its virtual node, and `summary` its ClusterSummary, of which only what Admiralty
     writes counts where vnode does not run any more.
@@ -58,12 +61,44 @@ def of_target(
     told = objects.annotations(summary or {}) if runs_vnode else {}
     offered = (summary or {}).get("allocatable") or objects.status(node or {}).get("allocatable")
     totals = {n: a for n, a in accounts.amounts(offered).items() if resources.is_extended(n)}
-    if (found := rows_text.decode(told.get(keys.ROWS))) is not None:
-        return list(_by_rows(target, found, totals))
+    key = objects.key(target)
+    found = rows_text.decode(told.get(keys.ROWS))
+    if found is not None:
+        uses = _by_rows(key, found, totals)
+    else:
+        labels = objects.labels(node or {}) | objects.labels(summary or {})
+        model = rows.model_of(labels, rows.MODEL_LABELS)
+        uses = _by_sums(key, model, summary if runs_vnode else None, totals)
 
-    labels = objects.labels(node or {}) | objects.labels(summary or {})
-    model = rows.model_of(labels, rows.MODEL_LABELS)
-    return list(_by_sums(target, model, summary if runs_vnode else None, totals))
+    growth = _growth(objects.annotations(target).get(keys.NODE_POOLS, ""), found)
+    known = {
+        (use.resource, use.model): replace(use, growth=growth.pop((use.resource, use.model), 0))
+        for use in uses
+    }
+    for resource, model in growth:
+        known[resource, model] = AcceleratorUse(
+            key, resource, model, 0, 0, 0, (0,) * len(SIZES), growth[resource, model]
+        )
+
+    return [known[place] for place in sorted(known)]
+
+
+def _growth(text: str, found: Rows | None) -> dict[tuple[str, str], int]:
+    """Return how many devices pools may add, by resource and model."""
+    try:
+        pools = node_pools.parse(text)
+    except ConfigError:
+        return {}
+
+    growth: dict[tuple[str, str], int] = {}
+    names = found.keys if found else rows.MODEL_LABELS
+    for pool in pools:
+        nodes, model = pool.left(pools, found), rows.model_of(pool.labels, names)
+        for resource, amount in pool.allocatable.items():
+            if resources.is_extended(resource) and nodes:
+                growth[resource, model] = growth.get((resource, model), 0) + amount * nodes
+
+    return growth
 
 
 def _by_rows(target: str, found: Rows, totals: Resources) -> Iterator[AcceleratorUse]:

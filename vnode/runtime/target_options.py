@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from vnode.api import cluster_bound
+from vnode.api.node_pools import NodePool
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,7 @@ class TargetOptions:
     of the source follow its pods. `shown_labels` are keys of labels that the Node itself has in any
     case, "*" for all. `label_domains` are keys and domains of labels that its nodes may share with
     that Node; all without any. `unlisted_resources` are resources that its nodes have without
-    listing them.
+    listing them. `node_pools` may grow; there are none if the annotation cannot be read.
     """
 
     storage_classes: Mapping[str, str] | None = None
@@ -35,6 +36,7 @@ class TargetOptions:
     shown_labels: frozenset[str] = frozenset()
     label_domains: frozenset[str] = frozenset()
     unlisted_resources: frozenset[str] = frozenset()
+    node_pools: tuple[NodePool, ...] = ()
     load_balancer_classes: Mapping[str, str] = field(default_factory=dict)
     ingress_classes: Mapping[str, str] = field(default_factory=dict)
     follow_anyway: tuple[str, ...] = ()

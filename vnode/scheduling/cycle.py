@@ -65,6 +65,7 @@ class CycleState:
         "_requests",
         "asked",
         "asks",
+        "grows",
         "outcome",
         "retry_at",
         "skip_filter",
@@ -76,6 +77,8 @@ class CycleState:
         self.asked = asked
         # Whether a node that passes is asked for the pod; if not, doubts count against it.
         self.asks = True
+        # Nodes that have no room, and whose targets may get some: a node pool grows.
+        self.grows: set[str] = set()
         self._data: dict[str, Any] = {}
         self._requests: Resources | None = None
         # What comes of the plan for the pod.

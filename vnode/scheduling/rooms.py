@@ -26,13 +26,15 @@ def rooms(
     pod: Object, requests: Resources, nodes: Sequence[VirtualNodeInfo], handle: Handle
 ) -> dict[str, int | None]:
     """Return how many such pods each cluster has room for; None if it does not say."""
-    known = {node.name: node.known_free() for node in nodes}
-    listed = {name for free in known.values() for name in free or ()}
-    wanted = {name: amount for name, amount in requests.items() if amount > 0 and name in listed}
+    wanted = {
+        name: amount
+        for name, amount in requests.items()
+        if amount > 0 and any(node.lists(name) for node in nodes)
+    }
     shape = _shape(pod, wanted, nodes, handle)
     found: dict[str, int | None] = {}
     for node in nodes:
-        free, rows = known[node.name], node.rows
+        free, rows = node.known_free(), node.rows
         if free is None:
             found[node.name] = None
             continue

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from vnode.api import class_names, node_labels, objects, resources
 from vnode.api.class_names import ClassNames
 from vnode.api.keys import NODE_FAILURES
+from vnode.api.node_pools import NodePool
 from vnode.api.objects import Object
 from vnode.api.resources import Resources
 from vnode.api.rows import Rows
@@ -50,6 +51,8 @@ class VirtualNode:
     """Which PriorityClasses stand for the source's, as the Target says."""
     unlisted: frozenset[str] = frozenset()
     """Resources that its nodes have without listing them, as the Target says."""
+    pools: tuple[NodePool, ...] = ()
+    """Node pools that may grow, as the Target says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +94,13 @@ class VirtualNodeInfo:
             return None
 
         return resources.subtract(self.virtual.allocatable, self.requested)
+
+    def lists(self, resource: str) -> bool:
+        """Tell whether the target says that nodes have a resource, or would have if they came."""
+        if resource in (self.known_free() or ()):
+            return True
+
+        return any(resource in pool.allocatable for pool in self.virtual.pools)
 
 
 class Snapshot:

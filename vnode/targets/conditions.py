@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
-from vnode.api import cures, keys, objects
-from vnode.api.errors import MESSAGE_LIMIT
+from vnode.api import cures, keys, node_pools, objects
+from vnode.api.errors import MESSAGE_LIMIT, ConfigError
 from vnode.api.objects import Object
 from vnode.api.status_conditions import build
 from vnode.runtime.links import Link
@@ -17,6 +17,7 @@ CREDENTIALS_LAST: Final = "CredentialsLast"
 AGENT: Final = "Agent"
 CONTROL_PLANE_HEALTHY: Final = "ControlPlaneHealthy"
 SELF_TARGET_ALLOWED: Final = "SelfTargetAllowed"
+NODE_POOLS_VALID: Final = "NodePoolsValid"
 
 
 _REASON_LIMIT: Final = 128  # characters
@@ -77,6 +78,21 @@ def agent(target: Object, link: Link, now: datetime) -> Object | None:
         "replaced it; until it does, the target is taken for one that runs Admiralty"
     )
     return build(target, AGENT, False, "Silent", text, now)
+
+
+def pools(target: Object, now: datetime) -> Object | None:
+    """Build the condition of a Target about the node pools that it names; None if it never did."""
+    text = objects.annotations(target).get(keys.NODE_POOLS, "")
+    if not text and objects.condition(target, NODE_POOLS_VALID) is None:
+        return None
+
+    try:
+        count = len(node_pools.parse(text))
+    except ConfigError as error:
+        message = f"no node pools are known: {error}"[:MESSAGE_LIMIT]
+        return build(target, NODE_POOLS_VALID, False, "Invalid", message, now)
+
+    return build(target, NODE_POOLS_VALID, True, "Parsed", f"node pools: {count}", now)
 
 
 def self_target(target: Object, link: Link, now: datetime) -> Object | None:

@@ -11,8 +11,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from vnode.api import cluster_bound, keys, names, node_labels, objects, patterns, resources
+from vnode.api import (
+    cluster_bound,
+    keys,
+    names,
+    node_labels,
+    node_pools,
+    objects,
+    patterns,
+    resources,
+)
 from vnode.api.errors import ConfigError
+from vnode.api.node_pools import NodePool
 from vnode.api.objects import Object
 from vnode.api.target_key import TargetKey
 from vnode.runtime.target_options import NO_OPTIONS, TargetOptions
@@ -119,6 +129,7 @@ def _options(obj: Object) -> TargetOptions:
         shown_labels=_label_keys(annotations, keys.SHOWN_LABELS, node_labels.ALL),
         label_domains=_label_keys(annotations, keys.LABEL_DOMAINS),
         unlisted_resources=_unlisted_resources(annotations.get(keys.UNLISTED_RESOURCES, "")),
+        node_pools=_node_pools(annotations.get(keys.NODE_POOLS, "")),
         load_balancer_classes=_optional_pairs(annotations, keys.LOAD_BALANCER_CLASSES),
         ingress_classes=_optional_pairs(annotations, keys.INGRESS_CLASSES),
         follow_anyway=_follow_anyway(annotations.get(keys.FOLLOW_ANYWAY, "")),
@@ -207,6 +218,14 @@ def _unlisted_resources(text: str) -> frozenset[str]:
             )
 
     return found
+
+
+def _node_pools(text: str) -> tuple[NodePool, ...]:
+    """Parse pools; without those that are wrong the Target works, and a condition says so."""
+    try:
+        return node_pools.parse(text)
+    except ConfigError:
+        return ()
 
 
 def _pairs(key: str, text: str) -> dict[str, str]:

@@ -50,6 +50,7 @@ def found(
         credentials,
         conditions.agent(target, link, now),
         conditions.self_target(target, link, now),
+        conditions.pools(target, now),
     ]
     if link.synced:
         built.append(name_conflicts.condition(target, name, conflicts.clusters, now))

@@ -43,9 +43,12 @@ def summary_of(*nodes: Object, taken: Object | None = None) -> Object:
     return capacity.summary(nodes, usage)
 
 
-def uses_of(summary: Object | None, *, runs_vnode: bool = True) -> list[AcceleratorUse]:
+def uses_of(
+    summary: Object | None, *, runs_vnode: bool = True, pools: str = ""
+) -> list[AcceleratorUse]:
     node = {"metadata": {"labels": {MODEL: "T4"}}, "status": {"allocatable": {GPU: "3"}}}
-    return accelerators.of_target("gpu", node, summary, runs_vnode=runs_vnode)
+    target = {"metadata": {"name": "gpu", "annotations": {keys.NODE_POOLS: pools}}}
+    return accelerators.of_target(target, node, summary, runs_vnode=runs_vnode)
 
 
 def test_rows_tell_models_apart_and_what_is_free_on_one_node() -> None:
@@ -72,7 +75,7 @@ def test_sums_are_bounds() -> None:
     summary = summary_of(make_node("a", "A100", gpu="8"), make_node("b", "A100", gpu="3"))
     del summary["metadata"]["annotations"][keys.ROWS]
     [use] = uses_of(summary)
-    assert use == AcceleratorUse("gpu", GPU, "A100", 11, 11, 8, (11, 5, 2, 1), "<=")
+    assert use == AcceleratorUse("gpu", GPU, "A100", 11, 11, 8, (11, 5, 2, 1), bound="<=")
     assert use.text(use.free) == "<=11"
 
 
@@ -99,13 +102,28 @@ def test_the_table_has_a_line_for_each_model_and_says_what_was_not_asked() -> No
     summary = summary_of(make_node("a", "A100", gpu="8"))
     reading = Reading((*uses_of(summary), *uses_of(None)), ("far was not asked what is free: x",))
     assert [line.split() for line in reading.text().splitlines()[1:]] == [
-        ["gpu", GPU, "A100", "8", "8", "8", "8", "4", "2", "1"],
-        ["gpu", GPU, "T4", "3", *["<unknown>"] * 6],
+        ["gpu", GPU, "A100", "8", "8", "8", "8", "4", "2", "1", "<none>"],
+        ["gpu", GPU, "T4", "3", *["<unknown>"] * 6, "<none>"],
         ["far", "was", "not", "asked", "what", "is", "free:", "x"],
     ]
     first, second = reading.as_object()["items"]
     assert (first["largestNode"], first["fits"]["4"]) == (8, 2)
     assert (second["total"], second["fits"]) == (3, None)
+
+
+def test_pools_may_add_devices_of_models_that_are_there_or_not() -> None:
+    pools = json.dumps(
+        [
+            {"labels": {MODEL: "A100"}, "allocatable": {GPU: 8}, "max": 3},
+            {"labels": {MODEL: "H100"}, "allocatable": {GPU: 4}, "max": 2},
+        ]
+    )
+    summary = summary_of(make_node("a", "A100", gpu="8"), taken=pod_on("a", 8))
+    assert uses_of(summary, pools=pools) == [
+        AcceleratorUse("gpu", GPU, "A100", 8, 0, 0, (0, 0, 0, 0), growth=16),
+        AcceleratorUse("gpu", GPU, "H100", 0, 0, 0, (0, 0, 0, 0), growth=8),
+    ]
+    assert [use.growth for use in uses_of(summary, pools="[")] == [0]
 
 
 def test_a_fleet_without_accelerators_is_said_to_be_one() -> None:

@@ -106,3 +106,21 @@ def test_what_an_inventory_says_of_the_control_plane_is_told_and_then_left_alone
         assert (found["status"], found["reason"]) == (status, reason)
         target = make_target(found)
         assert conditions.control_plane(target, answer, later) == found
+
+
+def test_node_pools_that_are_wrong_are_said_and_so_is_that_they_are_right_again():
+    target = make_target()
+    assert conditions.pools(target, NOW) is None
+    target["metadata"]["annotations"] = {keys.NODE_POOLS: '[{"max": 3}]'}
+    wrong = conditions.pools(target, NOW)
+    assert (wrong["type"], wrong["status"], wrong["reason"]) == (
+        "NodePoolsValid",
+        "False",
+        "Invalid",
+    )
+    assert "annotation vnode.dev/node-pools: Object missing required field" in wrong["message"]
+    target["status"]["conditions"] = [wrong]
+    target["metadata"]["annotations"] = {keys.NODE_POOLS: "- {allocatable: {cpu: 4}, max: 2}"}
+    assert conditions.pools(target, NOW)["status"] == "True"
+    target["metadata"]["annotations"] = {}
+    assert conditions.pools(target, NOW)["message"] == "node pools: 0"

@@ -180,3 +180,12 @@ def test_what_is_no_key_of_a_label_is_named_with_the_cure(text):
     target["metadata"]["annotations"] = {keys.SHOWN_LABELS: f"zone,{text}"}
     with pytest.raises(ConfigError, match="is no key of a label: write keys with commas"):
         model.parse(target)
+
+
+def test_a_target_names_node_pools_that_may_grow_and_is_used_without_those_that_are_wrong():
+    target = make_target(self=True)
+    target["metadata"]["annotations"] = {keys.NODE_POOLS: "- {allocatable: {cpu: 4}, max: 2}"}
+    [pool] = model.parse(target).options.node_pools
+    assert (pool.max, pool.allocatable) == (2, {"cpu": 4000})
+    target["metadata"]["annotations"] = {keys.NODE_POOLS: "- {max: 2}"}
+    assert model.parse(target).options.node_pools == ()

@@ -37,6 +37,7 @@ COLUMNS: Final = (
     Column("FREE", lambda use: use.text(use.free)),
     Column("LARGEST NODE", lambda use: use.text(use.largest)),
     *(_fits_column(place) for place in range(len(SIZES))),
+    Column("MAY GROW", lambda use: f"+{use.growth}" if use.growth else ""),
 )
 
 
@@ -73,6 +74,7 @@ def _item(use: AcceleratorUse) -> Object:
         "model": use.model,
         **numbers,
         "fits": fits,
+        "mayGrow": use.growth,
         "bound": use.bound,
     }
 
@@ -95,7 +97,7 @@ async def read(client: Client, namespace: str | None, now: datetime) -> Reading:
         key, (summary, problem) = model.key_of(target), task.result()
         runs_vnode = heartbeats.is_recent(summary or {}, now)
         uses += accelerators.of_target(
-            objects.key(target), nodes.get(key.node_name), summary, runs_vnode=runs_vnode
+            target, nodes.get(key.node_name), summary, runs_vnode=runs_vnode
         )
         if problem:
             notices.append(f"{key} was not asked what is free: {problem}")

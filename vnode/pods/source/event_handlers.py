@@ -199,6 +199,7 @@ class EventHandlers:
                 classes=link.priorities.classes,
                 priority_classes=link.options.priority_classes,
                 unlisted=link.options.unlisted_resources,
+                pools=link.options.node_pools,
             )
         )
 
