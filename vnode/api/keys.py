@@ -193,6 +193,7 @@ CILIUM_GLOBAL: Final = ("io.cilium/global-service", "service.cilium.io/global")
 
 # Its labels, annotations and scheduling gates are about the queue that admitted a pod here.
 KUEUE: Final = "kueue.x-k8s.io"
+HAMI: Final = "hami.io/"  # what begins the annotations by which it chooses devices
 
 # Open Cluster Management's: of a virtual node, by its profile; and of a PlacementDecision.
 OCM_CLUSTER_NAME: Final = "open-cluster-management.io/cluster-name"
@@ -223,6 +224,14 @@ def is_foreign(key: str) -> bool:
 def travels(key: str) -> bool:
     """Tell whether an annotation goes to targets: not ours, nor for a queue or ReplicaSet here."""
     return is_foreign(key) and key != POD_DELETION_COST and not is_of_queue(key)
+
+
+def comes_back(key: str) -> bool:
+    """Tell whether an annotation that travels comes back from a target that has changed it.
+
+    Those of HAMi say which devices of a node its scheduler has chosen there.
+    """
+    return not key.startswith(HAMI)
 
 
 def is_of_queue(key: str) -> bool:

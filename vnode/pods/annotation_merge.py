@@ -37,6 +37,7 @@ def settle(
 
     Only annotations of others: those of vnode and Admiralty belong to the object they are on, and
     those of a queue to the cluster they are in. Nor those `apart`, of which each side has its own.
+    What a target makes of some does not come back (`keys.comes_back`).
     """
     source, target = foreign(proxy), foreign(chaperon)
     known = read(proxy, keys.FED_BACK)
@@ -48,7 +49,8 @@ def settle(
         if ours == theirs:
             _agree(key, ours, agreed, sent, fed)
         elif ours == agreed:
-            up[key] = fed[key] = theirs
+            if keys.comes_back(key):
+                up[key] = fed[key] = theirs
         else:
             down[key] = ours
             _put(sent, key, ours)

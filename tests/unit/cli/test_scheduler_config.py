@@ -36,3 +36,41 @@ def test_a_kubeconfig_is_named_only_if_there_is_one():
 def test_an_extender_without_tls_is_refused():
     with pytest.raises(ConfigError, match="https://"):
         scheduler_config.build("http://192.0.2.1:9444")
+
+
+def test_further_extenders_filter_and_never_bind():
+    text = "https://hami:443/,managed=nvidia.com/gpu,ignored=nvidia.com/gpumem,ca=/ca.crt"
+    extra, agent = scheduler_config.build("https://192.0.2.1:9444", extra_extenders=[text])[
+        "extenders"
+    ]
+    assert agent["bindVerb"] == "bind"
+    assert {field: value for field, value in extra.items() if field.endswith("Verb")} == {
+        "filterVerb": "filter"
+    }
+    assert extra["managedResources"] == [
+        {"name": "nvidia.com/gpu", "ignoredByScheduler": False},
+        {"name": "nvidia.com/gpumem", "ignoredByScheduler": True},
+    ]
+    assert (extra["urlPrefix"], extra["tlsConfig"]) == ("https://hami:443", {"caFile": "/ca.crt"})
+
+
+def test_a_further_extender_may_be_without_tls_and_have_a_verb_of_its_own():
+    text = "http://127.0.0.1:8000/scheduler,managed=example.com/card,verb=fits"
+    extra = scheduler_config.build("https://192.0.2.1:9444", extra_extenders=[text])["extenders"][0]
+    assert not extra["enableHTTPS"]
+    assert (extra["urlPrefix"], extra["filterVerb"]) == ("http://127.0.0.1:8000/scheduler", "fits")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("hami:443,managed=nvidia.com/gpu", "must start with an address"),
+        ("https://hami", "names no resource: all candidates would be asked for"),
+        ("https://hami,managed=cpu", "'managed=cpu' is none of managed=RESOURCE"),
+        ("https://hami,managed=nvidia.com/gpu,bind=x", "'bind=x' is none of managed=RESOURCE"),
+        ("http://hami,managed=nvidia.com/gpu,ca=/x", "'ca=/x' is none of"),
+    ],
+)
+def test_what_is_no_further_extender_is_named_with_the_cure(text, message):
+    with pytest.raises(ConfigError, match=message):
+        scheduler_config.build("https://192.0.2.1:9444", extra_extenders=[text])

@@ -101,3 +101,12 @@ def test_what_a_queue_has_written_on_either_side_is_left_there():
     for here, there, sent in ((queued, {}, {}), ({}, queued, {}), (queued, {}, queued)):
         settled = annotation_merge.settle(pod(here), pod(there), sent)
         assert (settled.down, settled.up) == ({}, {})
+
+
+def test_which_devices_a_target_has_chosen_stays_there_and_what_its_user_wants_goes_down():
+    chosen = {"hami.io/vgpu-node": "n1"}
+    assert annotation_merge.settle(pod(), pod(chosen), {}).up == {}
+    wanted = {"hami.io/gpu-scheduler-policy": "spread"}
+    assert annotation_merge.settle(pod(wanted), pod(), {}).down == wanted
+    sent = annotation_merge.settle(pod(wanted), pod(wanted | chosen), wanted)
+    assert (sent.down, sent.up) == ({}, {})

@@ -187,7 +187,9 @@ def annotations_patch(proxy: Object, chaperon: Object, *, two_way: bool) -> Obje
     else:
         known, apart = objects.annotations(proxy), overriding.own_annotations(chaperon)
         reported = annotation_merge.foreign(chaperon).items()
-        annotations = {k: v for k, v in reported if keys.travels(k) and k not in apart}
+        annotations = {
+            k: v for k, v in reported if keys.travels(k) and keys.comes_back(k) and k not in apart
+        }
         news = {k: v for k, v in annotations.items() if known.get(k) != v}
         if news:
             fed = annotation_merge.read(proxy, keys.FED_BACK) | news
