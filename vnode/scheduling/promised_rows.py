@@ -30,6 +30,8 @@ class PromisedRows:
     """The rows as reported, less what was promised."""
 
     def __init__(self, reported: Rows) -> None:
+        self.names = frozenset(filter(resources.is_extended, reported.resources))
+        """The devices that nodes have."""
         self._reported = reported
         self._nodes: list[_Node] = []
         self._places: dict[Hashable, tuple[_Node, Resources]] = {}

@@ -95,7 +95,8 @@ class Promises:
         """Promise a pod its requests, in place of what it was promised there before."""
         uid, shape = objects.uid(pod), None
         self.settle(uid, node)
-        if node in self._devices and any(map(resources.is_extended, requests)):
+        devices = self._devices.get(node)
+        if devices is not None and not devices.names.isdisjoint(requests):
             # Where constraints are not known, any of the nodes will do.
             spec = self._constraints(pod)
             shape = shapes.read(requests, spec) or Shape(requests)

@@ -21,9 +21,9 @@ def parsed(*pools: Any) -> tuple[NodePool, ...]:
     return node_pools.parse(json.dumps(pools))
 
 
-def wanted(gpus: int, model: str = "", cpu: int = 1000, **others: int) -> Shape:
+def wanted(gpus: int, model: str = "", cpu: int = 1000, others: int = 0) -> Shape:
     selector = {MODEL: model} if model else {}
-    requests = {"cpu": cpu, "pods": 1, "memory": 1, GPU: gpus, **others}
+    requests = {"cpu": cpu, "pods": 1, "memory": 1, GPU: gpus, "amd.com/gpu": others}
     return shape.of_spec(requests, {"nodeSelector": {**selector, "unknown": "label"}})
 
 
@@ -44,7 +44,7 @@ def test_a_pool_holds_what_its_nodes_have() -> None:
     assert not pool.may_hold(wanted(8, "T4"))
     assert not pool.may_hold(wanted(9))
     assert not pool.may_hold(wanted(8, cpu=97_000))
-    assert not pool.may_hold(wanted(8, **{"amd.com/gpu": 1}))
+    assert not pool.may_hold(wanted(8, others=1))
 
 
 def test_yaml_will_do() -> None:

@@ -113,6 +113,7 @@ def test_node_pools_that_are_wrong_are_said_and_so_is_that_they_are_right_again(
     assert conditions.pools(target, NOW) is None
     target["metadata"]["annotations"] = {keys.NODE_POOLS: '[{"max": 3}]'}
     wrong = conditions.pools(target, NOW)
+    assert wrong
     assert (wrong["type"], wrong["status"], wrong["reason"]) == (
         "NodePoolsValid",
         "False",
@@ -121,6 +122,10 @@ def test_node_pools_that_are_wrong_are_said_and_so_is_that_they_are_right_again(
     assert "annotation vnode.dev/node-pools: Object missing required field" in wrong["message"]
     target["status"]["conditions"] = [wrong]
     target["metadata"]["annotations"] = {keys.NODE_POOLS: "- {allocatable: {cpu: 4}, max: 2}"}
-    assert conditions.pools(target, NOW)["status"] == "True"
+    right = conditions.pools(target, NOW)
+    assert right
+    assert right["status"] == "True"
     target["metadata"]["annotations"] = {}
-    assert conditions.pools(target, NOW)["message"] == "node pools: 0"
+    none = conditions.pools(target, NOW)
+    assert none
+    assert none["message"] == "node pools: 0"
