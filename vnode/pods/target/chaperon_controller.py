@@ -15,18 +15,18 @@ from typing import Final
 
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
-from vnode.api.errors import Denied, Invalid, ServerError
+from vnode.api.errors import Denied, Invalid
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
-from vnode.pods import delegate, preemption, rejections, status_size
+from vnode.pods import delegate, preemption, rejections
 from vnode.pods.delegate import Absence
 from vnode.pods.event_record import DelegateEventsMode
 from vnode.pods.target.delegate_creator import DelegateCreator, fetch, is_of, mended
 from vnode.pods.target.delegate_events import DelegateEventCollector
+from vnode.pods.target.delegate_reporter import DelegateReporter
 from vnode.pods.target.delegate_updater import RETRY_DELAY, DelegateUpdater
 from vnode.pods.target.nominations import Nominations
-from vnode.pods.target.start_reports import StartReports
 from vnode.runtime.controller import Controller
 from vnode.runtime.expectations import Expectations
 from vnode.telemetry import audit
@@ -82,14 +82,6 @@ class ChaperonController:
         self._clock = clock
         self._updater = DelegateUpdater(client, clock)
         self._nominations = Nominations(client)
-        # By key, the last state of a delegate that is gone. Goes with its chaperon, and with the
-        # next delegate of that key.
-        self._last: dict[str, Object] = {}
-        # By key, the UID of a delegate and whether it had ended before it was deleted, once either
-        # was seen. Goes with its chaperon.
-        self._ended_first: dict[str, tuple[str, bool]] = {}
-        self._tight: set[str] = set()  # keys of chaperons that the API server found too large
-        self._starts = StartReports(clock)
         self._controller: Controller[str] = Controller(
             "chaperons",
             self._reconcile,
@@ -104,6 +96,7 @@ class ChaperonController:
         self._events = DelegateEventCollector(
             client, chaperons, self._controller.add_after, mode=delegate_events, clock=clock
         )
+        self._reporter = DelegateReporter(client, self._expectations, self._events, clock)
 
     async def run(self) -> None:
         """Reconcile until cancelled, once both lists are complete."""
@@ -124,25 +117,11 @@ class ChaperonController:
     def _on_delegate(self, old: Object | None, new: Object | None) -> None:
         key = objects.key(objects.latest(old, new))
         self._creator.on_delegate(key, new)
-        if new is None:
-            self._last[key] = old or {}
-            self._starts.forget(key)
-        else:
-            self._last.pop(key, None)
-            self._note_order(key, new)
-            self._starts.note(key, new)
-
+        self._reporter.on_delegate(key, old, new)
         if new is None or objects.is_terminating(new):
             self._controller.add(key)
         else:
             self._controller.add_after(key, _COALESCE)
-
-    def _note_order(self, key: str, pod: Object) -> None:
-        """Note which came first, the end of a delegate or its deletion: events come in order."""
-        ended, uid = objects.is_finished(pod), objects.uid(pod)
-        is_known = self._ended_first.get(key, ("", False))[0] == uid
-        if ended != objects.is_terminating(pod) and not is_known:
-            self._ended_first[key] = uid, ended
 
     def _subject(self, key: str) -> audit.Subject:
         return audit.of_chaperon(key, self._chaperons.store.get(key) or {})
@@ -152,11 +131,8 @@ class ChaperonController:
         if chaperon is None:
             self._expectations.forget(key)
             self._updater.forget(key)
-            self._last.pop(key, None)
-            self._ended_first.pop(key, None)
-            self._tight.discard(key)
             self._creator.forget(key)
-            self._events.forget(key)
+            self._reporter.forget(key)
             return None
 
         if self._expectations.pending(key, chaperon):
@@ -188,14 +164,12 @@ class ChaperonController:
             refusal = await self._updater.update(chaperon, pod)
             if refusal != objects.annotations(chaperon).get(keys.REFUSED):
                 annotations = {keys.REFUSED: refusal}
-                chaperon = await self._patch(
-                    chaperon, {"metadata": _named(chaperon, annotations=annotations)}
-                )
+                chaperon = await self._reporter.patch_metadata(chaperon, annotations=annotations)
 
             if self._updater.under_way(pod):
                 return None
 
-        later = await self._report_unless_early(chaperon, pod)
+        later = await self._reporter.report_unless_early(chaperon, pod)
         waits = (RETRY_DELAY if refusal else None, later)
         return min((wait for wait in waits if wait is not None), default=None)
 
@@ -214,7 +188,7 @@ class ChaperonController:
                 return False
 
             annotations = {keys.REJECTED: known.next(pod, self._clock.now()).encode()}
-            await self._patch(chaperon, {"metadata": _named(chaperon, annotations=annotations)})
+            await self._reporter.patch_metadata(chaperon, annotations=annotations)
             await self._creator.explain(chaperon, rejections.reason(pod))
 
         await self._client.discard(kinds.PODS, pod, grace=0)
@@ -230,25 +204,15 @@ class ChaperonController:
             return chaperon
 
         annotations = {keys.PREEMPTED: rounds.without_node().encode()}
-        return await self._patch(chaperon, {"metadata": _named(chaperon, annotations=annotations)})
-
-    async def _report_unless_early(self, chaperon: Object, pod: Object) -> float | None:
-        """Report a delegate; of one that starts, the status only when it is worth a write."""
-        early = self._starts.left(chaperon, pod)
-        warned = self._events.left(chaperon, pod, warnings=True) if early else None
-        if not early or warned == 0:
-            chaperon = await self._report(chaperon, pod)
-            return self._events.left(chaperon, pod)
-
-        await self._report(chaperon, pod, status=False)
-        return early if warned is None else min(early, warned)
+        return await self._reporter.patch_metadata(chaperon, annotations=annotations)
 
     async def _replace(self, chaperon: Object) -> float | None:
-        last = self._last.get(objects.key(chaperon), {})
+        last = self._reporter.last(objects.key(chaperon))
         is_unreported = not objects.status(chaperon).get("phase")
         was_rejected = rejections.of(chaperon).uid == objects.uid(last)
         if objects.node_name(last) and is_unreported and not was_rejected:
-            chaperon = await self._report_last(chaperon)  # it may have run: none is to run again
+            # It may have run: none is to run again.
+            chaperon = await self._reporter.report_last(chaperon)
 
         action, later = delegate.on_absence(chaperon, self._clock.now())
         if action is Absence.CREATE:
@@ -258,82 +222,12 @@ class ChaperonController:
             if await fetch(self._client, chaperon) is not None:
                 return _CATCH_UP
 
-            chaperon = await self._report_last(chaperon)
+            chaperon = await self._reporter.report_last(chaperon)
             since = objects.timestamp(self._clock.now())
             annotations = {keys.POD_MISSING_SINCE: since}
-            await self._patch(chaperon, {"metadata": _named(chaperon, annotations=annotations)})
+            await self._reporter.patch_metadata(chaperon, annotations=annotations)
 
         return later.total_seconds() or None
-
-    async def _report(self, chaperon: Object, pod: Object, *, status: bool = True) -> Object:
-        """Bring the chaperon up to date with its delegate; return it as it is then.
-
-        Without `status` that of the delegate waits.
-        """
-        report = self._report_of(chaperon, pod)
-        if status and report.has_only_events:
-            status = self._events.may_write(chaperon, pod)
-
-        if report.metadata:
-            chaperon = await self._patch_annotations(chaperon, report.metadata)
-
-        if report.status and status:
-            chaperon = await self._patch_status(chaperon, pod, report)
-            self._starts.written(objects.key(chaperon))
-
-        if status:
-            self._events.settled(objects.key(chaperon), written=report.has_events)
-
-        return chaperon
-
-    def _report_of(self, chaperon: Object, pod: Object) -> delegate.DelegateReport:
-        key = objects.key(chaperon)
-        uid, ended_first = self._ended_first.get(key, ("", False))
-        return delegate.report(
-            chaperon,
-            pod,
-            self._events.field(chaperon, pod),
-            ended_first=ended_first if uid == objects.uid(pod) else None,
-            tight=key in self._tight,
-        )
-
-    async def _patch_annotations(self, chaperon: Object, body: Object) -> Object:
-        """Patch annotations; only those of vnode if all together are more than may be."""
-        try:
-            return await self._patch(chaperon, body, if_unchanged=True)
-        except Invalid as error:
-            own = {k: v for k, v in objects.annotations(body).items() if not keys.is_foreign(k)}
-            own.pop(keys.REPORTED, None)
-            if own == objects.annotations(body):
-                raise
-
-            log.warning("annotations of pod %s stay here: %s", objects.key(chaperon), error)
-            less = {"metadata": _named(chaperon, annotations=own)}
-            return await self._patch(chaperon, less, if_unchanged=True) if own else chaperon
-
-    async def _patch_status(
-        self, chaperon: Object, pod: Object, report: delegate.DelegateReport
-    ) -> Object:
-        """Patch the status; shortened, from now on, if the API server finds it too large."""
-        key = objects.key(chaperon)
-        try:
-            return await self._patch(chaperon, report.status, subresource="status")
-        except (Invalid, ServerError) as error:
-            if not status_size.is_too_large(error) or key in self._tight:
-                raise
-
-            log.warning("the status of pod %s is shortened: %s", key, error)
-            self._tight.add(key)
-            body = self._report_of(chaperon, pod).status
-            return await self._patch(chaperon, body, subresource="status") if body else chaperon
-
-    async def _report_last(self, chaperon: Object) -> Object:
-        """Report how a delegate that is gone has ended."""
-        pod = self._last.get(objects.key(chaperon))
-        if pod is None or not is_of(chaperon, pod):
-            return chaperon
-
-        return await self._report(chaperon, pod)
 
     async def _delete_predecessor(self, chaperon: Object, pod: Object) -> float | None:
         """Delete a pod of that name that belongs to an earlier chaperon: its owner is gone."""
@@ -350,7 +244,7 @@ class ChaperonController:
         """Delete the delegate, report until it is gone, and then let the chaperon go."""
         if pod is not None and is_of(chaperon, pod):
             await self._delete(chaperon, pod)
-            await self._report(chaperon, pod)
+            await self._reporter.report(chaperon, pod)
             return None
 
         if keys.DELEGATE_FINALIZER in objects.finalizers(chaperon):
@@ -358,9 +252,9 @@ class ChaperonController:
                 await self._delete(chaperon, unseen)
                 return _CATCH_UP
 
-            chaperon = await self._report_last(chaperon)
+            chaperon = await self._reporter.report_last(chaperon)
             kept = objects.finalizers_without(chaperon, keys.DELEGATE_FINALIZER)
-            await self._patch(chaperon, {"metadata": _named(chaperon, finalizers=kept)})
+            await self._reporter.patch_metadata(chaperon, finalizers=kept)
 
         return None
 
@@ -374,29 +268,6 @@ class ChaperonController:
         except (Denied, Invalid) as error:  # the source tells its user
             if objects.annotations(chaperon).get(keys.REFUSED) != error.message:
                 annotations = {keys.REFUSED: error.message}
-                await self._patch(chaperon, {"metadata": _named(chaperon, annotations=annotations)})
+                await self._reporter.patch_metadata(chaperon, annotations=annotations)
 
             raise
-
-    async def _patch(
-        self,
-        chaperon: Object,
-        body: Object,
-        *,
-        subresource: str | None = None,
-        if_unchanged: bool = False,
-    ) -> Object:
-        after = await self._expectations.patch(
-            self._client,
-            kinds.POD_CHAPERONS,
-            chaperon,
-            body,
-            subresource=subresource,
-            if_unchanged=if_unchanged,
-        )
-        return after or chaperon
-
-
-def _named(chaperon: Object, **metadata: object) -> Object:
-    """Return metadata for a patch, with the UID, so that it does not change a namesake."""
-    return {"uid": objects.uid(chaperon), **metadata}
