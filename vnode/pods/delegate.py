@@ -6,7 +6,6 @@ pod's; the pod's status and the annotations of others become the chaperon's.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum, auto
@@ -14,7 +13,6 @@ from typing import Final
 
 from vnode.api import (
     changeable,
-    disruptions,
     keys,
     kinds,
     objects,
@@ -30,6 +28,7 @@ from vnode.pods import (
     given_annotations,
     observed_generation,
     rejections,
+    results,
     status_size,
 )
 
@@ -40,9 +39,6 @@ RECREATE_AFTER: Final = timedelta(seconds=60)
 
 docs/admiralty-contract.md, section 9.
 """
-
-_NODE_GONE: Final = "DeletionByPodGC"  # the reason of a condition
-
 
 _PARENT: Final = (keys.PARENT_NAMESPACE, keys.PARENT_NAME, keys.PARENT_CLUSTER_UID)
 
@@ -171,38 +167,9 @@ def on_absence(chaperon: Object, now: datetime) -> tuple[Absence, timedelta]:
 
     annotations = objects.annotations(chaperon)
     always = objects.spec(chaperon).get("restartPolicy", "Always") == "Always"
-    has_ended = objects.is_finished(chaperon) and keys.DELEGATE_DELETED not in annotations
-    again = (always and not has_ended) or keys.IS_ALLOWED not in annotations
+    may_run = always or keys.IS_ALLOWED not in annotations
+    again = may_run and not results.is_told(chaperon)
     return (Absence.CREATE if again else Absence.WAIT), timedelta()
-
-
-def had_ended(pod: Object, seen: bool | None = None) -> bool:
-    """Tell whether a terminating delegate had ended by itself before it was deleted.
-
-    `seen` is what was seen of that, if anything was. Else times say so: an API server that deletes
-    a pod that has ended grants it no grace period. A pod that Kubernetes itself fails and deletes,
-    since its node is gone, has not ended: nobody knows how it would have.
-    """
-    if not objects.is_finished(pod) or disruptions.of(pod).get("reason") == _NODE_GONE:
-        return False
-
-    metadata = objects.metadata(pod)
-    if seen is not None or metadata.get("deletionGracePeriodSeconds"):
-        return bool(seen)
-
-    asked = objects.parse_timestamp(str(metadata.get("deletionTimestamp")))
-    stopped = [moment for entry in _containers(pod) if (moment := _stopped_at(entry))]
-    return asked is None or all(moment <= asked for moment in stopped)
-
-
-def _containers(pod: Object) -> Iterator[Object]:
-    for field in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"):
-        yield from objects.status(pod).get(field) or ()
-
-
-def _stopped_at(entry: Object) -> datetime | None:
-    terminated = (entry.get("state") or {}).get("terminated") or {}
-    return objects.parse_timestamp(str(terminated.get("finishedAt")))
 
 
 def asked_grace(chaperon: Object, pod: Object) -> int | None:
@@ -252,11 +219,15 @@ def report(
     withdrawn by a rejection that is newer, that is, one not reported yet: a pod that was rejected,
     and then found a place, is called unscheduled until it is bound. A pod of which nothing is known
     but that it exists is not worth a write. The deletion of a pod is noted: its containers may yet
-    end well, which is not the same as having finished; `ended_first` is the `seen` of `had_ended`.
-    That note stays until the status is of the next delegate, or its end would seem to be a result.
-    `events` is the list of its Events, which the status then has (`event_record`). It is `tight`
-    if the API server has refused the chaperon for its size: then the status is shortened.
+    end well, which is not the same as having finished; `ended_first` is the `seen` of
+    `results.had_ended`. That note stays until the status is of the next delegate, or its end would
+    seem to be a result. Of a delegate that came after the result nothing is told. `events` is
+    the list of its Events, which the status then has (`event_record`). It is `tight` if the API
+    server has refused the chaperon for its size: then the status is shortened.
     """
+    if results.is_late(chaperon, pod):
+        return DelegateReport({}, {})
+
     known = objects.annotations(chaperon)
     status = _status_changes(chaperon, pod, events, tight=tight)
     wanted = {k: v for k, v in known.items() if not keys.is_foreign(k)}
@@ -264,7 +235,7 @@ def report(
     if not objects.is_terminating(pod):
         if not (status and objects.is_finished(chaperon)):
             wanted.pop(keys.DELEGATE_DELETED, None)
-    elif not objects.is_finished(chaperon) and not had_ended(pod, ended_first):
+    elif not objects.is_finished(chaperon) and not results.had_ended(pod, ended_first):
         wanted[keys.DELEGATE_DELETED] = "true"
 
     if (noted := rejections.with_delegate(chaperon, pod)) is not None:

@@ -15,6 +15,7 @@ from vnode.api.errors import Conflict, NotFound, VnodeError
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
+from vnode.pods import results
 from vnode.runtime.fair_slots import FairSlots
 from vnode.telemetry import turn_waits
 
@@ -49,12 +50,15 @@ class Reservations:
         """Return once the source has allowed the delegate; Refusal if it does not in time.
 
         While this waits, the candidate is reserved, whatever its chaperon had before. A pod that no
-        chaperon controls is refused too, and a placeholder at once.
+        chaperon controls is refused too, and at once a placeholder or a pod that has finished.
         """
         key = objects.key(pod)
         owner = objects.controller_uid(pod)
         if not owner or owner != objects.uid(self._live(key)):
             raise Refusal(f"{key} is not a candidate of this cluster: no PodChaperon controls it")
+
+        if results.is_told(self._live(key, owner)):
+            raise Refusal(f"{key} has finished: its result stays, and it does not run again")
 
         event = asyncio.Event()
         self._waiting.setdefault(key, set()).add(event)

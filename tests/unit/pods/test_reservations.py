@@ -86,6 +86,17 @@ async def test_a_placeholder_is_refused_at_once(held):
         assert held.writes == 0
 
 
+async def test_a_pod_that_has_finished_is_refused_at_once(held):
+    pod = held.candidate(annotations={keys.IS_ALLOWED: "true"})
+    held.cluster.server.change(
+        *(kinds.POD_CHAPERONS, "web", NAMESPACE),
+        lambda chaperon: chaperon.update(status={"phase": "Succeeded"}),
+    )
+    async with held.cluster.informed():
+        with pytest.raises(Refusal, match="has finished: its result stays"):
+            await asyncio.wait_for(held.reservations.allowed(pod), 0.1)
+
+
 async def test_a_candidate_that_becomes_a_placeholder_gives_its_place_back(held):
     pod = held.candidate()
     async with held.cluster.informed():

@@ -19,7 +19,7 @@ from vnode.api.errors import Denied, Invalid
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
-from vnode.pods import delegate, preemption, rejections
+from vnode.pods import delegate, preemption, rejections, results
 from vnode.pods.delegate import Absence
 from vnode.pods.event_record import DelegateEventsMode
 from vnode.pods.target.delegate_creator import DelegateCreator, fetch, is_of, mended
@@ -155,6 +155,10 @@ class ChaperonController:
         if self._updater.under_way(pod):
             return None
 
+        if results.is_late(chaperon, pod):
+            await self._discard_late(chaperon)
+            return None
+
         if rejections.may_be(chaperon, pod) and await self._discard_rejected(chaperon, pod):
             return None
 
@@ -193,6 +197,15 @@ class ChaperonController:
 
         await self._client.discard(kinds.PODS, pod, grace=0)
         return True
+
+    async def _discard_late(self, chaperon: Object) -> None:
+        """Delete a delegate that was made after its pod had a result, if it is another one."""
+        live = await fetch(self._client, chaperon)  # the store may not have seen how it ended
+        if live is None or objects.is_terminating(live) or not results.is_late(chaperon, live):
+            return
+
+        log.info("deleting pod %s, which was made again by a late request", objects.key(live))
+        await self._client.discard(kinds.PODS, live)
 
     async def _end_nomination(self, chaperon: Object, pod: Object) -> Object:
         """Keep the room of victims no longer, if the delegate does not wait for it any more."""

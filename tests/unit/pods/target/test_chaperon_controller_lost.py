@@ -229,27 +229,38 @@ async def test_a_delegate_that_had_ended_is_not_made_anew_though_it_is_meant_to_
         assert cluster.noted(keys.DELEGATE_DELETED) is None
 
 
-@pytest.mark.parametrize(
-    ("grace", "finished_at", "seen", "ended"),
-    [
-        (0, "2026-01-01T00:00:05Z", None, True),
-        (0, "2026-01-01T00:00:15Z", None, False),
-        (30, "2026-01-01T00:00:05Z", None, False),
-        (0, "2026-01-01T00:00:15Z", True, True),
-        (0, "2026-01-01T00:00:05Z", False, False),
-        (0, None, None, True),
-    ],
-)
-def test_an_end_is_told_from_a_deletion_by_what_was_seen_else_by_times(
-    grace, finished_at, seen, ended
+@pytest.mark.parametrize("phase", ["Pending", "Running", "Failed"])
+async def test_a_delegate_that_a_late_request_makes_again_leaves_the_result_as_it_is(
+    cluster, phase
 ):
-    times = {"deletionTimestamp": "2026-01-01T00:00:10Z", "deletionGracePeriodSeconds": grace}
-    entry = {"name": "main", "state": {"terminated": {"exitCode": 0, "finishedAt": finished_at}}}
-    status = {"phase": "Failed", "containerStatuses": [entry] if finished_at else []}
-    pod = {"metadata": {"name": "web", **times}, "status": status}
-    assert delegate.had_ended(pod, seen) is ended
-    gone = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByPodGC"}
-    assert not delegate.had_ended({**pod, "status": {**status, "conditions": [gone]}}, seen)
+    async with cluster.running():
+        await cluster.send_running(
+            spec={"restartPolicy": "Never"}, annotations={keys.IS_ALLOWED: "true"}
+        )
+        cluster.report(phase="Succeeded", podIP="10.1.0.1")
+        await asyncio.sleep(SETTLED)
+        cluster.stop()
+        await asyncio.sleep(SETTLED)
+        late = delegate.build(cluster.chaperon())
+        cluster.server.add(kinds.PODS, {**late, "status": {"phase": phase}})
+        await asyncio.sleep(SETTLED)
+        assert not cluster.pod()
+        status = objects.status(cluster.chaperon())
+        assert (status["phase"], status["podIP"]) == ("Succeeded", "10.1.0.1")
+        assert cluster.noted(keys.POD_MISSING_SINCE)
+
+
+async def test_an_agent_that_has_not_seen_how_a_delegate_ended_does_not_delete_it(cluster):
+    async with cluster.running():
+        await cluster.send_running(annotations={keys.IS_ALLOWED: "true"})
+        cluster.server.silence_watches(kinds.PODS)
+        cluster.report(phase="Succeeded")
+        cluster.server.change(
+            *(kinds.POD_CHAPERONS, "web", NAMESPACE),
+            lambda chaperon: chaperon["status"].update(phase="Succeeded"),
+        )
+        await asyncio.sleep(SETTLED)
+        assert not objects.is_terminating(cluster.pod())
 
 
 async def test_a_status_that_the_api_server_finds_too_large_is_shortened(cluster):
