@@ -22,15 +22,16 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from vnode.api import keys, kinds, node_features, node_labels, objects
+from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import NotFound
-from vnode.api.objects import Object, Objects
+from vnode.api.objects import Object
 from vnode.api.target_key import TargetKey
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.nodes import labelling, managed_clusters, member_taints, virtual, written
 from vnode.nodes.coexistence import Coexistence
+from vnode.nodes.desired import DesiredNodes
 from vnode.nodes.former_nodes import FormerNodes
 from vnode.nodes.known_targets import KnownTargets
 from vnode.nodes.lease_renewal import LeaseRenewal
@@ -85,9 +86,6 @@ class NodeController:
         self._nodes = nodes
         self._links = links
         self._targets = targets
-        self._address = advertise_address
-        self._port_of = port_of
-        self._certificate_health = certificate_health
         self._members = managed_clusters
         self._coexistence = coexistence or Coexistence(client)
         self._former = former or FormerNodes(nodes, lambda name: name in self._wanted)
@@ -106,7 +104,16 @@ class NodeController:
         self._expectations = Expectations(self.refresh)  # of writes to Nodes, by name
         self._limiter: WriteLimiter[str] = WriteLimiter("nodes", write_limits.NODES, clock)
         self._missing_links = MissingLinks(clock)
-        self._server_version = ""  # "" until it was requested
+        self._desired = DesiredNodes(
+            client,
+            self._coexistence,
+            self._missing_links,
+            managed_clusters,
+            advertise_address=advertise_address,
+            port_of=port_of,
+            certificate_health=certificate_health,
+            clock=clock,
+        )
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -245,7 +252,7 @@ class NodeController:
 
         They and their record are one write: an agent that ends in between knows both or neither.
         """
-        own, members = virtual.tainted(node), self._member_taints(link)
+        own, members = virtual.tainted(node), self._desired.member_taints(link)
         present = own or objects.spec(node).get("taints") or []
         merged = member_taints.merge(node, present, members) if members is not None else None
         if merged is None and own is None:
@@ -265,20 +272,6 @@ class NodeController:
         after = await self._client.patch(kinds.NODES, objects.name(node), body)
         return self._expect(node, after)
 
-    def _member_taints(self, link: Link | None) -> Objects | None:
-        """Return the taints of the Node's ManagedCluster, None if they are not known.
-
-        They go if the agent's configuration asks for none, or the inventory names no ManagedCluster
-        any more; for that the link must have been described, as it is before it is in step.
-        """
-        if link is None:
-            return None
-
-        if not managed_clusters.name_of(link.description) and not link.summaries.synced.is_set():
-            return None
-
-        return self._members.taints_of(link.description) if self._members is not None else []
-
     async def _describe(
         self, node: Object, target: TargetKey, link: Link | None, *, may_write: bool
     ) -> Object | None:
@@ -289,7 +282,7 @@ class NodeController:
         if link is None or not link.summaries.synced.is_set():
             return node
 
-        wanted = await self._wanted_description(node, target, link)
+        wanted = await self._desired.description(node, target, link)
         last, fields = self._last_written(node), written.described(wanted)
         left_over = labelling.left_over(node, objects.labels(wanted), link.labels_excluded)
         if last.description == fields and written.includes(node, wanted) and not left_over:
@@ -307,60 +300,12 @@ class NodeController:
         last.description = fields
         return self._expect(node, after)
 
-    async def _wanted_description(self, node: Object, target: TargetKey, link: Link) -> Object:
-        """Return the labels and annotations that a Node should have.
-
-        Until all pods are known, what the Node does not show stays hidden.
-        """
-        own, excluded = self._coexistence, link.labels_excluded
-        role = await own.role_label()
-        spread_over = own.spread_over
-        if not own.is_known:
-            spread_over |= node_labels.hidden_of(node).keys()
-
-        if excluded and any(excluded(f"{key}={value}") for key, value in role.items()):
-            role = {}
-
-        shared = objects.labels(link.summary or {})
-        labels, hidden = labelling.split(
-            target,
-            labelling.of_target(
-                shared, excluded, link.description.labels, domains=link.options.label_domains
-            ),
-            role=role,
-            shown=link.options.shown_labels,
-            spread_over=spread_over,
-        )
-        annotations = {**link.description.annotations, **node_labels.record(hidden)}
-        return virtual.description(target, labels, self._port(node), annotations)
-
-    def _port(self, node: Object) -> int | None:
-        """Return the served port, else the recorded one: the default may be another Node's."""
-        return self._port_of(objects.name(node)) or virtual.recorded_port(node)
-
     async def _report(
         self, node: Object, target: TargetKey, link: Link | None, *, may_write: bool
     ) -> float:
-        """Apply the status; the capacity is kept while the target's summary is not known."""
+        """Apply the status, at least as often as a kubelet does."""
         name = target.node_name
-        source = objects.status(node)
-        if link is not None and link.summaries.synced.is_set():
-            source = link.summary or {}
-
-        offer = tuple(virtual.offered(source.get(field)) for field in ("capacity", "allocatable"))
-        wanted = virtual.status(
-            node,
-            health=link.health if link else self._missing_links.health(target),
-            certificate=self._certificate_health(),
-            members=self._members.sync_status(link.description) if self._members and link else None,
-            capacity=offer[0],
-            allocatable=offer[1],
-            address=self._address,
-            port=self._port(node),
-            server_version=await self._version(),
-            features=link.node_features if link else node_features.NONE,
-            now=self._clock.now(),
-        )
+        wanted = await self._desired.status(node, target, link)
         last, fields = self._last_written(node), written.offered(wanted)
         now = self._clock.monotonic()
         due = last.status_at + HEARTBEAT - now
@@ -385,13 +330,6 @@ class NodeController:
 
     def _last_written(self, node: Object) -> Written:
         return self._written.get(objects.name(node)) or Written("")
-
-    async def _version(self) -> str:
-        if not self._server_version:
-            answer = await self._client.request("GET", "/version")
-            self._server_version = str((answer or {}).get("gitVersion") or "v0.0.0")
-
-        return self._server_version
 
     def _vouch(self, name: str) -> None:
         """Have the Lease of a Node renewed as long as there are both the Node and its Target."""
