@@ -6,8 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.chart.helm import template
+from tests.chart.matrix import MATRIX, NAMESPACE
 from tests.fleets import SOURCE, TARGET, bare_fleet
 from tests.kit import Fleet
+from vnode.api.objects import Objects
 
 __all__ = ["bare_fleet"]
 
@@ -21,3 +24,9 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
         yield found
     finally:
         found.run("down")
+
+
+@pytest.fixture(scope="module")
+def rendered() -> dict[str, Objects]:
+    """Return the objects of the chart, by the name of its values in the matrix."""
+    return {name: template(values, namespace=NAMESPACE) for name, values in MATRIX.items()}

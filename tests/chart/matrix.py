@@ -13,6 +13,8 @@ _MONITORING: Final = {
     "dashboard": {"enabled": True},
 }
 
+NAMESPACE: Final = "rendered"
+
 MATRIX: Final[dict[str, Object]] = {
     "defaults": {},
     "named": {"nameOverride": "bridge", "fullnameOverride": "bridge", "clusterName": "c1"},
