@@ -10,8 +10,9 @@ import pytest
 
 from tests import kit
 from tests.fleets import SOURCE, vnode
+from tests.integration.agent_token import AgentToken
 from tests.kit import Fleet
-from tests.rights import bind, holder, policy_refusal, until_may
+from tests.rights import bind, holder, until_may
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import SystemClock
 from vnode.api.kinds import Kind
@@ -27,27 +28,6 @@ from vnode.targets.source_rbac import Grant
 
 CONTAINERS: Final = [{"name": "c", "image": "example.com/c"}]
 RBAC: Final = "rbac.authorization.k8s.io"
-
-
-class AgentToken:
-    """What the agent's token is used for."""
-
-    def __init__(self, client: Client) -> None:
-        self.client = client
-
-    async def refusal(
-        self,
-        method: str,
-        kind: Kind,
-        body: Object | None = None,
-        namespace: str | None = None,
-        name: str | None = None,
-        subresource: str | None = None,
-    ) -> str:
-        """Return why a policy refuses a request."""
-        full = {"apiVersion": kind.api_version, "kind": kind.kind, **(body or {})}
-        path = kind.path(namespace, name, subresource)
-        return await policy_refusal(self.client, method, path, full if method == "POST" else body)
 
 
 @pytest.fixture
