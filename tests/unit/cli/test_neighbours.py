@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.cli.test_doctor import cluster
+from tests.unit.cli.doctor_facts import cluster
 from vnode.api import keys
 from vnode.api.objects import Object
 from vnode.cli import manifests
