@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import re
-import tarfile
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from hack.fleetlib.conformance import (
-    arrange,
     cli,
     comparing,
     selection,
-    standins,
     suite,
-    utilities,
     whole,
 )
 from hack.fleetlib.conformance.comparing import COLUMNS
@@ -26,11 +20,8 @@ from hack.fleetlib.conformance.selection import ListedPattern, Selection, SpecGr
 from hack.fleetlib.conformance.session import SuiteSession
 from hack.fleetlib.errors import FleetError
 from hack.fleetlib.fleet import LocalFleet
-from hack.fleetlib.realnode import images
 from hack.fleetlib.tools import binaries
-from vnode.api import keys
 
-PAGE = Path(__file__).parents[3] / "docs" / "conformance.md"
 LISTED = """
 [[focus]]
 specs = '\\[sig-node\\]'
@@ -370,95 +361,3 @@ def test_without_being_told_to_go_on_all_groups_are_run_again(play_all):
     assert play_all(Suites({"a": "passed"}, {"a": "passed"}), ONE).groups["one"].verdicts == {
         "a": "pass both"
     }
-
-
-def test_each_group_of_the_project_has_a_name_of_its_own():
-    names = [group.name for group in selection.groups(selection.SPECS.read_text())]
-    assert len(names) == len(set(names)) > 10
-    assert names[-1] == "cli"
-
-
-def test_the_lists_of_the_project_can_be_read():
-    text = selection.SPECS.read_text()
-    assert selection.specs(text).focus
-    assert selection.specs(text, "short").focus
-    assert selection.specs(text, "brief").focus
-    selection.differences(selection.DIFFERENCES.read_text())
-
-
-def test_the_page_has_the_reason_of_each_expected_difference():
-    page = " ".join(PAGE.read_text().split())
-    for entry in selection.differences(selection.DIFFERENCES.read_text()):
-        assert entry.reason in page, entry
-
-
-def test_the_policies_use_the_words_of_the_product():
-    text = arrange.POLICIES.read_text()
-    label, value = keys.WEBHOOK_NAMESPACE_LABEL
-    assert f'"{label}": "{value}"' in text
-    assert f'"{keys.ELECT}": ""' in text
-    assert f"'{keys.PROVIDER_TAINT['key']}'" in text
-    names = [policy["metadata"]["name"] for policy in yaml.safe_load_all(text)]
-    assert len(set(names)) == 2
-
-
-def test_a_stand_in_has_a_shell_below_what_is_its_own(tmp_path: Path):
-    programs = {"agnhost": b"the host", "nonewprivs": b"the asker"}
-    images.write_layout(standins.build(b"box", ["sh"], programs), tmp_path / "layout")
-    made = images.from_layout(tmp_path / "layout")
-
-    assert {"agnhost", "nginx", "nonewprivs", "nonroot"} <= made.manifests.keys()
-    assert files(made, "agnhost")["agnhost"].content == b"the host"
-    assert files(made, "nginx")["bin/sh"].link == "busybox"
-    assert files(made, "nonewprivs")["bin/nnp"].mode & 0o4000
-    configuration = blob_of(made, "agnhost", "config")
-    assert b'"Entrypoint": ["/agnhost"]' in configuration
-
-
-def test_utilities_take_the_place_of_what_stands_in_for_them():
-    programs = {"agnhost": b"the host", "nonewprivs": b"the asker"}
-    made = standins.build(b"box", ["sh"], programs, [images.LayerEntry("bin/curl", b"real", 0o755)])
-    assert files(made, "agnhost")["bin/curl"].content == b"real"
-    assert files(standins.build(b"box", ["sh"], programs), "agnhost")["bin/curl"].content != b"real"
-
-
-def test_servers_have_images_where_their_programs_are_given():
-    programs = {"agnhost": b"the host", "nonewprivs": b"the asker", "etcd": b"a store"}
-    made = standins.build(b"box", ["sh"], programs)
-    assert files(made, "etcd")["usr/local/bin/etcd"].content == b"a store"
-    assert "sample-apiserver" not in made.manifests
-
-
-def test_agnhost_serves_names_where_it_is_given_the_server():
-    programs = {"agnhost": b"the host", "nonewprivs": b"the asker"}
-    named = {**programs, standins.NAMES: b"names"}
-    found = files(standins.build(b"box", ["sh"], named), "agnhost")
-    assert (found["agnhost"].content, found["coredns"].content) == (b"the host", b"names")
-    assert "coredns" not in files(standins.build(b"box", ["sh"], programs), "agnhost")
-
-
-def test_a_program_brings_the_libraries_that_it_is_linked_to():
-    listed = """\tlinux-vdso.so.1 (0x00007ffe4)
-\tlibbsd.so.0 => /lib/x86_64-linux-gnu/libbsd.so.0 (0x00007f1)
-\t/lib64/ld-linux-x86-64.so.2 (0x00007f2)
-"""
-    libraries = ["/lib/x86_64-linux-gnu/libbsd.so.0", "/lib64/ld-linux-x86-64.so.2"]
-    assert utilities.linked(listed) == libraries
-
-
-def blob_of(made: images.Images, name: str, part: str) -> bytes:
-    manifest = yaml.safe_load(made.manifests[name].content)
-    return made.blobs[manifest[part]["digest"]].content
-
-
-def files(made: images.Images, name: str) -> dict[str, images.LayerEntry]:
-    """Return what is in the layers of an image, the upper ones over the lower."""
-    found = {}
-    for described in yaml.safe_load(made.manifests[name].content)["layers"]:
-        content = made.blobs[described["digest"]].content
-        with tarfile.open(fileobj=BytesIO(content)) as archive:
-            for one in archive:
-                opened = archive.extractfile(one) if one.isreg() else None
-                data = opened.read() if opened else b""
-                found[one.name] = images.LayerEntry(one.name, data, one.mode, link=one.linkname)
-    return found
