@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.webhook.test_mutate import pod, proxied
+from tests.unit.webhook.mutated_pods import pod, proxied
 from vnode.api import keys, pod_shape, pod_terms
 from vnode.api.constraint_size import POD_TERMS
 from vnode.webhook import judged_terms
