@@ -19,8 +19,8 @@ from vnode.api.errors import ServerError
 from vnode.api.objects import Object
 from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Informer
-from vnode.placement.failover import preserving
 from vnode.placement.failover.preserved_state import PreservedStates
+from vnode.planning import preserving
 from vnode.planning.failover import Failover, PreservedValue
 from vnode.pods.source import proxy_state
 

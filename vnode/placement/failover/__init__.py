@@ -1,7 +1,7 @@
 """Replaces pods whose cluster is lost, as placement policies say.
 
 The webhook has Kubernetes leave these pods where they are (`vnode.webhook.mutate`), so that their
-evictions can be spread over time. `fields` decodes what policies say, `deciding` tells which pods
-are due, and `controller` evicts them. `preserved_state` gives those that replace them what
-`preserving` has taken from them.
+evictions can be spread over time. `deciding` tells which pods are due, and `controller` evicts
+them. `preserved_state` gives those that replace them what `vnode.planning.preserving` takes from
+them.
 """

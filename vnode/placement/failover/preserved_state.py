@@ -19,8 +19,8 @@ from vnode.api.owners import OwnerKey, owner_key
 from vnode.kube.client import Client
 from vnode.kube.events import WARNING, EventRecorder, about
 from vnode.kube.informer import Informer
-from vnode.placement.failover import preserving
 from vnode.placement.policies import decoding
+from vnode.planning import preserving
 from vnode.planning.policy import WatchedPolicies
 from vnode.runtime.controller import Controller
 from vnode.runtime.expectations import Expectations

@@ -8,8 +8,8 @@ import msgspec
 
 from vnode.api import keys, names
 from vnode.api.errors import ConfigError
-from vnode.placement.failover import preserving
 from vnode.placement.policies.move_fields import PolicySpecPart
+from vnode.planning import preserving
 from vnode.planning.failover import LONGEST_GRACE, Failover, PreservedValue, Purge
 
 _DEFAULT: Final = Failover()
