@@ -14,9 +14,10 @@ import click
 from vnode.api.clock import SystemClock
 from vnode.cli import access, identity, main, manifests
 from vnode.cli.access import Access
-from vnode.cli.migration import finalizers, left_pods, signing
+from vnode.cli.migration import left_pods, signing
 from vnode.cli.migration.back import BackOptions, prepare
 from vnode.cli.migration.taking_over import migrate
+from vnode.cli.remove import admiralty_finalizers
 from vnode.cli.remove.report import RemovalReport
 
 
@@ -25,7 +26,7 @@ async def _migrate(
 ) -> None:
     async with source.client() as client:
         name = cluster_name or (await identity.identity(client)).name
-        await finalizers.release(client, report)
+        await admiralty_finalizers.release(client, report)
         await migrate(client, name, report)
         await signing.sign(client, namespace, report)
 

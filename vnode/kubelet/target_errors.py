@@ -15,7 +15,6 @@ import msgspec
 from vnode.api.objects import Object
 from vnode.kube import answers
 from vnode.kubelet.refusal import Refused
-from vnode.kubelet.streams import http_upgrade
 
 _FIELDS: Final = (
     "kind",
@@ -34,28 +33,28 @@ _KUBELETS: Final = re.compile(
 _LOG: Final = "text/plain"
 
 
-def refusal(cluster: str, answer: http_upgrade.Answer, body: bytes) -> Refused:
-    """Return the refusal for a target that refused an upgrade, with the target's status code.
+def refusal(cluster: str, code: int, body: bytes) -> Refused:
+    """Return the refusal for a target that answered a request for an upgrade by an HTTP code.
 
     A 401 concerns our credentials, not the user's, and a success is no upgrade: both are 502.
     """
-    if answer.status == 401:
+    if code == 401:
         return Refused(502, f"target {cluster} refuses the credentials of its kubeconfig")
 
-    if not 400 <= answer.status < 600:
-        return Refused(502, f"target {cluster} did not upgrade the connection ({answer.status})")
+    if not 400 <= code < 600:
+        return Refused(502, f"target {cluster} did not upgrade the connection ({code})")
 
     if status := _status(body):
-        return Refused(answer.status, msgspec.json.encode(status).decode(), "application/json")
+        return Refused(code, msgspec.json.encode(status).decode(), "application/json")
 
     # An API server passes a kubelet's answer on unchanged, so these are no Status.
     text = body.decode(errors="replace").strip()
     if _KUBELETS.fullmatch(text):
-        return Refused(answer.status, text)
+        return Refused(code, text)
 
     return Refused(
-        answer.status,
-        f"target {cluster} did not open the stream (HTTP {answer.status}), and its answer is no "
+        code,
+        f"target {cluster} did not open the stream (HTTP {code}), and its answer is no "
         "Kubernetes Status: check that the container runs (kubectl describe pod)",
     )
 

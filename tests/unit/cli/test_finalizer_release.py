@@ -11,7 +11,7 @@ from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import Conflict, Denied
 from vnode.api.kinds import Kind
-from vnode.cli.migration import finalizers
+from vnode.cli.remove import admiralty_finalizers
 from vnode.cli.remove.report import RemovalReport
 
 pytestmark = pytest.mark.looptime
@@ -26,14 +26,14 @@ def add(server: APIServer, kind: Kind, **metadata: Any) -> None:
     server.add(kind, {"metadata": {**head, **metadata}, **more})
 
 
-@pytest.mark.parametrize("kind", finalizers.COPIED, ids=lambda kind: kind.plural)
+@pytest.mark.parametrize("kind", admiralty_finalizers.COPIED, ids=lambda kind: kind.plural)
 async def test_what_admiralty_copied_can_be_deleted_again(clock: Clock, kind: Kind) -> None:
     server, lines = APIServer("c1", clock), list[str]()
     add(server, kind, finalizers=[OURS])
     await server.client().delete(kind, "web", "default")
     assert server.find(kind, "web", "default")
     report = RemovalReport(lines.append)
-    await finalizers.release(server.client(), report)
+    await admiralty_finalizers.release(server.client(), report)
     assert report.left == []
     assert server.find(kind, "web", "default") is None
     assert lines == [f"took Admiralty's finalizers off 1 {kind.kind}"]
@@ -44,12 +44,12 @@ async def test_finalizers_of_others_stay(clock: Clock) -> None:
     add(server, kinds.SECRETS)
     server.fail(Conflict(409, "Conflict", "changed"), verb="patch", times=1)
     report = RemovalReport(lambda _text: None)
-    await finalizers.release(server.client(), report)
+    await admiralty_finalizers.release(server.client(), report)
     found = server.find(kinds.SECRETS, "web", "default") or {}
     assert objects.finalizers(found) == [OTHERS]
     assert objects.labels(found) == {"app": "web"}
     assert report.left == []
-    assert await finalizers.held(server.client(), kinds.SECRETS) == []
+    assert await admiralty_finalizers.held(server.client(), kinds.SECRETS) == []
 
 
 async def test_what_may_not_be_changed_is_left_and_named(clock: Clock) -> None:
@@ -57,6 +57,6 @@ async def test_what_may_not_be_changed_is_left_and_named(clock: Clock) -> None:
     add(server, kinds.SECRETS)
     server.fail(Denied(403, "Forbidden", "no"), verb="patch")
     report = RemovalReport(lambda _text: None)
-    await finalizers.release(server.client(), report)
+    await admiralty_finalizers.release(server.client(), report)
     [left] = report.left
     assert left.startswith("finalizers of Admiralty on secrets: ")

@@ -14,8 +14,8 @@ from vnode.api.errors import Denied
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.api.target_key import TargetKey
-from vnode.cli.migration.finalizers import COPIED
 from vnode.cli.migration.taking_over import migrate
+from vnode.cli.remove.admiralty_finalizers import COPIED
 from vnode.cli.remove.report import RemovalReport
 from vnode.kube.client import Client
 

@@ -25,9 +25,10 @@ from vnode.api.objects import Object, Objects
 from vnode.cli import installation, installed, manifests
 from vnode.cli.doctor.facts import ClusterFacts, ScopeFacts
 from vnode.cli.manifests import SERVICE
-from vnode.cli.migration import finalizers, signing
+from vnode.cli.migration import signing
 from vnode.cli.neighbours import own_objects
 from vnode.cli.neighbours.own_objects import OwnObjects
+from vnode.cli.remove import admiralty_finalizers
 from vnode.cli.scheduler_config import LEASE as SCHEDULER_LEASE
 from vnode.kube import answer_limits, answers, decoding
 from vnode.kube.client import Client
@@ -126,8 +127,8 @@ async def _finalized(client: Client) -> list[str]:
     """Name the objects that follow pods and have a finalizer of Admiralty's."""
     return [
         f"{kind.kind.lower()}/{objects.key(obj)}"
-        for kind in finalizers.COPIED
-        for obj in await or_none(finalizers.held(client, kind)) or ()
+        for kind in admiralty_finalizers.COPIED
+        for obj in await or_none(admiralty_finalizers.held(client, kind)) or ()
     ]
 
 

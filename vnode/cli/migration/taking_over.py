@@ -17,7 +17,7 @@ from vnode.api.errors import Conflict, NotFound, VnodeError
 from vnode.api.identity import is_in_namespace_of_parent, parent_key
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
-from vnode.cli.migration.finalizers import COPIED
+from vnode.cli.remove.admiralty_finalizers import COPIED
 from vnode.cli.remove.report import RemovalReport, counted
 from vnode.insight.collecting import Connect, connected
 from vnode.kube.client import Client

@@ -24,8 +24,7 @@ from vnode.cli import access, manifests, released_rights
 from vnode.cli.access import Access
 from vnode.cli.installed import helm_release
 from vnode.cli.main import run
-from vnode.cli.migration import finalizers
-from vnode.cli.remove import source_side, target_side
+from vnode.cli.remove import admiralty_finalizers, source_side, target_side
 from vnode.cli.remove.copied_objects import remove_copies
 from vnode.cli.remove.report import RemovalReport, remove, remove_named
 from vnode.cli.remove.source_side import Ends
@@ -71,7 +70,7 @@ async def uninstall(client: Client, options: UninstallOptions, report: RemovalRe
     await remove_named(client, kinds.MUTATING_WEBHOOKS, "vnode", report)
     await source_side.end_targets(client, targets, led=bool(holder), ends=ends, report=report)
     await source_side.forget_proxies(client, report)
-    await finalizers.release(client, report)
+    await admiralty_finalizers.release(client, report)
     left = await _end_target_side(client, sources, options, ends, report, led=bool(holder))
     if options.crds and left:
         report.left.append(

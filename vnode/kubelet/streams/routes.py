@@ -117,7 +117,7 @@ class Streams:
 
             if answer.status != SWITCHING_PROTOCOLS:
                 body = await remote.body(answer)
-                raise target_errors.refusal(delegate.client.name, answer, body)
+                raise target_errors.refusal(delegate.client.name, answer.status, body)
 
             length = sum(len(value) for name, value in query if name == "command")
             audit_stream(delegate, subresource, request.match_info.get("container", ""), length)
