@@ -1,11 +1,11 @@
 """Builds patches that bring a chaperon's status and annotations back to its proxy pod. Pure.
 
 The delegate's status replaces the proxy's, so that every tool shows the pod as it is in the target;
-what only makes sense there (containers that the target injected, its own QoS class) stays behind,
-and conditions that the source's own controllers have set stay (`conditions`). Annotations of others
-on the delegate come back too; ours stay. Another cluster wrote all that: its size is bounded, and
-addresses that no pod can have stay behind (the API server takes no EndpointSlice with one, so they
-would take a Service's other pods down with them).
+what only makes sense there (containers that the target injected, its own QoS class, the names of
+its ResourceClaims) stays behind, and conditions that the source's own controllers have set stay
+(`conditions`). Annotations of others on the delegate come back too; ours stay. Another cluster
+wrote all that: its size is bounded, and addresses that no pod can have stay behind (the API server
+takes no EndpointSlice with one, so they would take a Service's other pods down with them).
 """
 
 from __future__ import annotations
@@ -27,9 +27,19 @@ from vnode.pods import (
     status_size,
 )
 
-_STAYS_BEHIND: Final = frozenset({"qosClass", "nominatedNodeName", event_record.FIELD})
+CLAIM_STATUSES: Final = frozenset(
+    {
+        "resourceClaimStatuses",
+        "extendedResourceClaimStatus",
+        "nodeAllocatableResourceClaimStatuses",
+    }
+)
+"""They name ResourceClaims of the pod's own cluster, which its controller manager writes on the
+proxy: it would put them back whenever those of the target were there."""
+
+STAYS_BEHIND: Final = CLAIM_STATUSES | {"qosClass", "nominatedNodeName", event_record.FIELD}
 # Lists that a strategic merge patch merges by a key of their entries, if it is not told otherwise.
-MERGED_LISTS: Final = frozenset({"podIPs", "hostIPs", "resourceClaimStatuses"})
+MERGED_LISTS: Final = frozenset({"podIPs", "hostIPs"})
 _CONTAINERS: Final = {
     "containerStatuses": "containers",
     "initContainerStatuses": "initContainers",
@@ -96,7 +106,7 @@ def _most(proxy: Object, *, tight: bool) -> int:
 
 def _fields_patch(proxy: Object, status: Object) -> Object:
     """Build the patch of all fields but the conditions."""
-    wanted = {k: v for k, v in status.items() if k not in _STAYS_BEHIND}
+    wanted = {k: v for k, v in status.items() if k not in STAYS_BEHIND}
     for field in MERGED_LISTS & wanted.keys():  # an API server refuses other entries
         if isinstance(wanted[field], list):
             wanted[field] = [entry for entry in wanted[field] if isinstance(entry, dict)]
@@ -107,7 +117,7 @@ def _fields_patch(proxy: Object, status: Object) -> Object:
             wanted[field] = [entry for entry in wanted[field] if entry.get("name") in own]
 
     _drop_special_addresses(wanted)
-    apart = _STAYS_BEHIND | {"conditions"} | ({observed_generation.FIELD} - wanted.keys())
+    apart = STAYS_BEHIND | {"conditions"} | ({observed_generation.FIELD} - wanted.keys())
     shown_now = objects.status(proxy).items()
     known = objects.without_nulls({k: v for k, v in shown_now if k not in apart})
     patch: Object = {}

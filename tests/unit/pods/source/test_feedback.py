@@ -319,3 +319,21 @@ def test_a_map_takes_the_place_of_whatever_a_pod_had_in_that_field(known: object
     pod = {"metadata": {}, "status": {"allocatedResources": known}}
     patch = {"status": {"allocatedResources": {"cpu": "1"}}}
     assert after_feedback.exceeds(pod, patch) == ""
+
+
+@pytest.mark.parametrize("field", sorted(feedback.CLAIM_STATUSES))
+def test_names_of_claims_are_those_of_the_pods_own_cluster(field):
+    theirs = {"phase": "Running", field: [{"name": "gpu", "resourceClaimName": "theirs"}]}
+    ours = {"phase": "Running", field: [{"name": "gpu", "resourceClaimName": "ours"}]}
+    assert feedback.status_patch(proxy(ours), chaperon(theirs)) == {}
+    assert feedback.status_patch(proxy(ours), chaperon({"phase": "Running"})) == {}
+    assert feedback.status_patch(proxy({"phase": "Running"}), chaperon(theirs)) == {}
+
+
+def test_the_health_of_devices_comes_back():
+    device = {"resourceID": "gpu.example.com/n1/gpu-0", "health": "Unhealthy"}
+    allocated = [{"name": "claim:gpu", "resources": [device]}]
+    containers = [{"name": "main", "allocatedResourcesStatus": allocated}]
+    status = {"phase": "Running", "containerStatuses": containers}
+    patch = feedback.status_patch(proxy({"phase": "Running"}), chaperon(status))
+    assert patch["status"] == {"containerStatuses": containers}
