@@ -24,7 +24,7 @@ from tests.kit import ROOT
 from tests.pages import PAGES, Block
 from tests.permitted import MANIFESTS, any_namespace
 from vnode.agent import config
-from vnode.api import keys, taints, virtual_constraints
+from vnode.api import device_claims, keys, kinds, taints, virtual_constraints
 from vnode.api.clock import SystemClock
 from vnode.cli import main
 from vnode.issuing import request as issuing
@@ -211,6 +211,9 @@ _DECODERS: Final[dict[str, Callable[[dict[str, Any]], object]]] = {
     "ClusterPlacementPolicy": decoding.decode,
     "PlacementPolicy": decoding.decode,
     "Rebalance": rebalance_status.decode,
+    "ResourceClaimTemplate": lambda found: device_claims.classes(
+        kinds.RESOURCE_CLAIM_TEMPLATES, found["spec"]
+    ),
 }
 
 

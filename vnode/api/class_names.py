@@ -1,7 +1,8 @@
 """The names of classes that a cluster has, as its ClusterSummary lists them for its sources.
 
 A delegate whose RuntimeClass or PriorityClass is not in the target is refused by the API server
-there. Sources need no right to read these kinds: the target's agent says what there is.
+there; one that claims devices of a DeviceClass that is not there waits for ever. Sources need no
+right to read these kinds: the target's agent says what there is.
 """
 
 from __future__ import annotations
@@ -24,18 +25,30 @@ class PriorityValue(msgspec.Struct, frozen=True, omit_defaults=True):
     never: bool = False
 
 
+_IMPLICIT: Final = "deviceclass.resource.kubernetes.io/"  # with the name of any class
 _NO_VALUES: Final[Mapping[str, PriorityValue]] = {}
 
 
 class ClassNames(msgspec.Struct, frozen=True, rename="camel"):
-    """Names of RuntimeClasses and PriorityClasses; None where they are not known.
+    """Names of RuntimeClasses, PriorityClasses and DeviceClasses; None where they are not known.
 
-    `priorities` has what PriorityClasses mean, by name, of those of which that is known.
+    `priorities` has what PriorityClasses mean, by name, of those of which that is known;
+    `device_classes` has the extended resource that each stands for, "" for none.
     """
 
     runtime_classes: frozenset[str] | None = None
     priority_classes: frozenset[str] | None = None
     priorities: Mapping[str, PriorityValue] = _NO_VALUES
+    device_classes: Mapping[str, str] | None = None
+
+    @property
+    def claimed_resources(self) -> frozenset[str]:
+        """The extended resources for which the cluster makes claims of devices.
+
+        Its nodes need not list them.
+        """
+        classes = self.device_classes or {}
+        return frozenset(filter(None, classes.values())) | {_IMPLICIT + name for name in classes}
 
 
 UNKNOWN: Final = ClassNames()
@@ -45,6 +58,7 @@ def encode(
     runtime: Collection[str] | None,
     priority: Collection[str] | None,
     priorities: Mapping[str, PriorityValue] = _NO_VALUES,
+    devices: Mapping[str, str] | None = None,
 ) -> str:
     """Return the text for an annotation, which leaves out a list that is None, or too long.
 
@@ -52,6 +66,9 @@ def encode(
     """
     lists = {"runtimeClasses": runtime, "priorityClasses": priority}
     known: dict[str, Any] = {k: sorted(names) for k, names in lists.items() if names is not None}
+    if devices is not None:
+        known["deviceClasses"] = dict(sorted(devices.items()))
+
     if priorities:
         known["priorities"] = dict(sorted(priorities.items()))
 
@@ -88,7 +105,7 @@ def _decode(text: str) -> ClassNames:
         if (value := _value(entry)) is not None
     }
     runtime, priority = (_strings(found.get(key)) for key in ("runtimeClasses", "priorityClasses"))
-    decoded = ClassNames(runtime, priority, values)
+    decoded = ClassNames(runtime, priority, values, _resources(found.get("deviceClasses")))
     return UNKNOWN if decoded == UNKNOWN else decoded
 
 
@@ -99,6 +116,16 @@ def _strings(listed: Any) -> frozenset[str] | None:
 
     found = frozenset(name for name in listed if isinstance(name, str))
     return found if found or not listed else None
+
+
+def _resources(listed: Any) -> Mapping[str, str] | None:
+    """Return the extended resources by class; None if there is no sense in it."""
+    if not isinstance(listed, dict):
+        return None
+
+    return {
+        name: resource if isinstance(resource, str) else "" for name, resource in listed.items()
+    }
 
 
 def _value(entry: Any) -> PriorityValue | None:

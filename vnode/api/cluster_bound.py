@@ -345,10 +345,28 @@ _FIELDS: Final = (
     ),
     ClusterThing(
         "pod",
-        "`runtimeClassName`, names of CSI drivers and SecretProviderClasses, resource claims and "
-        "their templates, node selectors and affinity for the target's nodes",
+        "`runtimeClassName`, names of CSI drivers and SecretProviderClasses, node selectors and "
+        "affinity for the target's nodes",
         TravelFate.TRAVELS,
         "the target must have them; an override policy changes them for one target",
+    ),
+    ClusterThing(
+        "pod",
+        "`resourceClaims`",
+        TravelFate.TRAVELS,
+        "ResourceClaims and templates follow; their DeviceClasses are those of the target",
+    ),
+    ClusterThing(
+        "pod",
+        "status `resourceClaimStatuses`, `extendedResourceClaimStatus`",
+        TravelFate.STAYS,
+        "they name claims of the cluster that made them",
+    ),
+    ClusterThing(
+        "ResourceClaim",
+        "status: what is allocated and reserved",
+        TravelFate.STAYS,
+        "devices are those of one cluster; the claim in the source gets none",
     ),
     ClusterThing(
         "pod",

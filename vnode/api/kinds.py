@@ -167,6 +167,13 @@ RUNTIME_CLASSES: Final = Kind(
 PRIORITY_CLASSES: Final = Kind(
     "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False
 )
+RESOURCE_CLAIMS: Final = Kind("resource.k8s.io", "v1", "resourceclaims", "ResourceClaim")
+RESOURCE_CLAIM_TEMPLATES: Final = Kind(
+    "resource.k8s.io", "v1", "resourceclaimtemplates", "ResourceClaimTemplate"
+)
+DEVICE_CLASSES: Final = Kind(
+    "resource.k8s.io", "v1", "deviceclasses", "DeviceClass", namespaced=False
+)
 POD_DISRUPTION_BUDGETS: Final = Kind("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
 POD_METRICS: Final = Kind("metrics.k8s.io", "v1beta1", "pods", "PodMetrics")
 NODE_METRICS: Final = Kind("metrics.k8s.io", "v1beta1", "nodes", "NodeMetrics", namespaced=False)
@@ -195,6 +202,8 @@ FOLLOWING: Final = (
     SERVICES,
     INGRESSES,
     SERVICE_ACCOUNTS,
+    RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
     NETWORK_POLICIES,  # last: they hold for pods that have not ended yet
 )
 """Kinds that follow pods, and whose copies go with their Target and with vnode.
@@ -202,5 +211,11 @@ FOLLOWING: Final = (
 The families of `vnode.following.following` carry them; a unit test compares."""
 
 FOLLOWING_BY_EXTRA_ROLE: Final = frozenset({SERVICE_ACCOUNTS, NETWORK_POLICIES})
-"""Those of FOLLOWING for which a source needs a role that it does not have by default: where it may
-not list them, it has made none."""
+"""Those of FOLLOWING for which a source needs a role that it does not have by default."""
+
+FOLLOWING_WHERE_POSSIBLE: Final = FOLLOWING_BY_EXTRA_ROLE | {
+    RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
+}
+"""Those of FOLLOWING that a target may not serve, being too old, or not let a source list, since an
+older release made its roles or a role is missing: then the source has made none there."""

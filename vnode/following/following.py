@@ -13,6 +13,7 @@ from vnode.following import missing
 from vnode.following.claims import Claims
 from vnode.following.config import FollowingConfig
 from vnode.following.config_objects import ConfigObjects
+from vnode.following.device_claims import DeviceClaims
 from vnode.following.family import Family, FamilyContext
 from vnode.following.first_pods import FirstPods, NodeNamespace
 from vnode.following.follower import REASON, Follower
@@ -64,6 +65,7 @@ def families(
         *policies,
         ConfigObjects(context, references, certificates),
         Claims(context, references),
+        DeviceClaims(context, references),
         ServiceAccounts(context, references),
     ]
 
@@ -73,6 +75,15 @@ def _token_secrets(local: Client, families: list[Family]) -> TokenSecrets | None
     for family in families:
         if isinstance(family, ConfigObjects):
             return TokenSecrets(local, family.is_token)
+
+    return None
+
+
+def _device_claims(families: list[Family]) -> DeviceClaims | None:
+    """Return the family of device claims; None if they do not follow."""
+    for family in families:
+        if isinstance(family, DeviceClaims):
+            return family
 
     return None
 
@@ -146,6 +157,7 @@ class Following:
             is_global=enabled_namespaces.is_global,
         )
         self._token_secrets = _token_secrets(local, self._families)
+        self._device_claims = _device_claims(self._families)
         self._tokens = Tokens(
             *(local, links, identity),
             holders=self._holders,
@@ -206,9 +218,12 @@ class Following:
             return "", ()
 
         wanted = self._config.config_maps_and_secrets
-        needed = self._references.announce(pod, link.node_name) if wanted else []
-        introduced = self._introduced.announce(pod, link, (key.ref for key in needed))
         try:
+            if self._device_claims is not None:
+                await self._device_claims.admit(pod, link, self._introduced.find(pod))
+
+            needed = self._references.announce(pod, link.node_name) if wanted else []
+            introduced = self._introduced.announce(pod, link, (key.ref for key in needed))
             await self._namespaces.ensure(objects.namespace(pod), link)
             unprotected = await self._ensure_policies(pod, link)
             message = await self._follower.ensure(needed) if needed else ""

@@ -25,7 +25,14 @@ plurals of kinds, and names. Only what this cluster itself has recorded counts."
 
 _KINDS: Final = {
     kind.plural: kind
-    for kind in (kinds.CONFIG_MAPS, kinds.SECRETS, kinds.CLAIMS, kinds.SERVICE_ACCOUNTS)
+    for kind in (
+        kinds.CONFIG_MAPS,
+        kinds.SECRETS,
+        kinds.CLAIMS,
+        kinds.SERVICE_ACCOUNTS,
+        kinds.RESOURCE_CLAIMS,
+        kinds.RESOURCE_CLAIM_TEMPLATES,
+    )
 }
 
 
@@ -47,13 +54,23 @@ class IntroducedReferences:
 
     def announce(self, pod: Object, link: Link, needed: Iterable[Ref]) -> set[Ref]:
         """Record, and return, what a candidate needs and the pod itself does not."""
-        proxy = self._find_pod(objects.key(pod))
-        if proxy is None or objects.uid(proxy) != objects.uid(pod):
+        proxy = self._present(pod)
+        if proxy is None:
             return set()
 
         refs = set(needed) - set(references.of(proxy))
         self._index.introduce(proxy, link.node_name, refs)
         return refs
+
+    def find(self, pod: Object) -> set[Ref]:
+        """Return what a pod as overrides have it refers to, and the pod itself does not."""
+        proxy = self._present(pod)
+        return set() if proxy is None else set(references.of(pod)) - set(references.of(proxy))
+
+    def _present(self, pod: Object) -> Object | None:
+        """Return a pod as informers have it; None if they have another, or none."""
+        proxy = self._find_pod(objects.key(pod))
+        return proxy if proxy is not None and objects.uid(proxy) == objects.uid(pod) else None
 
     def on_pod(self, old: Object | None, new: Object | None) -> None:
         """Look for chaperons of a pod that is new here; a subscriber of informers."""

@@ -1,6 +1,7 @@
 """Finds what a pod refers to in its own namespace.
 
-That is ConfigMaps, Secrets, volume claims, and its service account unless it is the default one.
+That is ConfigMaps, Secrets, volume claims, device claims and their templates, and its service
+account unless it is the default one.
 
 Pure. A bound proxy pod is kept without most of its spec (`pods.proxy.trim`); `keeping` has the
 references outlive that, in a field of their own: one shared tuple for all pods with equal
@@ -14,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from vnode.api import kinds, objects
+from vnode.api import device_claims, kinds, objects
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.api.service_tokens import ROOT_CA
@@ -106,6 +107,9 @@ def _references(spec: Object) -> Iterator[_Found]:
 
     for volume in spec.get("volumes") or ():
         yield from _in_volume(volume)
+
+    for kind, name in device_claims.of(spec):
+        yield kind, name, ReferenceRequirement.MANDATORY
 
     for field in _CONTAINERS:
         for container in spec.get(field) or ():

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import NamedTuple
 
-from vnode.api import keys, objects, shapes
+from vnode.api import keys, kinds, objects, shapes
 from vnode.api.clock import Clock
-from vnode.api.errors import Denied, VnodeError
+from vnode.api.errors import Denied, NotFound, VnodeError
 from vnode.api.identity import Identity
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
@@ -127,9 +127,14 @@ class RemoteCopies:
     async def _has_none(self, link: Link, kind: Kind) -> bool:
         try:
             return await has_none(link, kind, self._selector)
+        except NotFound:
+            return kind in kinds.FOLLOWING_WHERE_POSSIBLE  # the target is older than the kind
         except Denied:
             # Where a role of its own is missing, none was made; the first that is wanted says so.
-            return self._families[kind].role != Family.role
+            # Likewise a role that is older than the kind, unless it may be that of some namespaces.
+            is_by_role = self._families[kind].role != Family.role
+            may_be_older = kind in kinds.FOLLOWING_WHERE_POSSIBLE and link.target.namespace
+            return bool(is_by_role or may_be_older)
         except VnodeError:
             return False  # its informer gets the same error, and retries
 

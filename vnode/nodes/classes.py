@@ -1,10 +1,12 @@
-"""Watches the RuntimeClasses and PriorityClasses of the local cluster, for its ClusterSummary.
+"""Watches the classes of the local cluster, for its ClusterSummary.
 
-Of a PriorityClass it needs more than the name: what it means decides which one stands in for
-another that a source has.
+Those are RuntimeClasses, PriorityClasses and DeviceClasses. Of a PriorityClass it needs more than
+the name: what it means decides which one stands in for another that a source has. A DeviceClass may
+stand for an extended resource.
 
-An agent may lack the right to list them, as one with the roles of an older release does. Then they
-are unknown to sources, which find out by a candidate, and nothing else waits for them.
+An agent may lack the right to list them, as one with the roles of an older release does, and an
+older cluster has no DeviceClasses. Then they are unknown to sources, which find out by a candidate,
+and nothing else waits for them.
 """
 
 from __future__ import annotations
@@ -27,10 +29,12 @@ class Classes:
         self._changed = changed
         self._runtime = Informer(client, kinds.RUNTIME_CLASSES, metadata_only=True, trim=_only_name)
         self._priority = Informer(client, kinds.PRIORITY_CLASSES, trim=_with_value)
+        self._device = Informer(client, kinds.DEVICE_CLASSES, trim=_with_resource, optional=True)
+        self._informers = (self._runtime, self._priority, self._device)
 
     def start(self, tasks: Supervisor) -> None:
         """Start to watch, in `tasks`."""
-        for informer in (self._runtime, self._priority):
+        for informer in self._informers:
             informer.subscribe(self._on_class)
             name = f"summary-{informer.kind.plural}"
             tasks.start(renewal.follow(informer, self._changed), name)
@@ -40,12 +44,17 @@ class Classes:
 
         That is `present`, what the summary has, until it is known whether they can be listed.
         """
-        informers = (self._runtime, self._priority)
-        if not all(informer.answered.is_set() for informer in informers):
+        if not all(informer.answered.is_set() for informer in self._informers):
             return present
 
         meanings = {objects.name(obj): _meaning(obj) for obj in self._priority.store.values()}
-        return class_names.encode(_names(self._runtime), _names(self._priority), meanings)
+        devices = {objects.name(obj): obj["value"] for obj in self._device.store.values()}
+        return class_names.encode(
+            _names(self._runtime),
+            _names(self._priority),
+            meanings,
+            devices if self._device.synced.is_set() else None,
+        )
 
     def _on_class(self, old: Object | None, new: Object | None) -> None:
         if old is None or new is None or old.get("value") != new.get("value"):
@@ -68,6 +77,10 @@ def _only_name(obj: Object) -> Object:
 def _with_value(obj: Object) -> Object:
     value = [obj.get("value", 0), obj.get(priorities.POLICY) == priorities.NEVER]
     return {**_only_name(obj), "value": value}
+
+
+def _with_resource(obj: Object) -> Object:
+    return {**_only_name(obj), "value": str(objects.spec(obj).get("extendedResourceName") or "")}
 
 
 def _meaning(trimmed: Object) -> PriorityValue:

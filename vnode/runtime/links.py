@@ -16,6 +16,7 @@ from datetime import datetime
 from typing import Final
 
 from vnode.api import class_names, keys, kinds, names, node_features, objects
+from vnode.api.class_names import ClassNames
 from vnode.api.errors import NotFound
 from vnode.api.identity import is_chaperon_of
 from vnode.api.listeners import Listeners
@@ -162,8 +163,12 @@ class Link:
     @property
     def priorities(self) -> PriorityMapping:
         """Which of the target's PriorityClasses stand for ours, by what it says it has."""
-        classes = class_names.decode(self._reported(keys.CLASSES))
-        return PriorityMapping(self.options.priority_classes, classes)
+        return PriorityMapping(self.options.priority_classes, self.classes)
+
+    @property
+    def classes(self) -> ClassNames:
+        """The classes that the target says it has."""
+        return class_names.decode(self._reported(keys.CLASSES))
 
     @property
     def node_features(self) -> NodeFeatures:

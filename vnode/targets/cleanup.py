@@ -20,7 +20,7 @@ from typing import Final
 
 from vnode.api import kinds, objects
 from vnode.api.clock import Clock, happens_within
-from vnode.api.errors import Denied, VnodeError
+from vnode.api.errors import Denied, NotFound, VnodeError
 from vnode.api.identity import Identity
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
@@ -89,8 +89,8 @@ async def _delete_copies(link: Link, identity: Identity, kind: Kind) -> None:
             for namespace in sorted(link.namespaces):
                 with suppress(Denied):  # one that is not this source's any more
                     await _delete_listed(link, identity, kind, namespace)
-    except Denied as error:
-        if kind not in kinds.FOLLOWING_BY_EXTRA_ROLE:
+    except (Denied, NotFound) as error:
+        if kind not in kinds.FOLLOWING_WHERE_POSSIBLE:
             log.info("copied %s stay in %s: %s", kind.plural, link.target, error)
     except VnodeError as error:
         log.info("copied %s stay in %s: %s", kind.plural, link.target, error)

@@ -16,11 +16,15 @@ NAMES = st.none() | st.frozensets(st.text("abc-", min_size=1, max_size=20), max_
 VALUES = st.builds(PriorityValue, st.integers(-(2**31), 2**31 - 1), st.booleans())
 
 
-@given(NAMES, NAMES, st.dictionaries(st.text("abc-", min_size=1, max_size=20), VALUES))
-def test_what_is_written_is_read(runtime, priority, values):
-    assert class_names.decode(class_names.encode(runtime, priority, values)) == ClassNames(
-        runtime, priority, values
-    )
+DEVICES = st.none() | st.dictionaries(
+    st.text("abc-", min_size=1, max_size=20), st.text("a/", max_size=9)
+)
+
+
+@given(NAMES, NAMES, st.dictionaries(st.text("abc-", min_size=1, max_size=20), VALUES), DEVICES)
+def test_what_is_written_is_read(runtime, priority, values, devices):
+    written = class_names.encode(runtime, priority, values, devices)
+    assert class_names.decode(written) == ClassNames(runtime, priority, values, devices)
 
 
 def test_an_agent_that_knows_no_values_is_read_and_reads_what_has_some():
@@ -64,7 +68,9 @@ def test_what_a_target_says_without_sense_is_as_if_it_said_nothing(annotation):
 def test_a_bad_entry_hides_no_other():
     text = (
         '{"runtimeClasses": ["gvisor", 1, null], "priorityClasses": "high",'
-        ' "priorities": {"high": {"value": 7}, "low": {"value": "x"}, "odd": 3}}'
+        ' "priorities": {"high": {"value": 7}, "low": {"value": "x"}, "odd": 3},'
+        ' "deviceClasses": {"gpu": "example.com/gpu", "odd": 3}}'
     )
     found = class_names.decode(text)
-    assert found == ClassNames(frozenset({"gvisor"}), None, {"high": PriorityValue(7)})
+    devices = {"gpu": "example.com/gpu", "odd": ""}
+    assert found == ClassNames(frozenset({"gvisor"}), None, {"high": PriorityValue(7)}, devices)

@@ -11,7 +11,7 @@ from tests import background
 from tests.apiserver.server import APIServer
 from vnode.api import class_names, keys, kinds, node_features, objects
 from vnode.api.class_names import PriorityValue
-from vnode.api.errors import Denied, Unreachable
+from vnode.api.errors import Denied, NotFound, Unreachable
 from vnode.nodes.summary import SummaryWriter
 
 pytestmark = pytest.mark.looptime
@@ -21,9 +21,9 @@ LONG = 5.0  # seconds in which what changes is written, and a list that failed i
 HIGH = PriorityValue(7)
 
 
-def classes(runtime, **priorities):
+def classes(runtime, devices=None, **priorities):
     names = None if runtime is None else frozenset(runtime)
-    return class_names.ClassNames(names, frozenset(priorities), priorities)
+    return class_names.ClassNames(names, frozenset(priorities), priorities, devices or {})
 
 
 class Cluster:
@@ -64,6 +64,27 @@ async def test_the_summary_has_the_names_of_classes_as_they_come_and_go(cluster)
         cluster.server.remove(kinds.RUNTIME_CLASSES, "gvisor")
         await asyncio.sleep(LONG)
         assert cluster.classes == classes([], high=HIGH, low=PriorityValue(-1, never=True))
+
+
+async def test_the_summary_has_device_classes_and_the_resources_for_which_they_stand(cluster):
+    async with cluster.running():
+        spec = {"extendedResourceName": "example.com/gpu"}
+        cluster.server.add(kinds.DEVICE_CLASSES, {"metadata": {"name": "gpu"}, "spec": spec})
+        cluster.server.add(kinds.DEVICE_CLASSES, {"metadata": {"name": "nic"}, "spec": {}})
+        await asyncio.sleep(LONG)
+        wanted = {"gpu": "example.com/gpu", "nic": ""}
+        assert cluster.classes == classes(["gvisor"], wanted, high=HIGH)
+        cluster.server.remove(kinds.DEVICE_CLASSES, "gpu")
+        await asyncio.sleep(LONG)
+        assert cluster.classes == classes(["gvisor"], {"nic": ""}, high=HIGH)
+
+
+async def test_an_old_cluster_has_no_device_classes_and_nothing_waits_for_them(cluster):
+    unserved = NotFound(404, "", "404 page not found")
+    cluster.server.fail(unserved, verb="list", kind=kinds.DEVICE_CLASSES, times=None)
+    async with cluster.running():
+        assert cluster.classes.device_classes is None
+        assert cluster.classes.runtime_classes == {"gvisor"}
 
 
 def declaring(name, *features):

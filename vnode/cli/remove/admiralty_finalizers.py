@@ -17,7 +17,7 @@ from vnode.cli.remove.report import RemovalReport, counted
 from vnode.following import write_back_patches
 from vnode.kube.client import Client
 
-COPIED: Final = tuple(k for k in kinds.FOLLOWING if k not in kinds.FOLLOWING_BY_EXTRA_ROLE)
+COPIED: Final = tuple(k for k in kinds.FOLLOWING if k not in kinds.FOLLOWING_WHERE_POSSIBLE)
 """The kinds of which Admiralty makes copies."""
 
 

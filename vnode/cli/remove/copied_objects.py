@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 
 from vnode.api import keys, kinds
-from vnode.api.errors import Denied, VnodeError
+from vnode.api.errors import Denied, NotFound, VnodeError
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
 from vnode.cli.remove.report import RemovalReport, counted
@@ -45,7 +45,8 @@ async def remove_copies(
                 await client.discard(kind, copy)
                 deleted += 1
         except VnodeError as error:
-            if isinstance(error, Denied) and kind in kinds.FOLLOWING_BY_EXTRA_ROLE:
+            is_impossible = isinstance(error, (Denied, NotFound))
+            if is_impossible and kind in kinds.FOLLOWING_WHERE_POSSIBLE:
                 continue
 
             report.left.append(f"{where}copied {kind.plural} not deleted: {error}")

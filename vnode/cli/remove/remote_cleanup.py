@@ -48,7 +48,11 @@ class RemoteObjects:
     @property
     def copies_command(self) -> str:
         """Return the command that deletes what was copied there for them."""
-        plurals = ",".join(kind.plural for kind in kinds.FOLLOWING)
+        # Device claims are left out: kubectl does nothing at all if it does not know one of them.
+        served = (
+            set(kinds.FOLLOWING) - kinds.FOLLOWING_WHERE_POSSIBLE | kinds.FOLLOWING_BY_EXTRA_ROLE
+        )
+        plurals = ",".join(kind.plural for kind in kinds.FOLLOWING if kind in served)
         return f"kubectl delete {plurals} {self._where} -l {self.me.selector}"
 
     @property

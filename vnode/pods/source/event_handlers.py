@@ -198,7 +198,7 @@ class EventHandlers:
                 cluster_uid=link.cluster_uid,
                 classes=link.priorities.classes,
                 priority_classes=link.options.priority_classes,
-                unlisted=link.options.unlisted_resources,
+                unlisted=link.options.unlisted_resources | link.classes.claimed_resources,
                 pools=link.options.node_pools,
             )
         )
