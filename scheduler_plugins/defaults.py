@@ -23,6 +23,7 @@ from scheduler_plugins.pod_topology_spread import PodTopologySpread
 from scheduler_plugins.priority_sort import PrioritySort
 from scheduler_plugins.resources_fit import NodeResourcesFit
 from scheduler_plugins.scheduling_gates import SchedulingGates
+from scheduler_plugins.shared_claims import SharedClaims
 from scheduler_plugins.taint_toleration import TaintToleration
 from scheduler_plugins.target_answer import TargetAnswer
 from scheduler_plugins.target_classes import TargetClasses
@@ -39,6 +40,7 @@ _WEIGHTED: Final[tuple[tuple[type[Plugin], int], ...]] = (
     (TargetNamespace, 0),
     (TargetHealth, 0),
     (TargetClasses, 0),
+    (SharedClaims, 0),
     (TargetResourceQuota, 0),
     (Chain, 0),
     (NodeUnschedulable, 0),

@@ -16,6 +16,7 @@ from vnode.api.priorities import PriorityMapping
 from vnode.api.resources import Resources
 from vnode.api.rows import Rows
 from vnode.planning.workload_counts import Workloads
+from vnode.scheduling.claim_users import ClaimUsers
 from vnode.scheduling.node_rows import NodeRows
 from vnode.scheduling.pod_counts import BoundPod, PodCounts
 from vnode.scheduling.promises import Promises
@@ -53,6 +54,7 @@ class Cache:
 
     def __init__(self, constraints: Callable[[Object], Object | None] = objects.spec) -> None:
         self.quotas = Quotas()
+        self.claim_users = ClaimUsers()
         self._node_infos: dict[str, _NodeInfo] = {}
         # Pod UID -> node that it is on, or on its way to. No empty dicts.
         self._placed: dict[str, dict[str, _Placed]] = {}
@@ -175,6 +177,7 @@ class Cache:
         if bound and not is_finished:
             self._place(uid, bound, pod)
 
+        self.claim_users.set(pod)
         return self.workloads.set(pod)
 
     def remove_pod(self, uid: str) -> bool:
@@ -182,6 +185,7 @@ class Cache:
         for node in list(self._placed.get(uid, ())):
             self._displace(uid, node)
 
+        self.claim_users.remove(uid)
         return self.workloads.remove(uid)
 
     def snapshot(self) -> Snapshot:
@@ -190,7 +194,9 @@ class Cache:
             infos = (self._info(name) for name in sorted(self._node_infos))
             self._snapshot_nodes = tuple(info for info in infos if info is not None)
 
-        return Snapshot(self._snapshot_nodes, self._pod_counts, self.workloads, self.quotas)
+        return Snapshot(
+            *(self._snapshot_nodes, self._pod_counts, self.workloads, self.quotas), self.claim_users
+        )
 
     def _place(self, uid: str, node: str, pod: Object) -> None:
         is_counted = not objects.is_terminating(pod)

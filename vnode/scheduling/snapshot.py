@@ -19,6 +19,7 @@ from vnode.api.objects import Object
 from vnode.api.resources import Resources
 from vnode.api.rows import Rows
 from vnode.planning.workload_counts import Workloads
+from vnode.scheduling.claim_users import ClaimUsers
 from vnode.scheduling.pod_counts import PodCounts
 from vnode.scheduling.quotas import Quotas
 
@@ -104,9 +105,9 @@ class VirtualNodeInfo:
 
 
 class Snapshot:
-    """All virtual nodes, by name, the counts of proxies on them, and the quotas of targets."""
+    """All virtual nodes, by name, the counts of proxies on them, quotas, and users of claims."""
 
-    __slots__ = ("nodes", "pod_counts", "quotas", "workloads")
+    __slots__ = ("claim_users", "nodes", "pod_counts", "quotas", "workloads")
 
     def __init__(
         self,
@@ -114,11 +115,13 @@ class Snapshot:
         pod_counts: PodCounts,
         workloads: Workloads,
         quotas: Quotas | None = None,
+        claim_users: ClaimUsers | None = None,
     ) -> None:
         self.nodes = nodes
         self.pod_counts = pod_counts
         self.workloads = workloads
         self.quotas = quotas or Quotas()
+        self.claim_users = claim_users or ClaimUsers()
 
     def __len__(self) -> int:
         return len(self.nodes)

@@ -32,6 +32,7 @@ _KEPT_SPEC: Final = frozenset(
         "affinity",
         "terminationGracePeriodSeconds",
         "readinessGates",
+        "resourceClaims",
     }
 )
 
