@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import AsyncIterator
 
 import pytest
@@ -15,11 +17,11 @@ from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 
 GPU, MODEL = "nvidia.com/gpu", "nvidia.com/gpu.product"
-C3 = names.virtual_node("default", "c3")
+C2, C3 = (names.virtual_node("default", name) for name in ("c2", "c3"))
 
 
-async def equip(target: Client, *nodes: tuple[int, str]) -> None:
-    """Give a target's nodes so many GPUs of these models, and wait until its summary says so."""
+async def install(target: Client, *nodes: tuple[int, str]) -> None:
+    """Give a target's nodes so many GPUs of these models."""
     present = sorted(objects.name(node) for node in await target.list(kinds.NODES))
     for name, (gpus, model) in zip(present, nodes, strict=True):
         quantity = str(gpus) if gpus else None
@@ -27,6 +29,10 @@ async def equip(target: Client, *nodes: tuple[int, str]) -> None:
         await target.patch(kinds.NODES, name, {"metadata": {"labels": {MODEL: model or None}}})
         await target.patch(kinds.NODES, name, {"status": status}, subresource="status")
 
+
+async def equip(target: Client, *nodes: tuple[int, str]) -> None:
+    """Give a target's nodes so many GPUs of these models, and wait until its summary says so."""
+    await install(target, *nodes)
     wanted: dict[str, dict[int, int]] = {}
     for gpus, model in nodes:
         if gpus:
@@ -103,9 +109,9 @@ def test_top_shows_where_how_many_are_free_on_one_node(fleet: Fleet) -> None:
     done = vnode(*words)
     assert done.code == 0, done.err
     assert [line.split() for line in done.out.splitlines()[1:]] == [
-        ["default/c2", GPU, "A100", "3", "3", "1", "3", "0", "0", "0"],
-        ["default/c3", GPU, "A100", "4", "4", "4", "4", "2", "1", "0"],
-        ["default/c3", GPU, "T4", "2", "2", "2", "2", "1", "0", "0"],
+        ["default/c2", GPU, "A100", "3", "3", "1", "3", "0", "0", "0", "<none>"],
+        ["default/c3", GPU, "A100", "4", "4", "4", "4", "2", "1", "0", "<none>"],
+        ["default/c3", GPU, "T4", "2", "2", "2", "2", "1", "0", "0", "<none>"],
     ]
 
 
@@ -117,3 +123,50 @@ async def test_a_model_that_nobody_has_is_said(source: Client) -> None:
 
     await source.create(kinds.PODS, gpu_pod("modern", 1, "H100"), "default")
     await kit.until_one(source, kinds.PODS, "modern", "default", is_told)
+
+
+@pytest.mark.usefixtures("gpus")
+async def test_pods_that_come_together_fill_all_devices(source: Client) -> None:
+    for number in range(9):
+        await source.create(kinds.PODS, gpu_pod(f"one-{number}", 1), "default")
+
+    pods = [await kit.until_running(source, f"one-{number}") for number in range(9)]
+    assert Counter(map(objects.node_name, pods)) == {C2: 3, C3: 6}
+
+
+@pytest.fixture
+async def growing(source: Client, gpus: None) -> AsyncIterator[None]:
+    """Tell that c2 may get two nodes of two H100s."""
+    pools = [{"labels": {MODEL: "H100"}, "allocatable": {GPU: 2}, "max": 2}]
+
+    async def annotate(text: str | None) -> None:
+        metadata = {"annotations": {keys.NODE_POOLS: text}}
+        await source.patch(kinds.TARGETS, "c2", {"metadata": metadata}, "default")
+
+    async def until_valid(status: str) -> None:
+        def is_so(target: Object) -> bool:
+            return (objects.condition(target, "NodePoolsValid") or {}).get("status") == status
+
+        await kit.until_one(source, kinds.TARGETS, "c2", "default", is_so)
+
+    await annotate("[")
+    await until_valid("False")
+    await annotate(json.dumps(pools))
+    await until_valid("True")
+    yield
+    await annotate(None)
+
+
+@pytest.mark.usefixtures("growing")
+async def test_a_pod_of_a_model_that_nobody_has_waits_where_a_pool_may_grow(
+    source: Client, c2: Client, fleet: Fleet
+) -> None:
+    words = ("top", "accelerators", "-A", "--kubeconfig", fleet.kubeconfig("c1"))
+    lines = [line.split() for line in vnode(*words).out.splitlines()]
+    assert ["default/c2", GPU, "H100", *"0000000", "+4"] in lines
+    made = await source.create(kinds.PODS, gpu_pod("next", 2, "H100"), "default")
+    name = names.chaperon("next", objects.uid(made))
+    await kit.until_one(c2, kinds.POD_CHAPERONS, name, "default", lambda _chaperon: True)
+    await install(c2, (1, "A100"), (1, "A100"), (2, "H100"))  # the candidate takes them at once
+    pod = await kit.until_running(source, "next")
+    assert objects.node_name(pod) == C2
