@@ -73,7 +73,7 @@ _CURES: Final = (
         "create the service account, or name another one, in the target",
     ),
     (
-        r"(Runtime|Priority)Class",
+        r"(Runtime|Priority|Device)Class",
         "create the class in the target, or name one that is there, in the pod",
     ),
     (
@@ -130,6 +130,18 @@ _CURES: Final = (
     (r"cannot be reached|not connected|unreachable", "vnode doctor says what is in the way"),
     (r"namespaces .* not found", "create the namespace in the target"),
     (r"persistentvolumeclaim", "create the claim in the target"),
+    (
+        r"ResourceClaim(Template)? \S+ (not found|is being deleted)",
+        "create it here, in the namespace of the pod, and it follows",
+    ),
+    (
+        r"ResourceClaim \S+ (is used in target|has devices of this cluster)",
+        (
+            "wait until no pod uses the claim there, or have each pod claim devices of its own, by "
+            "a ResourceClaimTemplate"
+        ),
+    ),
+    (r"cannot allocate all claims", "add devices in the target, or claim fewer"),
     (r"free ports|host ports?", "the host port is taken on the target's nodes"),
     (
         r"this cluster does not bind the pod",

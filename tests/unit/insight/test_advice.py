@@ -52,6 +52,10 @@ NOT_VALID = (
         ([f"{UNKNOWN}: annotation, run vnode migrate"], ["vnode migrate signs"]),
         (["at its maximum of 5 by placementpolicy/web"], ["raise a maxReplicas"]),
         (["no node has nvidia.com/gpu.product=H100"], ["compare its constraints with the labels"]),
+        (['ResourceClaim "shared" not found: create it in namespace a'], ["create it here"]),
+        (['ResourceClaim "shared" is used in target c3'], ["wait until no pod uses the claim"]),
+        (["0/3 nodes are available: 3 cannot allocate all claims."], ["add devices in the tar"]),
+        (['DeviceClass "gpu" not found: create it in the target'], ["create the class in the"]),
         (["exceeded quota: q, requested: pods=1"], ["raise the ResourceQuota"]),
         (["failed quota: q: must specify limits.cpu for: a"], ["set them in the pod, or make"]),
         (

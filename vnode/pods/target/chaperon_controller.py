@@ -27,6 +27,7 @@ from vnode.pods.target.delegate_events import DelegateEventCollector
 from vnode.pods.target.delegate_reporter import DelegateReporter
 from vnode.pods.target.delegate_updater import RETRY_DELAY, DelegateUpdater
 from vnode.pods.target.nominations import Nominations
+from vnode.pods.target.unmade_claims import UnmadeClaims
 from vnode.runtime.controller import Controller
 from vnode.runtime.expectations import Expectations
 from vnode.telemetry import audit
@@ -47,9 +48,9 @@ def trim_chaperon(chaperon: Object) -> Object:
 
 
 def trim_delegate(pod: Object) -> Object:
-    """Drop the spec but for where the pod runs and who schedules it."""
-    spec = objects.spec(pod)
-    kept = {field: spec[field] for field in ("nodeName", "schedulerName") if field in spec}
+    """Drop the spec but for where the pod runs, who schedules it, and its device claims."""
+    spec, fields = objects.spec(pod), ("nodeName", "schedulerName", "resourceClaims")
+    kept = {field: spec[field] for field in fields if field in spec}
     return {**pod, "spec": kept}
 
 
@@ -82,6 +83,7 @@ class ChaperonController:
         self._clock = clock
         self._updater = DelegateUpdater(client, clock)
         self._nominations = Nominations(client)
+        self._unmade_claims = UnmadeClaims(client, clock)
         self._controller: Controller[str] = Controller(
             "chaperons",
             self._reconcile,
@@ -132,6 +134,7 @@ class ChaperonController:
             self._expectations.forget(key)
             self._updater.forget(key)
             self._creator.forget(key)
+            self._unmade_claims.forget(key)
             self._reporter.forget(key)
             return None
 
@@ -173,8 +176,9 @@ class ChaperonController:
             if self._updater.under_way(pod):
                 return None
 
+        pod, unmade = await self._unmade_claims.judge(pod)
         later = await self._reporter.report_unless_early(chaperon, pod)
-        waits = (RETRY_DELAY if refusal else None, later)
+        waits = (RETRY_DELAY if refusal else None, later, unmade)
         return min((wait for wait in waits if wait is not None), default=None)
 
     async def _discard_rejected(self, chaperon: Object, pod: Object) -> bool:

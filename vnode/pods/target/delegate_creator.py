@@ -25,6 +25,7 @@ from vnode.api.identity import parent_key
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.pods import delegate
+from vnode.pods.target import missing_claims
 from vnode.pods.target.unseen_delegates import UnseenDelegates
 from vnode.runtime.expectations import Expectations
 
@@ -123,6 +124,9 @@ class DelegateCreator:
             await self.explain(chaperon, f"the PodChaperon is not of a pod: {problem}")
             return None
 
+        if problem := await missing_claims.missing(self._client, chaperon):
+            return await self._report(chaperon, problem, self._next_wait(chaperon))
+
         pod = delegate.build(chaperon, goes_on=self._goes_on(chaperon))
         try:
             await self._client.create(kinds.PODS, pod, namespace)
@@ -148,11 +152,15 @@ class DelegateCreator:
 
     async def _fail(self, chaperon: Object, error: ApiError) -> None:
         """Report an error that may pass, such as that of a webhook, once it comes twice."""
+        wait = self._next_wait(chaperon)
+        if self._failures[objects.key(chaperon)] > 1:
+            await self._report(chaperon, explain(error.message, chaperon), wait)
+
+    def _next_wait(self, chaperon: Object) -> float:
+        """Count one more failure; return in how many seconds to try again, more each time."""
         key = objects.key(chaperon)
         count = self._failures[key] = self._failures.get(key, 0) + 1
-        if count > 1:
-            message = explain(error.message, chaperon)
-            await self._report(chaperon, message, min(_FAILED * 2.0 ** min(count, 16), _REFUSED))
+        return min(_FAILED * 2.0 ** min(count, 16), _REFUSED)
 
     async def _report(self, chaperon: Object, message: str, seconds: float) -> float:
         """Tell why there is no pod, and note when to try again."""
