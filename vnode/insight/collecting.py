@@ -13,7 +13,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-from vnode.api import keys, kinds, objects
+from vnode.api import device_claims, keys, kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import ConfigError, Denied, NotFound, VnodeError
 from vnode.api.identity import is_chaperon_of
@@ -168,11 +168,23 @@ async def _inspect(client: Client, facts: TargetFacts, pod: Object, now: datetim
     if delegate is None:
         return facts
 
+    facts = replace(facts, devices=await _devices(client, delegate))
     if objects.status(delegate).get("phase") == "Running" and failing.find(delegate, now) is None:
         return facts
 
     events = await _events(client, namespace, f"involvedObject.uid={objects.uid(delegate)}")
     return replace(facts, events=events, missing=await _missing(client, delegate))
+
+
+async def _devices(client: Client, delegate: Object) -> tuple[str, ...]:
+    """Return the devices of a delegate's claims; of those that may not be read, none."""
+    found = []
+    for what, name in device_claims.names(delegate).items():
+        claim = await _maybe(client, kinds.RESOURCE_CLAIMS, name, objects.namespace(delegate))
+        if devices := device_claims.devices(claim or {}):
+            found.append(f"{what}: {', '.join(devices)}")
+
+    return tuple(found)
 
 
 async def _unenforced(local: Client, client: Client, pod: Object) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ class TargetFacts:
     and its namespace lacks, as `ConfigMap "x"`, and `missing_in_source` those of them that the
     source, from where they would follow, lacks as well. `unenforced` are the names of the source's
     NetworkPolicies that select the pod, and of which the target of its delegate has no copy.
+    `devices` are those that its claims have got there, as `gpu: DRIVER/POOL/DEVICE`.
     `label` is the target's name in messages, if it differs from its name.
     """
 
@@ -34,6 +35,7 @@ class TargetFacts:
     missing: tuple[str, ...] = ()
     missing_in_source: frozenset[str] = frozenset()
     unenforced: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()
     label: str = ""
 
     @property

@@ -252,6 +252,21 @@ def _delegate(facts: Facts) -> Iterable[Line]:
     elif not target.error:
         yield Line(f"there is no chaperon for it in {target.name}")
 
+    yield from _surroundings(facts, target)
+    for container in status_text.containers(target.delegate or facts.pod):
+        yield _container(container)
+
+    for event in target.events:
+        if event.get("type") == WARNING:
+            text = f"{event.get('reason')}: {event.get('message')}{_times(event)}"
+            yield Line(text, moment(event))
+
+
+def _surroundings(facts: Facts, target: TargetFacts) -> Iterable[Line]:
+    """Tell what a delegate has got there, and what it lacks."""
+    for claimed in target.devices:
+        yield Line(f"devices of claim {claimed}")
+
     for what in target.missing:
         yield Line(f"{what} is missing in namespace {objects.namespace(facts.pod)} there")
 
@@ -260,14 +275,6 @@ def _delegate(facts: Facts) -> Iterable[Line]:
             f"networkpolicy/{name} of this cluster selects this pod and is not enforced in "
             f"{target.name}"
         )
-
-    for container in status_text.containers(target.delegate or facts.pod):
-        yield _container(container)
-
-    for event in target.events:
-        if event.get("type") == WARNING:
-            text = f"{event.get('reason')}: {event.get('message')}{_times(event)}"
-            yield Line(text, moment(event))
 
 
 def _container(container: Object) -> Line:

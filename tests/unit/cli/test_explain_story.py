@@ -152,3 +152,21 @@ async def test_a_network_policy_without_a_copy_is_found(clock: Clock) -> None:
     pod = {"metadata": {"name": "web", "namespace": "ns", "labels": {"app": "web"}}}
     found = await collecting._unenforced(source.client(), there.client(), pod)
     assert found == ("missing",)
+
+
+@pytest.mark.looptime
+async def test_the_devices_of_a_delegate_are_told(clock: Clock) -> None:
+    there = APIServer("c2", clock)
+    results = [{"driver": "gpu.example.com", "pool": "n1", "device": f"gpu-{n}"} for n in (0, 3)]
+    status = {"allocation": {"devices": {"results": results}}}
+    there.add(
+        kinds.RESOURCE_CLAIMS,
+        {"metadata": {"name": "x-gpu", "namespace": "ns"}, "spec": {}, "status": status},
+    )
+    claims = [{"name": "gpu", "resourceClaimName": "x-gpu"}, {"name": "nic"}]
+    pod = {"metadata": {"name": "x", "namespace": "ns"}, "spec": {"resourceClaims": claims}}
+    found = await collecting._devices(there.client(), pod)
+    assert found == ("gpu: gpu.example.com/n1/gpu-0, gpu.example.com/n1/gpu-3",)
+    known = facts(proxy(node=NODE), target(chaperon=ALLOWED, delegate=delegate(), devices=found))
+    rendered = rendering.as_text(story.build(known), NOW, 200)
+    assert "devices of claim gpu: gpu.example.com/n1/gpu-0, gpu.example.com/n1/gpu-3" in rendered
