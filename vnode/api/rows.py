@@ -13,7 +13,7 @@ node is given up that could do.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -117,9 +117,7 @@ class Rows:
     """No node has a label or a taint that is told."""
     has_devices: bool = field(init=False)
     """Nodes have extended resources, some or none of them free."""
-    _estimates: dict[Hashable, int] = field(
-        default_factory=dict, init=False, repr=False, compare=False
-    )
+    _estimates: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "is_plain", all(alike.is_plain for alike in self.alike))

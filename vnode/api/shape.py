@@ -6,7 +6,7 @@ tells of its nodes is taken to hold: the target's own scheduler decides.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -33,18 +33,18 @@ class Shape:
     tolerations: Sequence[Object] = ()
     wanted: Resources = field(init=False)
     """The requests that are not for nothing."""
-    _key: Hashable = field(default=None, init=False, repr=False, compare=False)
+    _key: str = field(default="", init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         wanted = {name: amount for name, amount in self.requests.items() if amount > 0}
         object.__setattr__(self, "wanted", wanted)
 
     @property
-    def key(self) -> Hashable:
-        """What is equal for equal shapes."""
-        if self._key is None:
-            wanted = tuple(sorted(self.wanted.items()))
-            key = wanted, self.selector, self.affinity, str(list(self.tolerations))
+    def key(self) -> str:
+        """A text that differs for different shapes; its hash is computed once."""
+        if not self._key:
+            wanted = sorted(self.wanted.items())
+            key = str((wanted, self.selector, self.affinity, self.tolerations))
             object.__setattr__(self, "_key", key)
 
         return self._key

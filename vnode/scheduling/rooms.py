@@ -39,12 +39,14 @@ def rooms(
             found[node.name] = None
             continue
 
-        counted = _counted(wanted, free, node.virtual.unlisted)
+        unlisted = node.virtual.unlisted
+        is_usual = not unlisted and resources.PODS in free
+        counted = wanted if is_usual else _counted(wanted, free, unlisted)
         found[node.name] = by_sums = _by_sums(counted, free)
         if shape is None or rows is None or not rows.complete or not by_sums or not counted:
             continue
 
-        if counted != shape.requests or not counted.keys() <= rows.resources:
+        if counted is not wanted or not counted.keys() <= rows.resources:
             told = {name: a for name, a in counted.items() if name in rows.resources}
             by_rows = rows.estimate(dataclasses.replace(shape, requests=told))
         else:
@@ -80,5 +82,5 @@ def _counted(wanted: Resources, free: Resources, unlisted: frozenset[str]) -> Re
 
 
 def _by_sums(wanted: Resources, free: Resources) -> int:
-    counts = (free.get(name, 0) // amount for name, amount in wanted.items())
+    counts = [free.get(name, 0) // amount for name, amount in wanted.items()]
     return max(0, min(counts, default=_UNBOUNDED))
