@@ -287,7 +287,7 @@ class SchedulingQueue:
         backoff = min(settings.initial_backoff * 2**exponent, settings.max_backoff)
         now = queued.since = self._clock.monotonic()
         ready_at = min(now + backoff, max(retry_at, self._soonest()))
-        slowed = self._retries.wait(queued.namespace, queued.cycle_seconds, now)
+        slowed = self._retries.wait(queued, now)
         queued.ready_at = max(ready_at, now + slowed)
         self._retry_waits.note(queued.namespace, queued.ready_at - ready_at)
 
@@ -307,7 +307,7 @@ class SchedulingQueue:
             self._waits.note(queued.namespace, self._clock.monotonic() - queued.active_since)
             self._put(queued, IN_FLIGHT)
             queued.attempts += 1
-            queued.cycle_seconds = 0.0
+            queued.cycle_seconds, queued.remade = 0.0, 0
             queued.seen_event = self._event_number
             queued.changed = False
             self._in_flight.add(queued.uid)

@@ -35,6 +35,8 @@ class QueuedPod:
     """How often it was popped."""
     cycle_seconds: float = 0.0
     """How long the scheduling cycle of its last attempt took."""
+    remade: int = 0
+    """How many candidates its last attempt made anew."""
     asked: dict[str, float] = field(default_factory=dict)
     """Node -> when (monotonic) an attempt that failed last asked its target."""
     # One of the five names above.

@@ -155,3 +155,27 @@ async def test_pods_that_find_a_node_are_never_slowed(
     queued = await cycle(queue, clock, 0.1)
     queue.reject(queued.uid, FULL, math.inf)
     assert queued.ready_at == clock.seconds + 1
+
+
+async def test_whose_candidates_were_made_anew_in_vain_waits_longer_and_nobody_else(
+    queue: SchedulingQueue, clock: ManualClock
+) -> None:
+    most = round(retry_budget.BURST / retry_budget.REMADE)
+    add(queue, "changes", most)
+    for _ in range(most):
+        queued = await cycle(queue, clock, 0)
+        queued.remade = 1
+        queue.reject(queued.uid, FULL)
+
+    add(queue, "changes", most + 1)
+    add(queue, "quiet", 1)
+    waits = {}
+    for _ in range(2):
+        queued = await cycle(queue, clock, 0)
+        queued.remade = 100
+        queue.reject(queued.uid, FULL)
+        waits[queued.namespace] = queued.ready_at - clock.seconds
+
+    assert waits == pytest.approx(
+        {"changes": 100 * retry_budget.REMADE / retry_budget.SHARE, "quiet": 1}
+    )

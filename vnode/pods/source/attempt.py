@@ -53,6 +53,7 @@ class Attempt:
     sent: dict[str, KnownForm] = field(default_factory=dict)  # node -> what this phase has sent
     # Node -> UID of an outdated candidate that is being deleted, and since when.
     renewing: dict[str, tuple[str, float]] = field(default_factory=dict)
+    remade: int = 0  # outdated candidates that were deleted to be made anew
     unclear: dict[str, str] = field(default_factory=dict)  # node -> why its form is not known
 
     def lost(self, node: str) -> None:

@@ -47,7 +47,9 @@ class OutdatedCandidates:
     def replace(self, attempt: Attempt, pod: Object, start: Start) -> None:
         """Delete those of the pod, for the attempt to create them anew once they are gone.
 
-        A target that cannot be asked now keeps its own; nor may they win.
+        A target that cannot be asked now keeps its own; nor may they win. Nor is one made anew a
+        second time in an attempt: who changes a pod without a pause would have each of its changes
+        carried to all targets.
         """
         attempt.unclear.clear()
         for candidate, link in self._undecided(attempt):
@@ -70,9 +72,17 @@ class OutdatedCandidates:
                 attempt.retryable = True
                 continue
 
+            if node in attempt.renewing:
+                attempt.unclear[node] = (
+                    "the pod, or a policy about it, was changed again: it is tried again soon"
+                )
+                attempt.retryable = True
+                continue
+
             log.info("candidate of %s on %s is outdated, made anew", attempt.key, node)
             self._forget(attempt, node)
             attempt.renewing[node] = uid, self._clock.monotonic()
+            attempt.remade += 1
             self._deletion.delete_if_pending(attempt, (node,), start)
 
     def may_win(self, attempt: Attempt, pod: Object, node: str) -> bool:

@@ -301,6 +301,7 @@ class ProxyScheduler:
             if not attempt.winner:
                 decided = await self._candidate_phase.run(attempt)
 
+            queued.remade = attempt.remade
             if isinstance(decided, Bind):
                 attempt.winner = decided.node
                 bound = await self._bind(queued, attempt, result.state)
@@ -311,6 +312,7 @@ class ProxyScheduler:
         except PodChanged as error:
             log.info("%s is tried again: %s", attempt.key, error)
             await self._candidate_phase.renew(attempt)
+            queued.remade = attempt.remade
             self._queue.retry(queued.uid)
         except VnodeError as error:
             log.warning("placing %s failed, trying again: %s", attempt.key, error)

@@ -35,6 +35,15 @@ def label(pod: Object) -> None:
     pod["metadata"].setdefault("labels", {})["team"] = "blue"
 
 
+def numbered(number: int) -> Edit:
+    """Have a label be another with each number."""
+
+    def edit(pod: Object) -> None:
+        pod["metadata"].setdefault("labels", {})["team"] = str(number)
+
+    return edit
+
+
 def annotate(pod: Object) -> None:
     pod["metadata"].setdefault("annotations", {})["note"] = "new"
 

@@ -17,6 +17,7 @@ from tests.unit.pods.source.changed_pods import (
     edit,
     image,
     label,
+    numbered,
     pod_of,
     resize,
     shown,
@@ -32,6 +33,7 @@ from tests.unit.pods.targets import (
 from vnode.api import keys, objects
 from vnode.api.clock import Clock
 from vnode.api.objects import Object
+from vnode.scheduling import retry_budget
 
 pytestmark = pytest.mark.looptime
 
@@ -57,6 +59,41 @@ async def test_a_candidate_that_waits_for_room_is_made_anew_when_its_pod_is_chan
         assert target.asked("create") == 2
         await asyncio.sleep(100)
         assert target.asked("create") == 2
+
+
+async def test_a_pod_whose_candidate_was_made_anew_in_vain_has_a_longer_back_off(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retry_budget, "BURST", 0.0)
+    monkeypatch.setattr(retry_budget, "REMADE", 100 * retry_budget.SHARE)
+    target = Target("c2", clock, rejects)
+    source = SourceCluster(clock, target)
+    async with source.running():
+        pod_of(source)
+        await source.until_said("p", "no room here")
+        edit(source, numbered(1))
+        await asyncio.sleep(BACKOFF)
+        assert target.asked("create") == 2
+        edit(source, numbered(2))
+        await asyncio.sleep(60)
+        assert target.asked("create") == 2
+        await asyncio.sleep(60)
+        assert target.asked("create") == 3
+
+
+async def test_a_candidate_is_made_anew_once_in_an_attempt(clock: Clock) -> None:
+    target = Target("c2", clock, is_silent)
+    source = SourceCluster(clock, target)
+    async with source.running():
+        pod_of(source)
+        for number in range(20):
+            await asyncio.sleep(0.1)
+            edit(source, numbered(number))
+
+        assert target.asked("create") <= 4
+        target.answer = reserves
+        await source.until_bound("p")
+        assert shown(target.candidate("p"))["team"] == "19"
 
 
 async def test_an_annotation_that_says_which_labels_travel_unchanged_is_obeyed_while_it_waits(
