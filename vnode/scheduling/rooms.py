@@ -83,4 +83,4 @@ def _counted(wanted: Resources, free: Resources, unlisted: frozenset[str]) -> Re
 
 def _by_sums(wanted: Resources, free: Resources) -> int:
     counts = [free.get(name, 0) // amount for name, amount in wanted.items()]
-    return max(0, min(counts, default=_UNBOUNDED))
+    return max(0, min(counts)) if counts else _UNBOUNDED
