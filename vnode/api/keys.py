@@ -128,6 +128,7 @@ CLUSTER_NAME: Final = OWN_PREFIX + "cluster-name"  # on a ClusterSummary: its ag
 CLUSTER_UID: Final = OWN_PREFIX + "cluster-uid"  # on a ClusterSummary: which cluster that is
 FREE_RESOURCES: Final = OWN_PREFIX + "free"  # on a ClusterSummary: JSON, see vnode.nodes.capacity
 ROWS: Final = OWN_PREFIX + "rows"  # likewise, see vnode.api.rows_text
+USED_BY_SOURCES: Final = OWN_PREFIX + "used-by-sources"  # likewise, see vnode.api.source_usage
 CLASSES: Final = OWN_PREFIX + "classes"  # on a ClusterSummary: JSON, see vnode.api.class_names
 NODE_FEATURES: Final = OWN_PREFIX + "node-features"  # likewise, see vnode.api.node_features
 KUBELET_PORT: Final = OWN_PREFIX + "kubelet-port"  # on a virtual node: its port over restarts

@@ -7,13 +7,13 @@ nodes, whatever the number of pods.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 
 from vnode import __version__
-from vnode.api import keys, node_features, node_labels, objects, resources
+from vnode.api import keys, node_features, node_labels, objects, resources, source_usage
 from vnode.api.errors import ConfigError
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
@@ -21,6 +21,10 @@ from vnode.api.resources import Resources
 from vnode.api.rows import MODEL_LABELS
 from vnode.nodes import row_building
 from vnode.nodes.coexistence import SPREADS
+
+_K = TypeVar("_K", bound=Hashable)
+
+_SOURCE: Final = "source"  # of a trimmed delegate: the UID of the cluster that it is from
 
 RUNNING_PODS: Final = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 """Field selector of the pods that hold resources of a node."""
@@ -43,6 +47,9 @@ def trim_pod(pod: Object) -> Object:
         "spec": {"nodeName": objects.node_name(pod)},
         "requests": requests,
     }
+    if source := objects.labels(pod).get(keys.PARENT_CLUSTER_UID):
+        trimmed[_SOURCE] = source
+
     if spreads := node_labels.spread_keys(pod):
         trimmed[SPREADS] = spreads
 
@@ -68,18 +75,35 @@ def trim_node(node: Object) -> Object:
     }
 
 
+class _Holding(NamedTuple):
+    source: str  # "" for a pod that is no delegate
+    node_name: str
+    requests: Mapping[str, int]
+
+
 class Usage:
     """Sums the requests of the pods on each node; takes each change of a trimmed pod."""
 
     def __init__(self) -> None:
         # Node -> resource -> sum over `_counted`; no zeros, and no empty dicts.
         self._sums: dict[str, Resources] = {}
-        # Pod key -> its node, and the requests that are counted there.
-        self._counted: dict[str, tuple[str, Mapping[str, int]]] = {}
+        # Likewise of the delegates of each source: by its UID and the node.
+        self._of_sources: dict[tuple[str, str], Resources] = {}
+        # Pod key -> its source, its node, and the requests that are counted there.
+        self._counted: dict[str, _Holding] = {}
 
     def of(self, node_name: str) -> Mapping[str, int]:
         """Return the sum on one node; it must not be changed."""
         return self._sums.get(node_name, {})
+
+    def of_sources(self, node_names: Collection[str]) -> dict[str, Resources]:
+        """Return what the delegates of each source hold on these nodes, by its UID."""
+        found: dict[str, Resources] = {}
+        for (source, node_name), amounts in self._of_sources.items():
+            if node_name in node_names:
+                found[source] = resources.add(found.get(source, {}), amounts)
+
+        return found
 
     def change(self, old: Object | None, new: Object | None) -> bool:
         """Count `new` in place of `old`; return whether any sum has changed."""
@@ -91,25 +115,29 @@ class Usage:
         if before == after:
             return False
 
-        if before is not None:
-            self._add(*before, sign=-1)
+        for holding, sign in ((before, -1), (after, 1)):
+            if holding is not None:
+                _add(self._sums, holding.node_name, holding.requests, sign)
 
-        if after is not None:
-            self._add(*after, sign=1)
+            if holding is not None and holding.source:
+                place = holding.source, holding.node_name
+                _add(self._of_sources, place, holding.requests, sign)
 
         return True
 
-    def _add(self, node_name: str, requests: Mapping[str, int], *, sign: int) -> None:
-        sums = self._sums.setdefault(node_name, {})
-        for name, amount in requests.items():
-            total = sums.get(name, 0) + sign * amount
-            if total:
-                sums[name] = total
-            else:
-                sums.pop(name, None)
 
-        if not sums:
-            del self._sums[node_name]
+def _add(sums: dict[_K, Resources], key: _K, requests: Mapping[str, int], sign: int) -> None:
+    """Add to a sum, or take off; without zeros, and without empty sums."""
+    amounts = sums.setdefault(key, {})
+    for name, amount in requests.items():
+        total = amounts.get(name, 0) + sign * amount
+        if total:
+            amounts[name] = total
+        else:
+            amounts.pop(name, None)
+
+    if not amounts:
+        del sums[key]
 
 
 def summary(
@@ -145,6 +173,7 @@ def summary(
                 **({keys.NODE_FEATURES: features} if features else {}),
                 keys.FREE_RESOURCES: free_resources(free),
                 keys.ROWS: row_building.build(usable, free, model_labels, allocatable),
+                keys.USED_BY_SOURCES: source_usage.encode(usage.of_sources(allocatable)),
             },
         },
         "capacity": resources.format_list(capacity),
@@ -197,10 +226,13 @@ def _free(allocatable: Mapping[str, Resources], usage: Usage) -> dict[str, Resou
     }
 
 
-def _holding(pod: Object | None) -> tuple[str, Mapping[str, int]] | None:
-    """Return the node on which a trimmed pod holds resources, and these; None if it holds none."""
+def _holding(pod: Object | None) -> _Holding | None:
+    """Return what a trimmed pod holds; None if it holds nothing."""
     node_name = objects.node_name(pod) if pod else ""
-    return (node_name, pod["requests"]) if pod and node_name else None
+    if not pod or not node_name:
+        return None
+
+    return _Holding(pod.get(_SOURCE, ""), node_name, pod["requests"])
 
 
 def _amounts(node: Object, field: str) -> Resources:

@@ -19,13 +19,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable
 from typing import Final
 
-from vnode.api import keys, kinds, objects
+from vnode.api import keys, kinds, objects, resources
 from vnode.api.clock import Clock
 from vnode.api.errors import NotFound
 from vnode.api.objects import Object
+from vnode.api.resources import Resources
 from vnode.api.target_key import TargetKey
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
@@ -37,6 +39,7 @@ from vnode.nodes.known_targets import KnownTargets
 from vnode.nodes.lease_renewal import LeaseRenewal
 from vnode.nodes.managed_clusters import ManagedClusters
 from vnode.nodes.missing_links import MissingLinks
+from vnode.nodes.own_share import OwnShares
 from vnode.nodes.written import Written
 from vnode.runtime import supervisor, write_limits
 from vnode.runtime.controller import Controller
@@ -63,7 +66,9 @@ class NodeController:
     `certificate_health` returns the health of that API's certificate from a signer or files, None
     without one. Nodes have the taints of their `managed_clusters`, if these are given, and the
     labels that `coexistence` allows. `nodes` is an `informer` that the caller runs, in every
-    replica; `former` remembers those that are deleted. The caller runs `leases`, too.
+    replica; `former` remembers those that are deleted. The caller runs `leases`, too. With
+    `own_share_of` it returns what a target has for this cluster, beside what others use; that is
+    shown as allocatable then.
     """
 
     def __init__(
@@ -80,6 +85,7 @@ class NodeController:
         coexistence: Coexistence | None = None,
         former: FormerNodes | None = None,
         leases: LeaseRenewal | None = None,
+        own_share_of: Callable[[Link], Resources | None] | None = None,
         clock: Clock,
     ) -> None:
         self._client = client
@@ -101,6 +107,8 @@ class NodeController:
         self._leases = leases or LeaseRenewal(clock)
         self._wanted: dict[str, TargetKey] = {}  # by node name: the Targets that exist
         self._written: dict[str, Written] = {}  # by node name
+        self._own_share_of = own_share_of
+        self._own_shares = OwnShares()
         self._expectations = Expectations(self.refresh)  # of writes to Nodes, by name
         self._limiter: WriteLimiter[str] = WriteLimiter("nodes", write_limits.NODES, clock)
         self._missing_links = MissingLinks(clock)
@@ -214,6 +222,7 @@ class NodeController:
         """Delete the Node of a Target that is gone; a Node that is not ours stays."""
         self._written.pop(name, None)
         self._limiter.forget(name)
+        self._own_shares.forget(name)
         self._missing_links.forget(name)
         self._expectations.forget(name)
         self._former.forget(name)
@@ -306,12 +315,13 @@ class NodeController:
         """Apply the status, at least as often as a kubelet does."""
         name = target.node_name
         wanted = await self._desired.status(node, target, link)
+        shown_for = self._show_share(name, wanted, link)
         last, fields = self._last_written(node), written.offered(wanted)
         now = self._clock.monotonic()
         due = last.status_at + HEARTBEAT - now
         is_same = last.offer == fields and written.declares(node, wanted, last)
         if due > 0 and is_same and virtual.has_status(node, wanted):
-            return due
+            return min(due, shown_for)
 
         if not may_write:
             return self._limiter.wait(name)
@@ -321,7 +331,20 @@ class NodeController:
         self._expect(node, await self._client.apply(kinds.NODES, body, subresource="status"))
         last.offer, last.status_at = fields, now
         last.declared = written.declared(wanted)
-        return HEARTBEAT
+        return min(HEARTBEAT, shown_for)
+
+    def _show_share(self, name: str, wanted: Object, link: Link | None) -> float:
+        """Leave what others use out of a status, where that is asked for and known.
+
+        Return the seconds until other amounts may be shown.
+        """
+        share = self._own_share_of(link) if self._own_share_of and link is not None else None
+        if share is None:
+            return math.inf
+
+        amounts, shown_for = self._own_shares.show(name, share, self._clock.monotonic())
+        wanted["allocatable"] = virtual.offered(resources.format_list(amounts))
+        return shown_for
 
     def _expect(self, before: Object, after: Object) -> Object:
         """Return the Node after a write; wait for the store before the next reconciliation."""

@@ -41,6 +41,7 @@ _OURS: Final = (
     keys.FREE_RESOURCES,
     keys.NODE_FEATURES,
     keys.ROWS,
+    keys.USED_BY_SOURCES,
 )
 
 log = logging.getLogger(__name__)
