@@ -40,6 +40,10 @@ MATRIX: Final[dict[str, Object]] = {
         "managedClusterTaints": {"enabled": True},
         "controllerManager": {"config": {"inventory": {"managedClusterTaints": True}}},
     },
+    "kueue": {
+        "kueue": {"enabled": True},
+        "controllerManager": {"config": {"kueue": {"placementCheck": True}}},
+    },
     "agent elsewhere": {
         "debug": {"controllerManager": True, "candidateScheduler": True},
         "webhook": {"url": "https://192.0.2.1:9443/", "reinvocationPolicy": "IfNeeded"},

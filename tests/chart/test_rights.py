@@ -115,6 +115,17 @@ def test_rights_to_make_targets_are_given_where_that_is_turned_on(
     assert is_bound("target sets")
 
 
+def test_rights_to_answer_for_kueue_are_given_where_that_is_turned_on(
+    rendered: dict[str, Objects],
+) -> None:
+    def is_bound(name: str) -> bool:
+        roles = [each.get("roleRef", {}).get("name") for each in rendered[name]]
+        return "vnode-kueue" in roles
+
+    assert not is_bound("defaults")
+    assert is_bound("kueue")
+
+
 def test_rights_to_read_managed_clusters_are_given_where_that_is_turned_on(
     rendered: dict[str, Objects],
 ) -> None:

@@ -172,7 +172,8 @@ STARTING_STATES = {
         _WITHOUT_PLACEMENTS + _WITHOUT_THREE_TARGETS,
     ),
     "docs/kueue.md": StartingState(
-        _CONNECTED + _without("job/crunch"), after=_without("job/crunch")
+        _CONNECTED + _without("job/crunch clusterrolebinding/vnode-kueue"),
+        after=_without("job/crunch clusterrolebinding/vnode-kueue"),
     ),
     "docs/install.md": StartingState(
         _BARE, kubeconfigs={"source": "cluster3", "target": "cluster3"}

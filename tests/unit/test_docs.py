@@ -240,8 +240,10 @@ def test_objects_are_accepted(block: Block, document: dict[str, Any]) -> None:
         case "OverridePolicy" | "ClusterOverridePolicy":
             assert not policy.parse(document).problem
         case (  # of others
-            "ClusterQueue"
+            "AdmissionCheck"
+            | "ClusterQueue"
             | "LocalQueue"
+            | "Topology"
             | "PropagationPolicy"
             | "ManagedClusterSet"
             | "ManagedClusterSetBinding"

@@ -25,6 +25,7 @@ from vnode.issuing.config import IssuingConfig
 from vnode.kube import exec_plugins
 from vnode.kube.endpoint import Trust
 from vnode.kubelet import server
+from vnode.kueue.config import KueueConfig
 from vnode.planning import kept_together
 from vnode.pods.event_record import DelegateEventsMode
 from vnode.pods.source.candidates import CandidateSettings
@@ -80,6 +81,8 @@ class AgentConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     """How Targets get at the clusters of ClusterProfiles."""
     audit_log: str = STDERR
     """Where the lines go that say on whose behalf the agent acts: a file, or `off`."""
+    kueue: KueueConfig = KueueConfig()
+    """What is done for a Kueue of this cluster."""
     model_labels: tuple[str, ...] = rows.MODEL_LABELS
     """The labels of nodes by which the ClusterSummary tells models of accelerators apart."""
     keep_together: tuple[str, ...] = kept_together.LABELS

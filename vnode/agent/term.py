@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any
 
-from vnode.agent import parts
+from vnode.agent import kueue_checks, parts
 from vnode.agent.kubelet_api import KubeletApi
 from vnode.agent.parts import AwaitedStep, Part, Parts
 from vnode.agent.placement_controllers import PlacementControllers
@@ -19,15 +19,18 @@ from vnode.agent.proxy_scheduling import ProxyScheduling
 from vnode.agent.shared import Shared, trim_pod
 from vnode.api import renaming
 from vnode.api.objects import Object
+from vnode.api.resources import Resources
 from vnode.following.following import Following
 from vnode.issuing.controller import TokenIssuing
 from vnode.kube.events import EventRecorder
+from vnode.nodes import own_share
 from vnode.nodes.coexistence import Coexistence
 from vnode.nodes.controller import NodeController
 from vnode.nodes.managed_clusters import ManagedClusters
 from vnode.nodes.summary import SummaryWriter
 from vnode.overrides.reporting import PolicyReporter
 from vnode.pods import chains
+from vnode.pods.source import event_handlers
 from vnode.pods.source.chaperon_factory import ChaperonFactory
 from vnode.pods.source.delegate_events import DelegateEventReporter
 from vnode.pods.source.orphans import OrphanController
@@ -35,6 +38,7 @@ from vnode.pods.source.proxy_controller import ProxyController
 from vnode.pods.source.stale_finalizers import StaleFinalizers
 from vnode.pods.target.chaperon_controller import ChaperonController
 from vnode.runtime.lasting_rights import LastingRights
+from vnode.runtime.links import Link
 from vnode.runtime.supervisor import sleep_forever, supervise
 from vnode.scheduling.cache import Cache
 from vnode.targets.sources import SourceController
@@ -107,6 +111,7 @@ class Term:
                 when=bool(config.namespaces),
             ),
             *self._placement.parts(),
+            Part("kueue-checks", self._answer_checks, when=config.kueue.placement_check),
             Part("scheduler", self._schedule),
         )
 
@@ -123,6 +128,13 @@ class Term:
         self._shared.health.on_scrape(self._scheduling.scheduler.count_pending)
         self._shared.health.on_scrape(self._placement.placeholders.measure)
         return self._scheduling.scheduler.run()
+
+    def _answer_checks(self) -> Coroutine[Any, Any, None]:
+        checks = kueue_checks.make(self._shared, self._scheduling.framework, self._cache)
+        for pods in (self._shared.proxies, self._proxies.bound):
+            pods.subscribe(checks.on_pod)
+
+        return checks.run()
 
     def _make_lasting_rights(self) -> LastingRights:
         shared = self._shared
@@ -241,7 +253,9 @@ class Term:
 
     def _make_nodes(self) -> NodeController:
         shared, kubelet = self._shared, self._kubelet
-        tainting = shared.options.config.inventory.managed_cluster_taints
+        config = shared.options.config
+        tainting = config.inventory.managed_cluster_taints
+        is_shared = config.kueue.allocatable_without_others
         nodes = NodeController(
             shared.client,
             shared.nodes,
@@ -254,11 +268,19 @@ class Term:
             coexistence=self._coexistence,
             former=shared.former_nodes,
             leases=shared.node_leases,
+            own_share_of=self._own_share_of if is_shared else None,
             clock=shared.clock,
         )
         kubelet.subscribe(nodes.refresh)
         kubelet.certificate.subscribe(nodes.refresh_all)
         return nodes
+
+    def _own_share_of(self, link: Link) -> Resources | None:
+        if link.lacks_vnode or link.summary is None:
+            return None
+
+        free, _largest = event_handlers.read_free(link.summary)
+        return own_share.share(link.summary, self._shared.identity.uid, free)
 
     def _make_chaperons(self) -> ChaperonController:
         shared = self._shared

@@ -195,6 +195,10 @@ CILIUM_GLOBAL: Final = ("io.cilium/global-service", "service.cilium.io/global")
 # Its labels, annotations and scheduling gates are about the queue that admitted a pod here.
 KUEUE: Final = "kueue.x-k8s.io"
 HAMI: Final = "hami.io/"  # what begins the annotations by which it chooses devices
+PLACEMENT_CHECK: Final = OWN_PREFIX + "placement"  # the controller of AdmissionChecks of ours
+# On pods of a Workload that such a check has let in: its name, and that of the pod set, with a /.
+KUEUE_WORKLOAD: Final = OWN_PREFIX + "kueue-workload"
+NEVER_REJECT: Final = OWN_PREFIX + "never-reject"  # on an AdmissionCheck; presence
 
 # Open Cluster Management's: of a virtual node, by its profile; and of a PlacementDecision.
 OCM_CLUSTER_NAME: Final = "open-cluster-management.io/cluster-name"

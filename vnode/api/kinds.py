@@ -84,6 +84,7 @@ MULTICLUSTER: Final = "multicluster.admiralty.io"
 INVENTORY: Final = "multicluster.x-k8s.io"
 OCM: Final = "cluster.open-cluster-management.io"
 VNODE: Final = "vnode.dev"
+KUEUE: Final = "kueue.x-k8s.io"
 _RBAC: Final = "rbac.authorization.k8s.io"
 
 NAMESPACES: Final = Kind("", "v1", "namespaces", "Namespace", namespaced=False)
@@ -120,6 +121,13 @@ CLUSTER_PROFILES: Final = Kind(INVENTORY, "v1alpha1", "clusterprofiles", "Cluste
 PLACEMENT_DECISIONS: Final = Kind(INVENTORY, "v1alpha1", "placementdecisions", "PlacementDecision")
 OCM_PLACEMENT_DECISIONS: Final = Kind(OCM, "v1beta1", "placementdecisions", "PlacementDecision")
 MANAGED_CLUSTERS: Final = Kind(OCM, "v1", "managedclusters", "ManagedCluster", namespaced=False)
+ADMISSION_CHECKS: Final = Kind(
+    KUEUE, "v1beta2", "admissionchecks", "AdmissionCheck", namespaced=False
+)
+WORKLOADS: Final = Kind(KUEUE, "v1beta2", "workloads", "Workload")
+RESOURCE_FLAVORS: Final = Kind(
+    KUEUE, "v1beta2", "resourceflavors", "ResourceFlavor", namespaced=False
+)
 MUTATING_WEBHOOKS: Final = Kind(
     "admissionregistration.k8s.io",
     "v1",

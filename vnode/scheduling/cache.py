@@ -149,6 +149,15 @@ class Cache:
 
         return nodes
 
+    def promised(self, node: str) -> dict[str, Resources]:
+        """Return by UID what pods on their way take there that its last report does not have."""
+        return self._promises.made(node)
+
+    def reported(self, node: str) -> tuple[Resources | None, Rows | None]:
+        """Return what a target has last reported as free, and its rows, whatever was promised."""
+        info = self._node_infos.get(node)
+        return (None, None) if info is None else (info.free, info.rows)
+
     def has(self, uid: str, node: str) -> bool:
         """Return whether the pod is counted on the node: bound to it, or on its way."""
         return node in self._placed.get(uid, ())

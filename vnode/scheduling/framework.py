@@ -153,22 +153,37 @@ class Framework:
         The latter also have room, by all that is known, and need not be asked first. No plan is
         made. The pod may be bound already.
         """
-        state = CycleState()
-        state.asks = False
-        if not self._run_pre_filter(state, pod, snapshot).is_success:
-            return frozenset(), frozenset()
-
-        facts, guesses = _asked(self._facts, state), _asked(self._guesses, state)
         able, open_now = set[str](), set[str]()
-        for node in snapshot.nodes:
-            rejection = first_rejection(facts, state, pod, node)
-            if rejection is None or rejection.is_pending:
-                able.add(node.name)
+        for name, (fact, guess) in self.verdicts(pod, snapshot).items():
+            if fact is None or fact.is_pending:
+                able.add(name)
 
-            if rejection is None and first_rejection(guesses, state, pod, node) is None:
-                open_now.add(node.name)
+            if fact is None and guess is None:
+                open_now.add(name)
 
         return frozenset(able), frozenset(open_now)
+
+    def verdicts(
+        self, pod: Object, snapshot: Snapshot
+    ) -> dict[str, tuple[Status | None, Status | None]]:
+        """Return for each node what rejects a pod of this kind there, None for nothing.
+
+        First what is known of the node, then what is guessed, such as that it is full.
+        """
+        state = CycleState()
+        state.asks = False
+        refused = self._run_pre_filter(state, pod, snapshot)
+        if not refused.is_success:
+            return {node.name: (refused, None) for node in snapshot.nodes}
+
+        facts, guesses = _asked(self._facts, state), _asked(self._guesses, state)
+        found: dict[str, tuple[Status | None, Status | None]] = {}
+        for node in snapshot.nodes:
+            fact = first_rejection(facts, state, pod, node)
+            guess = first_rejection(guesses, state, pod, node) if fact is None else None
+            found[node.name] = fact, guess
+
+        return found
 
     def _run_pre_filter(self, state: CycleState, pod: Object, snapshot: Snapshot) -> Status:
         for plugin in self._pre_filter:

@@ -62,6 +62,10 @@ class Promises:
         """Return the sum of what is promised on a node."""
         return self._sums.get(node, {})
 
+    def made(self, node: str) -> dict[str, Resources]:
+        """Return what is promised on a node, by the pod's UID."""
+        return {uid: p.requests for (uid, on), p in self._promises.items() if on == node}
+
     def set_rows(self, node: str, nodes: NodeRows | None, rows: Rows | None) -> None:
         """Take what a target's own nodes have free, or None; promises that are left count there."""
         self._rows.pop(node, None)

@@ -6,6 +6,7 @@ pods like it says how far to go by that (`quota_answers`).
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -121,6 +122,23 @@ class NamespaceRules:
 
         on_way = self._on_way[kind] - (self._kinds.get(uid) == kind)
         return f"{guess}, and pods like it are being asked for" if on_way >= at_once else ""
+
+    def lack(self, pods: Iterable[tuple[Object, int]]) -> str:
+        found: list[str] = []
+        before: list[QuotaUsage] = []
+        for pod, count in pods:
+            usage = self._usage(pod)
+            found += usage.violations
+            amounts = {name: amount * count for name, amount in usage.amounts.items()}
+            wanted = dataclasses.replace(usage, amounts=amounts)
+            for quota in self._in_order():
+                if quota.matches(wanted):
+                    taken = self._promised(quota, objects.uid(pod), before)
+                    found.append(quota.refusal(wanted, taken))
+
+            before.append(wanted)
+
+        return "; ".join(filter(None, found))
 
     def is_outdated(self, pod: Object) -> bool:
         wanted = self._usage(pod)

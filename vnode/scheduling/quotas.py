@@ -15,6 +15,7 @@ What a target says is bounded: of a namespace with more quotas the rest is left 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from vnode.api import objects
 from vnode.api.limit_ranges import LimitRange
@@ -79,6 +80,11 @@ class Quotas:
         """
         rules = self._rules.get((node, objects.namespace(pod)))
         return rules.refusals(pod, now, asks=asks) if rules else ()
+
+    def lack(self, pods: Sequence[tuple[Object, int]], node: str) -> str:
+        """Return what so many pods of one namespace seem to lack together; "" for nothing."""
+        rules = self._rules.get((node, objects.namespace(pods[0][0]))) if pods else None
+        return rules.lack(pods) if rules else ""
 
     def waits(self, pod: Object, node: str, now: float, *, asks: bool) -> str:
         """Return what the pod seems to lack, if it has to wait until it may be asked for; else "".
