@@ -65,7 +65,7 @@ def _put(bins: list[_Bin], pods: PodsOfShape, rows: Rows) -> tuple[list[_Bin], i
     order = pods.shape.order
     after: list[_Bin] = []
     for each in sorted(bins, key=lambda bin_: [bin_.free.get(name, 0) for name in order]):
-        room = _room(each, pods.shape, wanted, rows) if left else 0
+        room = _room(each, pods.shape, rows) if left else 0
         if not room:
             after.append(each)
             continue
@@ -85,7 +85,7 @@ def _put(bins: list[_Bin], pods: PodsOfShape, rows: Rows) -> tuple[list[_Bin], i
     return after, left
 
 
-def _room(bin_: _Bin, shape: Shape, wanted: Resources, rows: Rows) -> int:
+def _room(bin_: _Bin, shape: Shape, rows: Rows) -> int:
     """Return how many pods of a shape one of the nodes holds."""
-    room = min((bin_.free.get(n, 0) // amount for n, amount in wanted.items()), default=0)
+    room = resources.times(shape.wanted, bin_.free) or 0
     return room if room > 0 and bin_.alike.takes(shape, rows.keys) else 0

@@ -120,6 +120,14 @@ def insufficient(requests: Mapping[str, int], free: Mapping[str, int]) -> list[s
     return sorted(short) if len(short) > 1 else short
 
 
+def times(wanted: Mapping[str, int], free: Mapping[str, int]) -> int | None:
+    """Return how many times all that is wanted is free; None if nothing is wanted.
+
+    Amounts that are wanted are positive.
+    """
+    return min((free.get(name, 0) // amount for name, amount in wanted.items()), default=None)
+
+
 def _containers(spec: Object, field: str) -> dict[str, int]:
     """Sum nano-units over all containers and init containers."""
     total: dict[str, int] = {}

@@ -50,8 +50,7 @@ class RowOfNodes:
 
     def holds(self, shape: Shape) -> int:
         """Return how many pods of a shape fit on one of the nodes, at least."""
-        wanted = shape.wanted
-        return min((self.free.get(n, 0) // amount for n, amount in wanted.items()), default=0)
+        return resources.times(shape.wanted, self.free) or 0
 
     def about(self, shape: Shape) -> int:
         """Return how many pods of a shape fit on one of the nodes, by the middle of its bounds."""

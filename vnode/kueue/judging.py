@@ -7,6 +7,7 @@ plugins judge it. How many of them fit, `deciding` counts.
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -174,7 +175,7 @@ def _pods_there(
 ) -> PodsThere:
     if unlisted := node.virtual.unlisted & shape.wanted.keys():
         requests = {n: amount for n, amount in shape.wanted.items() if n not in unlisted}
-        shape = Shape(requests, shape.selector, shape.affinity, shape.tolerations)
+        shape = dataclasses.replace(shape, requests=requests)
 
     if fact is not None:
         return PodsThere(shape, fact.message, fact.plugin in judged_by.lasting)

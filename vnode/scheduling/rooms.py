@@ -82,5 +82,5 @@ def _counted(wanted: Resources, free: Resources, unlisted: frozenset[str]) -> Re
 
 
 def _by_sums(wanted: Resources, free: Resources) -> int:
-    counts = [free.get(name, 0) // amount for name, amount in wanted.items()]
-    return max(0, min(counts)) if counts else _UNBOUNDED
+    count = resources.times(wanted, free)
+    return _UNBOUNDED if count is None else max(0, count)

@@ -221,12 +221,11 @@ def _sizes(nodes: Objects, pod: Object | None) -> Mapping[str, int]:
     """Return how many such pods each cluster could have if it were empty."""
     requests = {resources.CPU: 1000}
     if pod is not None and objects.spec(pod).get("containers"):
-        requests = resources.pod_requests(pod)
+        requests = {n: amount for n, amount in resources.pod_requests(pod).items() if amount}
 
     sizes = {}
     for node in nodes:
         has = resources.parse(objects.status(node).get("allocatable"))
-        fits = min(has.get(name, 0) // amount for name, amount in requests.items() if amount)
-        sizes[objects.name(node)] = min(MAX_WEIGHT, fits)
+        sizes[objects.name(node)] = min(MAX_WEIGHT, resources.times(requests, has) or 0)
 
     return sizes
