@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from vnode.api import cures, keys, kinds, objects
-from vnode.api.errors import ConfigError, Denied, NotFound
+from vnode.api import keys, kinds, objects
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.following import copies
@@ -133,18 +132,12 @@ class ConfigObjects(Family):
         return bool(other["digest"] == original.digest)
 
     async def _read(self, ref: Ref) -> Original | None:
-        try:
-            body = await self._local.get(ref.kind, ref.name, ref.namespace)
-        except NotFound:
+        body = await self.read(self._local, ref)
+        if body is None:
             self._known.pop(ref, None)
             self._tokens.pop(ref, None)
             self._absent.add(ref)
             return None
-        except Denied as error:
-            raise ConfigError(
-                f"the agent may not read {ref.kind.plural}: {error.message}; {cures.REPAIR}; "
-                f"or set {self.setting} to false"
-            ) from error
 
         version, uid = objects.resource_version(body), objects.uid(body)
         self._tokens.pop(ref, None)

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Final
 
-from vnode.api import cures, device_claims, keys, kinds, objects
-from vnode.api.errors import ConfigError, Denied, NotFound, Unreachable
+from vnode.api import device_claims, keys, kinds, objects
+from vnode.api.errors import ConfigError, Unreachable
 from vnode.api.identity import Identity
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
@@ -132,15 +132,8 @@ class DeviceClaims(Family):
             if found is not None and informer.synced.is_set():
                 return found
 
-        try:  # it may be new
-            return _trim(await self._local.get(ref.kind, ref.name, ref.namespace))
-        except NotFound:
-            return None
-        except Denied as error:
-            raise ConfigError(
-                f"the agent may not read {ref.kind.plural}: {error.message}; {cures.REPAIR}; "
-                f"or set {self.setting} to false"
-            ) from error
+        body = await self.read(self._local, ref)  # it may be new
+        return None if body is None else _trim(body)
 
     def _informer(
         self, tasks: KeyedTasks[tuple[Kind, str]], kind: Kind, namespace: str

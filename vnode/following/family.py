@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
-from vnode.api import objects
+from vnode.api import cures, objects
 from vnode.api.clock import Clock
+from vnode.api.errors import ConfigError, Denied, NotFound
 from vnode.api.identity import Identity
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
@@ -115,6 +116,21 @@ class Family(ABC):
     @abstractmethod
     def is_up_to_date(self, ref: Ref, copy: Object, original: Original) -> bool:
         """Tell whether a trimmed copy is as it should be, but for labels and annotations."""
+
+    async def read(self, local: Client, ref: Ref) -> Object | None:
+        """Return an object of the source, asked of its API server; None if it does not exist.
+
+        ConfigError, with the cure, if the agent may not read such objects.
+        """
+        try:
+            return await local.get(ref.kind, ref.name, ref.namespace)
+        except NotFound:
+            return None
+        except Denied as error:
+            raise ConfigError(
+                f"the agent may not read {ref.kind.plural}: {error.message}; {cures.REPAIR}; "
+                f"or set {self.setting} to false"
+            ) from error
 
     def on_pod(self, old: Object | None, new: Object | None) -> None:  # noqa: B027
         """Note that a proxy pod came, changed or went."""
