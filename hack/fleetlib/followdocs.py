@@ -1,6 +1,6 @@
 """Writes the table of docs/following.md about what names things of one cluster.
 
-What stands between two markers is written, from `vnode.api.cluster_bound`.
+What stands between two markers is written, from `vnode.api.cluster_things`.
 """
 
 from __future__ import annotations
@@ -8,12 +8,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vnode.api import cluster_bound
+from vnode.api import cluster_things
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from vnode.api.cluster_bound import ClusterThing
+    from vnode.api.cluster_things import ClusterThing
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "following.md"
 _BEGIN, _END = "<!-- table: hack/reference -->\n", "<!-- end of table -->\n"
@@ -28,7 +28,7 @@ def updated(page: str) -> str:
 def _lines() -> Iterator[str]:
     yield "| Of | What | Fate | Why |"
     yield "|---|---|---|---|"
-    for row in cluster_bound.TABLE:
+    for row in cluster_things.TABLE:
         yield f"| {row.of} | {row.what}{_named(row)} | {_fate(row)} | {row.why} |"
 
 

@@ -51,7 +51,7 @@ def metadata(
     """Build the metadata of a copy.
 
     The annotations `more` are set in any case; `spec` is recorded as sent. `anyway` tells what
-    travels though it stays by the table of `vnode.api.cluster_bound`.
+    travels though it stays by the table of `vnode.api.cluster_things`.
     """
     annotations = {
         k: v

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from vnode.api import cluster_bound, enumeration, keys, objects
-from vnode.api.cluster_bound import INGRESS_CLASS
+from vnode.api.cluster_things import INGRESS_CLASS
 from vnode.api.objects import Object
 from vnode.following import copies
 from vnode.runtime.target_options import TargetOptions

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from vnode.api import cluster_bound, keys, kinds, objects
-from vnode.api.cluster_bound import LAST_APPLIED
+from vnode.api import cluster_things, keys, kinds, objects
+from vnode.api.cluster_things import LAST_APPLIED
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
 from vnode.following import copies, exposure
@@ -117,8 +117,8 @@ def _copy(
 ) -> Object:
     """Build a copy; what is left to one with a load balancer is that of `present`."""
     own = {keys.IS_DELEGATE: "", keys.GLOBAL: "true", **more}
-    if not options.follows_anyway(cluster_bound.EXTERNAL_DNS):
-        own[cluster_bound.DNS_CONTROLLER] = "vnode.dev"
+    if not options.follows_anyway(cluster_things.EXTERNAL_DNS):
+        own[cluster_things.DNS_CONTROLLER] = "vnode.dev"
 
     kept = exposure.kept_annotations(original, present)
     meta = copies.metadata(

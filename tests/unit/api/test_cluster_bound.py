@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hack.fleetlib import followdocs
-from vnode.api import cluster_bound, storage
-from vnode.api.cluster_bound import TravelFate
+from vnode.api import cluster_bound, cluster_things, storage
+from vnode.api.cluster_things import TravelFate
 from vnode.api.objects import Object
 
 
@@ -27,7 +27,7 @@ def test_the_page_shows_the_table() -> None:
         "alb.ingress.kubernetes.io/certificate-arn",
         "cloud.google.com/backend-config",
         "cert-manager.io/cluster-issuer",
-        cluster_bound.LAST_APPLIED,
+        cluster_things.LAST_APPLIED,
     ],
 )
 def test_what_names_things_of_the_source_stays(annotation: str) -> None:
@@ -66,10 +66,10 @@ def test_a_target_lets_travel_what_is_fought_over_and_no_notes_about_the_origina
 
 
 def test_what_stays_has_a_reason_and_no_pattern_is_in_two_rows() -> None:
-    patterns = [each for row in cluster_bound.TABLE for each in row.annotations]
+    patterns = [each for row in cluster_things.TABLE for each in row.annotations]
     assert len(patterns) == len(set(patterns))
-    assert all(row.why for row in cluster_bound.TABLE)
-    assert all(row.fate is TravelFate.STAYS for row in cluster_bound.TABLE if row.may_travel)
+    assert all(row.why for row in cluster_things.TABLE)
+    assert all(row.fate is TravelFate.STAYS for row in cluster_things.TABLE if row.may_travel)
 
 
 def test_ephemeral_volumes_have_classes_of_the_target() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from vnode.api import cluster_bound, keys
+from vnode.api import cluster_things, keys
 from vnode.api.identity import Identity
 from vnode.following import copies
 
@@ -18,7 +18,7 @@ def original(**fields):
         "uid": "u",
         "resourceVersion": "7",
         "labels": {"app": "x", keys.HAS_FINALIZER: "true"},
-        "annotations": {"note": "y", cluster_bound.LAST_APPLIED: "{}", keys.ELECT: ""},
+        "annotations": {"note": "y", cluster_things.LAST_APPLIED: "{}", keys.ELECT: ""},
         "ownerReferences": [{"name": "o"}],
         "finalizers": ["f"],
     }

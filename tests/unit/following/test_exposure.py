@@ -10,7 +10,7 @@ import pytest
 from tests.unit.following.fleet import FollowingFleet
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
-from vnode.api.cluster_bound import DNS_CONTROLLER, INGRESS_CLASS
+from vnode.api.cluster_things import DNS_CONTROLLER, INGRESS_CLASS
 from vnode.api.errors import ConfigError
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
