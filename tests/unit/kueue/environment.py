@@ -7,31 +7,25 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from scheduler_plugins import defaults
 from tests import background
 from tests.apiserver import links
 from tests.apiserver.server import APIServer
-from tests.permitted import any_namespace
 from tests.unit.scheduling.builders import virtual_node
+from tests.unit.scheduling.gpu_targets import GPU, make_framework, reported
 from vnode.agent import kueue_checks
-from vnode.api import keys, kinds, names, objects, resources, rows_text
+from vnode.api import keys, kinds, names, objects
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
-from vnode.api.rows import MODEL_LABELS
 from vnode.api.saved_manifest import SavedManifests
 from vnode.kube.informer import Informer
 from vnode.kueue.controller import WorkloadChecks
 from vnode.kueue.judging import JudgedBy
-from vnode.nodes import row_building
 from vnode.pods import chaperons
 from vnode.runtime.links import Links
-from vnode.scheduling import node_rows, registry
+from vnode.scheduling import node_rows
 from vnode.scheduling.cache import Cache
-from vnode.scheduling.config import Profile
-from vnode.scheduling.plugin import Handle
-from vnode.scheduling.registry import Registry
 
-CHECK, GPU, MODEL = "room", "nvidia.com/gpu", "nvidia.com/gpu.product"
+CHECK = "room"
 
 
 def crd(kind: Kind) -> Object:
@@ -66,14 +60,12 @@ class KueueEnvironment:
 
         spec = {"controllerName": keys.PLACEMENT_CHECK}
         self.server.add(kinds.ADMISSION_CHECKS, {"metadata": {"name": CHECK}, "spec": spec})
-        handle = Handle(
-            namespace_refusal=any_namespace,
-            manifest_refusal=self.manifests.refusal,
-            constraints=self._constraints,
-            clock=clock,
-        )
         self.judged_by = JudgedBy(
-            registry.build(Profile(), Registry(defaults.PLUGINS), defaults.WEIGHTS, handle),
+            make_framework(
+                manifest_refusal=self.manifests.refusal,
+                constraints=self._constraints,
+                clock=clock,
+            ),
             self.cache,
             as_proxy=lambda pod: kueue_checks.as_proxy(pod, self.manifests),
             constraints=self._constraints,
@@ -90,20 +82,7 @@ class KueueEnvironment:
         It has `size` CPUs in all, by default those that are free.
         """
         node = names.virtual_node("ns", name)
-        made, free = [], {}
-        for place, (gpus, cpus, model) in enumerate(nodes):
-            labels = {MODEL: model} if model else {}
-            made.append({"metadata": {"name": f"n{place}", "labels": labels}, "spec": {}})
-            devices = {GPU: gpus} if model else {}
-            free[f"n{place}"] = {"cpu": cpus * 1000, "pods": 110, **devices}
-
-        rows = rows_text.decode(row_building.build(made, free, MODEL_LABELS))
-        assert rows
-        total: dict[str, int] = {}
-        for amounts in free.values():
-            total = resources.add(total, amounts)
-
-        largest = resources.largest(free.values())
+        total, largest, rows = reported(*nodes, pods=110)
         labels = {
             keys.PROVIDER_LABEL: keys.PROVIDER,
             keys.TARGET_NAMESPACE: "ns",

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.unit.kueue.environment import CHECK, GPU, MODEL, KueueEnvironment, pod_set
+from tests.unit.kueue.environment import CHECK, KueueEnvironment, pod_set
+from tests.unit.scheduling.gpu_targets import GPU, MODEL
 from vnode.api import keys, kinds, objects
 
 pytestmark = pytest.mark.looptime

@@ -7,6 +7,7 @@ import pytest
 from scheduler_plugins import defaults
 from tests.permitted import any_namespace
 from tests.unit.scheduling.builders import ManualClock, pod, virtual_node
+from tests.unit.scheduling.gpu_targets import make_framework
 from vnode.api import keys
 from vnode.api.class_names import ClassNames
 from vnode.nodes import member_taints
@@ -25,12 +26,7 @@ TAINT = {"key": "k", "value": "v", "effect": "NoExecute"}
 
 @pytest.fixture
 def framework() -> Framework:
-    return registry.build(
-        Profile(),
-        Registry(defaults.PLUGINS),
-        defaults.WEIGHTS,
-        Handle(namespace_refusal=any_namespace, clock=ManualClock()),
-    )
+    return make_framework()
 
 
 def run(framework: Framework, candidate: dict[str, Any], *nodes: VirtualNode) -> CycleResult:

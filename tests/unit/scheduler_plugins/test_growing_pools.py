@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.unit.scheduler_plugins.test_rows_in_filters import (
+from tests.unit.scheduling.gpu_targets import (
     GPU,
     MODEL,
     add_target,

@@ -6,15 +6,10 @@ from typing import Any
 
 import pytest
 
-from scheduler_plugins import defaults
-from tests.permitted import any_namespace
-from tests.unit.scheduling.builders import ManualClock, pod, virtual_node
-from vnode.scheduling import registry
+from tests.unit.scheduling.builders import pod, virtual_node
+from tests.unit.scheduling.gpu_targets import make_framework
 from vnode.scheduling.cache import Cache
-from vnode.scheduling.config import Profile
 from vnode.scheduling.framework import Framework
-from vnode.scheduling.plugin import Handle
-from vnode.scheduling.registry import Registry
 from vnode.scheduling.result import CycleResult
 
 SHARED: dict[str, Any] = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "shared"}]}
@@ -25,12 +20,7 @@ OWN: dict[str, Any] = {"resourceClaims": [{"name": "gpu", "resourceClaimTemplate
 
 @pytest.fixture
 def framework() -> Framework:
-    return registry.build(
-        Profile(),
-        Registry(defaults.PLUGINS),
-        defaults.WEIGHTS,
-        Handle(namespace_refusal=any_namespace, clock=ManualClock()),
-    )
+    return make_framework()
 
 
 @pytest.fixture

@@ -5,15 +5,13 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.scheduler_plugins.test_rows_in_filters import add_target, gpu_pod, reason
+from tests.unit.scheduling.gpu_targets import GPU, MODEL, add_target, gpu_pod, reason
 from vnode.api import shape
 from vnode.api.resources import Resources
 from vnode.api.rows import AlikeNodes, RowOfNodes, Rows
 from vnode.api.shape import Shape
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.promised_rows import PromisedRows
-
-GPU, MODEL = "nvidia.com/gpu", "nvidia.com/gpu.product"
 
 
 def row(count: int, gpus: int, cpu: int = 64_000) -> RowOfNodes:

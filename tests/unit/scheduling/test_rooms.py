@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tests.permitted import any_namespace
-from tests.unit.scheduler_plugins.test_rows_in_filters import MODEL, add_target, gpu_pod
 from tests.unit.scheduling.builders import ManualClock, virtual_node
+from tests.unit.scheduling.gpu_targets import GPU, MODEL, add_target, gpu_pod
 from vnode.api import resources
 from vnode.api.objects import Object
 from vnode.api.rows import AlikeNodes, RowOfNodes, Rows
@@ -14,8 +14,6 @@ from vnode.api.shape import Shape
 from vnode.scheduling import rooms
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.plugin import Handle
-
-GPU = "nvidia.com/gpu"
 
 
 def rooms_of(cache: Cache, candidate: Object, **handle: Any) -> dict[str, int | None]:
