@@ -205,6 +205,16 @@ async def until_running(client: Client, name: str, seconds: float = 30) -> Objec
     )
 
 
+async def until_refused(client: Client, name: str, *words: str, seconds: float = 30) -> Object:
+    """Watch a pod in namespace default until it says all that of why it is not scheduled."""
+
+    def is_told(pod: Object) -> bool:
+        message = (objects.condition(pod, "PodScheduled") or {}).get("message") or ""
+        return all(each in message for each in words)
+
+    return await until_one(client, kinds.PODS, name, "default", is_told, seconds=seconds)
+
+
 async def until_event(
     client: Client, namespace: str, field_selector: str, text: str = ""
 ) -> Object:

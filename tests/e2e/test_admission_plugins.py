@@ -82,17 +82,6 @@ def is_refused(made: Object) -> bool:
     return not made
 
 
-async def until_told(source: Client, name: str, words: str) -> None:
-    """Watch a pod until it says why it is pending."""
-    await kit.until_one(
-        source,
-        kinds.PODS,
-        name,
-        "default",
-        lambda pod: words in (objects.condition(pod, "PodScheduled") or {}).get("message", ""),
-    )
-
-
 async def test_the_nodes_of_a_namespace_are_chosen_among_virtual_nodes_and_in_the_target(
     source: Client, c2: Client
 ) -> None:
@@ -103,10 +92,12 @@ async def test_the_nodes_of_a_namespace_are_chosen_among_virtual_nodes_and_in_th
         source, kit.pod("web"), lambda made: objects.spec(made)["nodeSelector"] == wanted
     )
     await source.create(kinds.PODS, kit.pod("web"), "default")
-    await until_told(source, "web", "0/1 targets: c2: didn't match Pod's node affinity/selector")
+    await kit.until_refused(
+        source, "web", "0/1 targets: c2: didn't match Pod's node affinity/selector"
+    )
 
     await source.patch(kinds.NODES, NODE, chosen)
-    await until_told(source, "web", "2 node(s) didn't match Pod's node affinity/selector")
+    await kit.until_refused(source, "web", "2 node(s) didn't match Pod's node affinity/selector")
 
     await c2.patch(kinds.NODES, "c2-node-1", chosen)
     pod = await kit.until_running(source, "web")

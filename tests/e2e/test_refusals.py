@@ -31,13 +31,7 @@ async def test_an_exceeded_quota_is_told_and_another_target_takes_the_pod(
             )
 
         await source.create(kinds.PODS, kit.pod("over-quota"), "default")
-        await kit.until_one(
-            source,
-            kinds.PODS,
-            "over-quota",
-            "default",
-            lambda p: "no room in ResourceQuota none" in message(p),
-        )
+        await kit.until_refused(source, "over-quota", "no room in ResourceQuota none")
         await c3.delete(QUOTAS, "none", "default")
         proxy = await kit.until_running(source, "over-quota", seconds=70)
         assert objects.spec(proxy)["nodeName"] == "admiralty-default-c3"
