@@ -7,7 +7,7 @@ tells of its nodes is taken to hold: the target's own scheduler decides.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 from vnode.api import constraint_size, resources, selectors, taints
@@ -53,6 +53,14 @@ class Shape:
     def order(self) -> list[str]:
         """The resources that it wants, extended ones first: by these nodes are compared."""
         return sorted(self.wanted, key=lambda name: (not resources.is_extended(name), name))
+
+    def only(self, names: Collection[str]) -> Shape:
+        """Return the shape as far as it is about these resources."""
+        if all(name in names for name in self.wanted):
+            return self
+
+        kept = {name: amount for name, amount in self.wanted.items() if name in names}
+        return replace(self, requests=kept)
 
     def matches(self, labels: Mapping[str, str], known: Collection[str]) -> bool:
         """Tell whether a node with these labels may be chosen, of which only `known` are told."""

@@ -201,8 +201,9 @@ def _no_nodes(room: TargetRoom, wanted: Wanted) -> _Refusal | None:
     """Return how many pods find no node, though there is enough on all nodes together."""
     rows = room.rows
     assert rows is not None
-    asked = [PodsOfShape(_told(room.pods[name].shape, rows), n) for name, n in wanted.items()]
-    promised = [PodsOfShape(_told(each.shape, rows), each.count) for each in room.promised]
+    told = rows.resources
+    asked = [PodsOfShape(room.pods[name].shape.only(told), n) for name, n in wanted.items()]
+    promised = [PodsOfShape(each.shape.only(told), each.count) for each in room.promised]
     missing = sum(packing.unplaced(rows, [*promised, *asked]).values())
     if not missing:
         return None
@@ -210,15 +211,6 @@ def _no_nodes(room: TargetRoom, wanted: Wanted) -> _Refusal | None:
     total = sum(wanted.values())
     beside = ", beside what others are promised" if packing.fits(rows, asked) else ""
     return _Refusal(f"{max(total - missing, 0)} of {_pods(total)} find a node{beside}")
-
-
-def _told(shape: Shape, rows: Rows) -> Shape:
-    """Return a shape without the resources of which the rows do not tell."""
-    if shape.wanted.keys() <= rows.resources:
-        return shape
-
-    requests = {name: amount for name, amount in shape.wanted.items() if name in rows.resources}
-    return Shape(requests, shape.selector, shape.affinity, shape.tolerations)
 
 
 def _fits_alone(total: Resources, room: TargetRoom) -> bool:

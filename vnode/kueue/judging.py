@@ -7,7 +7,6 @@ plugins judge it. How many of them fit, `deciding` counts.
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -173,10 +172,7 @@ def _pods_there(
     fact: Status | None,
     guess: Status | None,
 ) -> PodsThere:
-    if unlisted := node.virtual.unlisted & shape.wanted.keys():
-        requests = {n: amount for n, amount in shape.wanted.items() if n not in unlisted}
-        shape = dataclasses.replace(shape, requests=requests)
-
+    shape = shape.only(shape.wanted.keys() - node.virtual.unlisted)
     if fact is not None:
         return PodsThere(shape, fact.message, fact.plugin in judged_by.lasting)
 

@@ -7,7 +7,6 @@ may use counts. As in Filter, an extended resource that no cluster lists is left
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Final
 
@@ -46,12 +45,7 @@ def rooms(
         if shape is None or rows is None or not rows.complete or not by_sums or not counted:
             continue
 
-        if counted is not wanted or not counted.keys() <= rows.resources:
-            told = {name: a for name, a in counted.items() if name in rows.resources}
-            by_rows = rows.estimate(dataclasses.replace(shape, requests=told))
-        else:
-            by_rows = rows.estimate(shape)
-
+        by_rows = rows.estimate(shape.only(counted.keys() & rows.resources))
         # What an override policy changes is for the target's scheduler to say.
         if by_rows < by_sums and not handle.is_overridden(pod, node.name):
             found[node.name] = by_rows
