@@ -48,9 +48,11 @@ async def completed(facts: ConnectionFacts, source: Client, remote: Client) -> C
 
     selector = "=".join(keys.WEBHOOK_NAMESPACE_LABEL)
     taking_part = await examining.or_none(source.list(kinds.NAMESPACES, label_selector=selector))
+    # What one may have that is being deleted is of no use to anybody.
+    lasting = (each for each in taking_part or () if not objects.is_terminating(each))
     granted = {
         name: bool(await _may(remote, name, "create", kinds.POD_CHAPERONS))
-        for name in islice(sorted(map(objects.name, taking_part or ())), _MOST)
+        for name in islice(sorted(map(objects.name, lasting)), _MOST)
     }
     first = next((name for name, allowed in granted.items() if allowed), None)
     there = facts.rights if first is None else await rights(remote, first)
