@@ -14,14 +14,19 @@ PAGES = sorted(
     [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/README.md")]
 )
 _FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
+_HEADING = re.compile(r"^#+ .*$", re.MULTILINE)
 _FILE = re.compile(r"# (\S+\.yaml)\n")
 
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block of a page; `line` is that of its first line of text."""
+    """A fenced block of a page; `line` is that of its first line of text.
+
+    `section` is the heading above it, "" before the first.
+    """
 
     page: str
+    section: str
     number: int
     line: int
     language: str
@@ -76,9 +81,12 @@ def name(page: Path) -> str:
 def blocks(page: Path) -> Iterator[Block]:
     """Yield the fenced blocks of a page from top to bottom, also those within lists."""
     text = page.read_text()
+    section, end = "", 0
     for number, found in enumerate(_FENCE.finditer(text), 1):
+        section = [section, *_HEADING.findall(text, end, found.start())][-1]
+        end = found.end()
         line = text.count("\n", 0, found.start(3)) + 1
-        yield Block(name(page), number, line, found[2], textwrap.dedent(found[3]))
+        yield Block(name(page), section, number, line, found[2], textwrap.dedent(found[3]))
 
 
 def all_blocks() -> Iterator[Block]:
