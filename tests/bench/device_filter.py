@@ -19,7 +19,7 @@ from vnode.api.objects import Object
 from vnode.api.saved_manifest import SavedManifests
 from vnode.nodes import capacity
 from vnode.pods import chaperons
-from vnode.pods.source import event_handlers
+from vnode.scheduling import reported
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.cycle import CycleState
 from vnode.scheduling.plugin import Handle
@@ -62,9 +62,9 @@ def add_target(cache: Cache, name: str, made: Object) -> None:
     node = {"metadata": {"name": name}}
     allocatable = resources.parse(made["allocatable"])
     cache.update_node(VirtualNode(name, node, ("", name), allocatable=allocatable))
-    free, largest = event_handlers.read_free(made)
+    free, largest = reported.read_free(made)
     rows = rows_text.decode(objects.annotations(made)[keys.ROWS])
-    cache.update_free(name, free, largest, event_handlers.read_nodes(made, rows, largest), rows)
+    cache.update_free(name, free, largest, reported.read_nodes(made, rows, largest), rows)
 
 
 def proxy(gpus: int, cpu: int, model: str = "") -> Object:

@@ -13,7 +13,7 @@ from vnode.api import keys, kinds, names, objects
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.kube.client import Client
-from vnode.pods.source import event_handlers
+from vnode.scheduling import reported
 
 UNIT = "example.com/unit"
 PRIORITIES = Kind("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
@@ -146,7 +146,7 @@ async def test_a_late_reservation_does_not_overrule_anti_affinity(
 
 def is_full(summary: Object) -> bool:
     """Tell whether every unit is taken, as the target itself says."""
-    free, _largest = event_handlers.read_free(summary)
+    free, _largest = reported.read_free(summary)
     return free is not None and not free.get(UNIT)
 
 

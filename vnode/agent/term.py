@@ -30,7 +30,6 @@ from vnode.nodes.managed_clusters import ManagedClusters
 from vnode.nodes.summary import SummaryWriter
 from vnode.overrides.reporting import PolicyReporter
 from vnode.pods import chains
-from vnode.pods.source import event_handlers
 from vnode.pods.source.chaperon_factory import ChaperonFactory
 from vnode.pods.source.delegate_events import DelegateEventReporter
 from vnode.pods.source.orphans import OrphanController
@@ -40,6 +39,7 @@ from vnode.pods.target.chaperon_controller import ChaperonController
 from vnode.runtime.lasting_rights import LastingRights
 from vnode.runtime.links import Link
 from vnode.runtime.supervisor import sleep_forever, supervise
+from vnode.scheduling import reported
 from vnode.scheduling.cache import Cache
 from vnode.targets.sources import SourceController
 from vnode.targetsets.controller import TargetSets
@@ -279,7 +279,7 @@ class Term:
         if link.lacks_vnode or link.summary is None:
             return None
 
-        free, _largest = event_handlers.read_free(link.summary)
+        free, _largest = reported.read_free(link.summary)
         return own_share.share(link.summary, self._shared.identity.uid, free)
 
     def _make_chaperons(self) -> ChaperonController:

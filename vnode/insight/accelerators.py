@@ -17,7 +17,7 @@ from vnode.api.objects import Object
 from vnode.api.resources import Resources
 from vnode.api.rows import Rows
 from vnode.insight import accounts
-from vnode.pods.source import event_handlers
+from vnode.scheduling import reported
 
 SIZES: Final = (1, 2, 4, 8)
 """Devices of the pods of which it is said how many fit."""
@@ -128,7 +128,7 @@ def _fits(nodes: Mapping[int, int], size: int) -> int:
 def _by_sums(
     target: str, model: str, summary: Object | None, totals: Resources
 ) -> Iterator[AcceleratorUse]:
-    free, largest = event_handlers.read_free(summary)
+    free, largest = reported.read_free(summary)
     for resource, total in sorted(totals.items()):
         if free is None or largest is None:
             yield AcceleratorUse(target, resource, model, total)

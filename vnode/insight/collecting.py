@@ -137,6 +137,29 @@ async def connected(local: Client, target: Object) -> AsyncIterator[Client]:
         yield client
 
 
+async def summaries(local: Client, targets: Objects) -> list[tuple[Object | None, str]]:
+    """Return the ClusterSummary of each Target, or None and why it was not to be had."""
+    async with asyncio.TaskGroup() as group:
+        tasks = [
+            group.create_task(_summary(local, target), name=f"ask {objects.key(target)}")
+            for target in targets
+        ]
+
+    return [task.result() for task in tasks]
+
+
+async def _summary(local: Client, target: Object) -> tuple[Object | None, str]:
+    try:
+        async with asyncio.timeout(TIMEOUT), connected(local, target) as remote:
+            return await remote.get(kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME), ""
+    except TimeoutError:
+        return None, f"no answer within {TIMEOUT:.0f} s"
+    except NotFound:
+        return None, "it has no ClusterSummary: no agent has run there"
+    except VnodeError as error:
+        return None, str(error)
+
+
 async def _ask(
     connect: Connect, local: Client, facts: TargetFacts, pod: Object, now: datetime
 ) -> TargetFacts:

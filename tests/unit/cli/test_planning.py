@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,15 @@ from vnode.api.errors import ConfigError, Denied, NotFound
 from vnode.api.objects import Object, Objects
 from vnode.api.target_key import TargetKey
 from vnode.cli.plan import planning, reading, rendering
+from vnode.cli.plan.free_room import ToldTarget
 from vnode.cli.plan.planning import ClusterView, PlanRequest, PolicyPlan
-from vnode.nodes import virtual
+from vnode.nodes import capacity, virtual
 from vnode.planning.cluster_decision import DecisionKind, DecisionReference
 
 SHARES = [{"cluster": name, "weight": weight} for name, weight in (("a", 40), ("b", 40), ("c", 20))]
 WEB = {"matchLabels": {"app": "web"}}
 NOW = 1_700_000_000.0
+GPU = "nvidia.com/gpu"
 
 
 def node_of(name: str) -> str:
@@ -156,11 +159,39 @@ def test_a_cluster_that_does_not_exist_is_an_error_that_names_those_that_do() ->
         plan(wanted, view(nodes=nodes), replicas=1)
 
 
-def test_without_weights_shares_are_by_size_and_a_note_says_so() -> None:
+def test_without_weights_shares_are_by_what_is_free_and_a_note_says_so() -> None:
     nodes = [node("a", cpu="30"), node("b", cpu="10")]
-    made = plan(policy(selector=WEB), view(*[pod(f"web-{n}") for n in range(4)], nodes=nodes))
+    waiting = [pod(f"web-{n}") for n in range(4)]
+    made = plan(policy(selector=WEB), view(*waiting, nodes=nodes))
     assert counts(made) == {"statefulset/team-a/web": [("a", 3, 0, 3), ("b", 1, 0, 1)]}
     assert "the policy has no weights" in made.notes[0]
+    others = [pod(f"db-{n}", on="a", app="db") for n in range(20)]
+    made = plan(policy(selector=WEB), view(*waiting, *others, nodes=nodes))
+    assert counts(made) == {"statefulset/team-a/web": [("a", 2, 0, 2), ("b", 2, 0, 2)]}
+
+
+def told(*free: int) -> ToldTarget:
+    """Return what a target with nodes of so many free GPUs says."""
+    found = []
+    for place, gpus in enumerate(free):
+        offered = {"cpu": "64", "pods": "110", GPU: str(gpus)}
+        ready = [{"type": "Ready", "status": "True"}]
+        status = {"conditions": ready, "capacity": offered, "allocatable": offered}
+        labels = {"nvidia.com/gpu.product": "A100"}
+        found.append({"metadata": {"name": f"n{place}", "labels": labels}, "status": status})
+
+    return ToldTarget(capacity.summary(map(capacity.trim_node, found), capacity.Usage()))
+
+
+def test_without_weights_what_is_free_on_one_node_counts() -> None:
+    """Eight nodes with a GPU each have no room for a pod of two, one with two has."""
+    waiting = [pod(f"web-{n}") for n in range(4)]
+    for each in waiting:
+        each["spec"]["containers"][0]["resources"] = {"requests": {GPU: "2"}}
+
+    of_nodes = {node_of("a"): told(*[1] * 8), node_of("b"): told(2), node_of("c"): told(6)}
+    made = plan(policy(selector=WEB), replace(view(*waiting), told=of_nodes))
+    assert counts(made) == {"statefulset/team-a/web": [("b", 1, 0, 1), ("c", 3, 0, 3)]}
 
 
 def test_people_read_a_table_and_programs_an_object() -> None:
@@ -242,6 +273,28 @@ async def test_the_cluster_is_read_without_what_is_no_proxy_pod(clock: Clock) ->
         "web-0",
         "web",
     ]
+
+
+@pytest.mark.looptime
+async def test_targets_are_asked_and_those_that_cannot_be_are_named(clock: Clock) -> None:
+    server = APIServer("c1", clock)
+    for name, spec in (("a", {"self": True}), ("b", {"kubeconfigSecret": {"name": "b"}})):
+        server.add(kinds.TARGETS, {"metadata": {"name": name, "namespace": "team-a"}, "spec": spec})
+
+    said = told(4).summary or {}
+    beats = {keys.HEARTBEAT: objects.timestamp(clock.now())}
+    said["metadata"]["annotations"] |= beats
+    server.add(kinds.CLUSTER_SUMMARIES, said)
+    seen = await reading.ask_targets(server.client(), "team-a", view(), clock.now())
+    here, there = (seen.told[names.virtual_node("team-a", name)] for name in "ab")
+    assert here.summary is not None
+    assert (there.summary, len(seen.unasked)) == (None, 1)
+    assert seen.unasked[0].startswith(
+        "team-a/b counts as its virtual node says: there is no Secret"
+    )
+    later = clock.now() + timedelta(hours=1)
+    seen = await reading.ask_targets(server.client(), "team-a", view(), later)
+    assert seen.told[names.virtual_node("team-a", "a")].summary is None
 
 
 def test_a_plan_is_for_the_clusters_decided_and_tells_what_is_wrong_with_the_decision() -> None:

@@ -12,7 +12,7 @@ from vnode.api import keys, objects, resources, source_usage
 from vnode.nodes import capacity, own_share
 from vnode.nodes.capacity import Usage
 from vnode.nodes.own_share import INTERVAL, OwnShares
-from vnode.pods.source import event_handlers
+from vnode.scheduling import reported
 
 
 def delegate(name, cpu, source="", node="a"):
@@ -31,7 +31,7 @@ def shown(*pods, source="us"):
 
     nodes = [make_node("a", cpu="8", pods="10"), make_node("lost", cpu="8", ready="Unknown")]
     summary = capacity.summary(nodes, usage)
-    free, _ = event_handlers.read_free(summary)
+    free, _ = reported.read_free(summary)
     share = own_share.share(summary, source, free)
     return resources.format_list(share) if share is not None else None
 

@@ -58,12 +58,15 @@ def command() -> click.Command:
                     objects.namespace(policy) or namespace or workload or replicas is not None
                 )
                 where = objects.namespace(policy) or home
-                decision = decoding.decode(policy).decision
-                follows = decision.reference if decision is not None else None
-                view = await reading.read_cluster(client, where if is_narrow else None, follows)
+                decoded, now = decoding.decode(policy), SystemClock().now()
+                follows = decoded.decision.reference if decoded.decision is not None else None
+                seen = where if is_narrow else None
+                view = await reading.read_cluster(client, seen, follows)
+                if decoded.by_capacity:
+                    view = await reading.ask_targets(client, seen, view, now)
 
             request = planning.PlanRequest(policy, where, workload, replicas)
-            made = planning.make(request, view, SystemClock().now().timestamp())
+            made = planning.make(request, view, now.timestamp())
             targets = {objects.name(node): status_text.node_target(node) for node in view.nodes}
             if output == "table":
                 terminal.say(rendering.as_text(made, targets))

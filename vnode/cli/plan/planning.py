@@ -6,20 +6,21 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from vnode.api import keys, objects, resources
+from vnode.api import keys, objects
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object, Objects
+from vnode.cli.plan import free_room
+from vnode.cli.plan.free_room import ToldTarget
 from vnode.placement.decisions import slices
 from vnode.placement.policies import decoding, judging
 from vnode.placement.policies.matching import PolicyIndex
 from vnode.placement.status import accounts, conditions, counting
 from vnode.placement.status.accounts import WorkloadAccount
 from vnode.placement.status.counting import WorkloadCounts, WorkloadTally
-from vnode.planning import policy_node
+from vnode.planning import policy_node, weighing
 from vnode.planning.cluster_decision import ClusterDecision
 from vnode.planning.policy import Policy
 from vnode.planning.policy_node import PlannedNode, names_of
-from vnode.planning.seats import MAX_WEIGHT
 from vnode.planning.workload_key import workload_of
 
 _SHORT: Final = {
@@ -47,6 +48,10 @@ class ClusterView:
     """Those that there are."""
     decisions: Objects = field(default_factory=list)
     """PlacementDecisions where the policy's is."""
+    told: Mapping[str, ToldTarget] = field(default_factory=dict)
+    """What targets say of themselves, by virtual node, if that matters for the policy."""
+    unasked: tuple[str, ...] = ()
+    """Why some could not be asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,15 +106,12 @@ def make(request: PlanRequest, view: ClusterView, now: float) -> PolicyPlan:
     for workload, (tally, pod) in sorted(found.items(), key=lambda e: (-e[1][0].replicas, e[0])):
         weights = None
         if policy.by_capacity:
-            weights = _sizes(view.nodes, pod)
+            weights = _weights(policy, view, nodes, tally, pod)
 
         accounted.append(accounts.account(policy, workload, tally, nodes, weights=weights))
 
     if accounted and policy.by_capacity:
-        notes.append(
-            "the policy has no weights: shares are by what the clusters have in all here, and by "
-            "what they have free when pods are scheduled"
-        )
+        notes += ["the policy has no weights: shares are by what is free now", *view.unasked]
 
     return PolicyPlan(policy, tuple(accounted), tuple(notes))
 
@@ -217,15 +219,14 @@ def _key(workload: str, namespace: str) -> str:
     return f"{_SHORT.get(kind, kind)}/{namespace}/{name}"
 
 
-def _sizes(nodes: Objects, pod: Object | None) -> Mapping[str, int]:
-    """Return how many such pods each cluster could have if it were empty."""
-    requests = {resources.CPU: 1000}
-    if pod is not None and objects.spec(pod).get("containers"):
-        requests = {n: amount for n, amount in resources.pod_requests(pod).items() if amount}
-
-    sizes = {}
-    for node in nodes:
-        has = resources.parse(objects.status(node).get("allocatable"))
-        sizes[objects.name(node)] = min(MAX_WEIGHT, resources.times(requests, has) or 0)
-
-    return sizes
+def _weights(
+    policy: Policy,
+    view: ClusterView,
+    nodes: Iterable[PlannedNode],
+    tally: WorkloadTally,
+    pod: Object | None,
+) -> Mapping[str, int]:
+    """Return what each cluster weighs, as it does when such a pod is scheduled now."""
+    shares = policy.shares(policy_node.covering(nodes, tally.namespace))
+    rooms = free_room.of_pod(pod, view.nodes, view.told, view.pods)
+    return weighing.weigh(shares, rooms, tally.running + tally.starting).weights

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
 from vnode.api import documents, keys, kinds
 from vnode.api.errors import ConfigError, Denied, NotFound
 from vnode.api.objects import Object, Objects
+from vnode.cli.plan.free_room import ToldTarget
 from vnode.cli.plan.planning import ClusterView
-from vnode.insight import status_text
+from vnode.insight import collecting, status_text
 from vnode.kube.client import Client
 from vnode.placement.decisions import slices
 from vnode.placement.policies import decoding
 from vnode.planning.cluster_decision import DecisionReference
+from vnode.targets import heartbeats, model
 
 _VIRTUAL: Final = f"{keys.PROVIDER_LABEL}={keys.PROVIDER}"
 
@@ -71,6 +75,30 @@ async def read_cluster(
 
     proxies = [pod for pod in pods if status_text.is_proxy(pod)]
     return ClusterView(nodes, proxies, policies, await _decisions(client, follows))
+
+
+async def ask_targets(
+    client: Client, namespace: str | None, view: ClusterView, now: datetime
+) -> ClusterView:
+    """Return the view with what those targets have free that pods of a namespace may use."""
+    targets = await collecting.covering(client, namespace)
+    told, unasked = {}, []
+    for target, (summary, problem) in zip(
+        targets, await collecting.summaries(client, targets), strict=True
+    ):
+        key = model.key_of(target)
+        try:
+            options = model.parse(target).options
+        except ConfigError:
+            continue  # it has no virtual node that takes pods
+
+        told[key.node_name] = ToldTarget(
+            summary if heartbeats.is_recent(summary or {}, now) else None, options
+        )
+        if problem:
+            unasked.append(f"{key} counts as its virtual node says: {problem}")
+
+    return replace(view, told=told, unasked=tuple(unasked))
 
 
 async def _decisions(client: Client, follows: DecisionReference | None) -> Objects:

@@ -6,13 +6,11 @@ cannot be asked there is what its virtual node shows, and a line says why.
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from vnode.api import keys, kinds, objects
-from vnode.api.errors import NotFound, VnodeError
 from vnode.api.objects import Object
 from vnode.cli import tables
 from vnode.cli.tables import Column
@@ -86,15 +84,11 @@ async def read(client: Client, namespace: str | None, now: datetime) -> Reading:
     nodes = {
         objects.name(node): node for node in await client.list(kinds.NODES, label_selector=selector)
     }
-    async with asyncio.TaskGroup() as group:
-        tasks = [
-            group.create_task(_summary(client, target), name=f"ask {objects.key(target)}")
-            for target in targets
-        ]
-
     uses, notices = [], []
-    for target, task in zip(targets, tasks, strict=True):
-        key, (summary, problem) = model.key_of(target), task.result()
+    for target, (summary, problem) in zip(
+        targets, await collecting.summaries(client, targets), strict=True
+    ):
+        key = model.key_of(target)
         runs_vnode = heartbeats.is_recent(summary or {}, now)
         uses += accelerators.of_target(
             target, nodes.get(key.node_name), summary, runs_vnode=runs_vnode
@@ -103,19 +97,3 @@ async def read(client: Client, namespace: str | None, now: datetime) -> Reading:
             notices.append(f"{key} was not asked what is free: {problem}")
 
     return Reading(tuple(uses), tuple(notices))
-
-
-async def _summary(client: Client, target: Object) -> tuple[Object | None, str]:
-    """Return a target's ClusterSummary, or why it was not to be had."""
-    try:
-        async with (
-            asyncio.timeout(collecting.TIMEOUT),
-            collecting.connected(client, target) as remote,
-        ):
-            return await remote.get(kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME), ""
-    except TimeoutError:
-        return None, f"no answer within {collecting.TIMEOUT:.0f} s"
-    except NotFound:
-        return None, "it has no ClusterSummary: no agent has run there"
-    except VnodeError as error:
-        return None, str(error)

@@ -6,14 +6,8 @@ it tries those pods again that the change may help, and no others.
 
 from __future__ import annotations
 
-import logging
-from typing import Any, Final
-
-from vnode.api import documents, keys, node_labels, objects, resources, rows_text
-from vnode.api.errors import ConfigError
+from vnode.api import keys, node_labels, objects
 from vnode.api.objects import Object
-from vnode.api.resources import Resources
-from vnode.api.rows import Rows
 from vnode.api.target_key import TargetKey
 from vnode.kube.informer import Informer
 from vnode.planning.policy import WatchedPolicies
@@ -21,26 +15,11 @@ from vnode.pods.source.quota_events import QuotaEvents
 from vnode.pods.source.returned_targets import ReturnedTargets
 from vnode.runtime.enabled_namespaces import EnabledNamespaces
 from vnode.runtime.links import CONNECTING, Link, Links
-from vnode.scheduling import node_rows
+from vnode.scheduling import reported
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.events import ClusterEvent, EventKind
-from vnode.scheduling.node_rows import NodeRows
 from vnode.scheduling.queue import SchedulingQueue
 from vnode.scheduling.snapshot import VirtualNode
-
-_FREE_LIMIT: Final = 64 * 1024  # bytes; the annotation comes from another cluster
-_NONE: Final = (None, None)
-_UNREADABLE: Final = (
-    *documents.NO_JSON,
-    ConfigError,
-    KeyError,
-    TypeError,
-    AttributeError,
-    ValueError,
-    OverflowError,
-)
-
-log = logging.getLogger(__name__)
 
 
 class EventHandlers:
@@ -165,9 +144,9 @@ class EventHandlers:
             free, largest, nodes, rows = None, None, None, None
         else:
             self._without_vnode.discard(link.node_name)
-            free, largest = read_free(link.summary)
-            rows = rows_text.decode(objects.annotations(link.summary or {}).get(keys.ROWS))
-            nodes = read_nodes(link.summary, rows, largest)
+            free, largest = reported.read_free(link.summary)
+            rows = reported.read_rows(link.summary)
+            nodes = reported.read_nodes(link.summary, rows, largest)
 
         if self._cache.update_free(link.node_name, free, largest, nodes, rows):
             self._queue.move(ClusterEvent(EventKind.TARGET_FREE, link.node_name))
@@ -194,7 +173,7 @@ class EventHandlers:
                 healthy=not why,
                 unhealthy_reason=why,
                 connecting=not health.healthy and health.reason == CONNECTING,
-                allocatable=_allocatable(link.summary, node),
+                allocatable=reported.read_allocatable(link.summary, node),
                 cluster_uid=link.cluster_uid,
                 classes=link.priorities.classes,
                 priority_classes=link.options.priority_classes,
@@ -227,61 +206,6 @@ def _node_of(pod: Object | None) -> str:
 def _is_ending(pod: Object | None) -> bool:
     """Return whether the pod is terminating: it holds resources, but keeps no others away."""
     return pod is not None and objects.is_terminating(pod)
-
-
-def _allocatable(summary: Object | None, node: Object) -> Resources | None:
-    """Return what a target offers; until it has said so to this agent, what its Node has kept."""
-    offered = objects.status(node).get("allocatable") or None
-    if summary is not None:
-        offered = summary.get("allocatable")
-
-    if offered is None:
-        return None
-
-    try:
-        return resources.parse(offered)
-    except (ConfigError, AttributeError, TypeError) as error:
-        log.warning("a target's summary cannot be read: %s", error)
-        return None
-
-
-def read_free(summary: Object | None) -> tuple[Resources | None, Resources | None]:
-    """Return (free on all nodes, most free on any one) of a ClusterSummary; None if not given."""
-    try:
-        free = _free(summary)
-        return (resources.parse(free["sum"]), resources.parse(free["largest"])) if free else _NONE
-    except _UNREADABLE as error:
-        log.warning("a target's free resources cannot be read: %s", error)
-        return _NONE
-
-
-def read_nodes(
-    summary: Object | None, rows: Rows | None, largest: Resources | None
-) -> NodeRows | None:
-    """Return the nodes of a target on which promises count; None if it does not tell of any.
-
-    `rows` and `largest` are those of its ClusterSummary; an older agent lists some nodes.
-    """
-    if rows is not None:
-        return node_rows.of_rows(rows, largest or {})
-
-    try:
-        free = _free(summary)
-        nodes = list(map(resources.parse, free["rows"][: node_rows.MOST])) if free else []
-        is_complete = len(nodes) == int(free["nodes"]) if free else False
-    except _UNREADABLE:
-        return None
-
-    return NodeRows(nodes, is_complete=is_complete) if nodes else None
-
-
-def _free(summary: Object | None) -> Any:
-    """Decode the annotation; None if there is none."""
-    text = objects.annotations(summary or {}).get(keys.FREE_RESOURCES)
-    if not isinstance(text, str) or len(text) > _FREE_LIMIT:
-        return None
-
-    return documents.decode(text)
 
 
 def _changes(old: Object | None, new: Object) -> list[EventKind]:

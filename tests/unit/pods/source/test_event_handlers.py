@@ -10,7 +10,7 @@ import pytest
 from tests.apiserver import links
 from tests.apiserver.server import APIServer
 from tests.permitted import all_namespaces
-from vnode.api import keys, kinds, objects
+from vnode.api import keys, kinds
 from vnode.api.clock import Clock
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
@@ -21,26 +21,6 @@ from vnode.runtime.links import Links
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.events import EventKind
 from vnode.scheduling.quotas import Quotas
-
-
-def summary(free: object) -> dict[str, object]:
-    """Return a ClusterSummary with this word on what is free."""
-    return {"metadata": {"annotations": {keys.FREE_RESOURCES: free}}}
-
-
-def test_what_is_free_is_read_in_all_and_on_the_emptiest_node():
-    both = event_handlers.read_free(summary('{"sum": {"cpu": "3"}, "largest": {"cpu": "2"}}'))
-    assert all(both)
-    assert both[0] != both[1]
-
-
-@pytest.mark.parametrize(
-    "free",
-    [None, 3, "", "{", "[]", '{"sum": {}}', '{"sum": 1, "largest": 1}', '{"a":' * 10_000],
-    ids=["nothing", "number", "empty", "cut", "list", "half", "numbers", "deep"],
-)
-def test_what_a_target_says_without_sense_is_as_if_it_said_nothing(free: object):
-    assert event_handlers.read_free(summary(free)) == (None, None)
 
 
 def virtual_node(target: TargetKey, message: str) -> Object:
@@ -116,8 +96,8 @@ class _Cache:
 async def test_what_a_vnode_said_to_be_free_counts_only_while_it_runs(clock: Clock) -> None:
     """Admiralty, back in the target, keeps the annotation."""
     server, cache = APIServer("gpu", clock), _Cache()
-    with_free = summary('{"sum": {"cpu": "3"}, "largest": {"cpu": "2"}}')["metadata"]
-    annotations = {**objects.annotations({"metadata": with_free}), keys.AGENT_VERSION: "1"}
+    free = '{"sum": {"cpu": "3"}, "largest": {"cpu": "2"}}'
+    annotations = {keys.FREE_RESOURCES: free, keys.AGENT_VERSION: "1"}
     metadata = {"name": keys.SUMMARY_NAME, "annotations": annotations}
     server.add(kinds.CLUSTER_SUMMARIES, {"metadata": metadata})
     link = links.link_to(server, TargetKey("ns", "gpu"), Identity("c1", "us"), clock)
@@ -138,26 +118,3 @@ async def test_what_a_vnode_said_to_be_free_counts_only_while_it_runs(clock: Clo
 
     amounts = {"cpu": 3000}
     assert cache.updates == [amounts, None, amounts]
-
-
-@pytest.mark.parametrize(
-    ("rows", "nodes", "largest"),
-    [
-        ('[{"cpu": "2"}, {"cpu": "1"}]', "2", {"cpu": 2000}),
-        ('[{"cpu": "2"}]', "9", {"cpu": 2000, "pods": 7}),
-        ("[]", "0", None),
-        ('["x"]', "1", None),
-        ('[{"cpu": "much"}]', "1", None),
-        ("3", "1", None),
-        ('[{"cpu": "2"}]', '"x"', None),
-        ('[{"cpu": "2"}]', "null", None),
-        ('[{"cpu": "2"}]', "1e999", None),
-        ("{}", "1", None),
-    ],
-)
-def test_nodes_that_an_older_agent_lists_are_read_or_left(
-    rows: str, nodes: str, largest: object
-) -> None:
-    text = f'{{"sum": {{}}, "largest": {{}}, "nodes": {nodes}, "rows": {rows}}}'
-    found = event_handlers.read_nodes(summary(text), None, None)
-    assert (found and found.largest({"cpu": 2000, "pods": 7})) == largest
