@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vnode.placement.moves.workload_moves import ProbedRoom
+from vnode.placement.moves.probed_room import ProbedRoom
 
 
 def test_the_time_begins_when_a_node_opens_and_ends_when_it_closes() -> None:

@@ -1,4 +1,4 @@
-"""Says how many more pods like one each cluster has room for, as the scheduler would. Pure.
+"""Says how many more pods like one each cluster has room for, as the scheduler would. No I/O.
 
 A policy without weights goes by it. What a target has free its ClusterSummary says; of one that was
 not to be had there is what its virtual node offers, less the proxies that run there.

@@ -30,7 +30,7 @@ from vnode.placement.moves.demands import (
     PlanChange,
     PlannedWorkloads,
 )
-from vnode.placement.moves.mover import Mover, MoveStep
+from vnode.placement.moves.mover import Mover
 from vnode.placement.moves.under_way import Move
 from vnode.placement.moves.workload_moves import WorkloadMoves
 from vnode.placement.workload_index import WorkloadIndex, in_slices
@@ -207,26 +207,22 @@ class Moves:
             self._forget(key)
             return None
 
-        now = self._clock.monotonic()
+        nodes, now = self._planned_nodes(), self._clock.monotonic()
         workload = self._cache.workloads.of(moves.sample, policy.group_by)
-        moves.settle(policy, workload, self._is_there, now, self._clock.now())
-        if moves.resume():
+        settled = moves.settle(policy, workload, self._is_there, now, self._clock.now())
+        if settled.resumed:
             self._on_plan_freed(namespace_of(key.workload))
 
-        if moves.arrive():
+        if settled.arrived:
             self._cache.workloads.end_move(key.workload, key.group_by)
 
-        nodes, delays = self._planned_nodes(), [moves.under_way.wait(now)]
+        delays = [settled.wait]
         others = [each.under_way for each in self._workloads.values() if each is not moves]
-        for reason in moves.reasons():
-            step = MoveStep()
-            if moves.may_move(reason, nodes):
-                step = await self._mover.step(moves, reason, others)
-                delays.append(step.delay)
-                if step.acted:
-                    break
-
-            moves.report(reason, step.decision)
+        for reason in moves.due(nodes):
+            step = await self._mover.step(moves, reason, others)
+            delays.append(step.delay)
+            if step.acted:
+                break
 
         if self._mover.note_closed(moves):
             self._closings.call(policy.key)

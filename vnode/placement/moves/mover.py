@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from vnode.api import kinds, objects
@@ -30,7 +30,7 @@ from vnode.placement.policies import decoding
 from vnode.planning.failover import Replacements
 from vnode.planning.move_policy import Openings
 from vnode.planning.move_reasons import SETTLED, MoveReason
-from vnode.planning.move_state import Decision, PlannedEviction
+from vnode.planning.move_state import PlannedEviction
 from vnode.planning.pod_size import size_of
 from vnode.planning.policy import Policy
 from vnode.planning.workload_key import PlannedWorkload, namespace_of
@@ -61,7 +61,6 @@ class MoveStep:
     """A step was due, taken or not: nothing is done for other reasons before."""
     delay: float | None = None
     """Seconds after which to look again; None if an event tells."""
-    decision: Decision = field(default_factory=Decision)
 
 
 class Mover:
@@ -109,7 +108,6 @@ class Mover:
         self, moves: WorkloadMoves, reason: MoveReason, others: Sequence[MovesUnderWay]
     ) -> MoveStep:
         """Take one step for a reason, if one is due."""
-        moves.look_for(reason)
         next_in, now = self._evictor.wait(None, PER_MINUTE), self._clock.monotonic()
         if not self.turns.ask(moves.key, moves.policy, next_in, now):
             return MoveStep(True, PATIENT)  # it is woken when it is its turn
@@ -125,23 +123,20 @@ class Mover:
         takers, size = self._takers(template, snapshot), size_of(template)
         rooms = self._rooms(template, snapshot)
         now, wall = self._clock.monotonic(), self._clock.now()
-        clusters = look(moves, others, snapshot, takers, rooms, size, now, wall)
-        room, wait = clusters.room(reason, self._placeholders)
-        decision = clusters.decide(reason, room)
+        clusters = look(moves, reason, others, snapshot, takers, rooms, size, now, wall)
+        decision, wait = clusters.decide(self._placeholders)
         if moves.head_for(decision.destination, reason):
             self._on_plan_freed(namespace_of(moves.workload.key))
 
         if decision.evictions:
-            wait = await self._evict(moves, reason, decision.evictions[0], clusters)
-            return MoveStep(True, wait, decision)
+            return MoveStep(True, await self._evict(moves, decision.evictions[0], clusters))
 
         decision = replace(decision, why=move_events.blocked(decision, snapshot))
-        if decision.is_stuck and reason.is_told and moves.is_stuck_anew(decision.why):
+        if moves.report(reason, decision):
             self._events.blocked(moves.policy, moves.workload.key, reason, decision)
 
         # Ages and back-offs pass without an event.
-        delay = min(wait or PATIENT, PATIENT) if decision.left else None
-        return MoveStep(False, delay, decision)
+        return MoveStep(False, min(wait or PATIENT, PATIENT) if decision.left else None)
 
     def note_closed(self, moves: WorkloadMoves) -> bool:
         """Tell where moves were in vain; return whether that, or where they may go, is new."""
@@ -178,7 +173,6 @@ class Mover:
     async def _evict(
         self,
         moves: WorkloadMoves,
-        reason: MoveReason,
         eviction: PlannedEviction,
         clusters: PolicyClusters,
     ) -> float:
@@ -186,9 +180,10 @@ class Mover:
         if wait := self._evictor.turn(None, PER_MINUTE):
             return wait
 
-        policy, pod = moves.policy, moves.workload.members[eviction.uid].pod
+        reason, policy = clusters.reason, moves.policy
+        pod = moves.workload.members[eviction.uid].pod
         self.turns.pay(moves.key, policy)
-        move = clusters.move(eviction, reason)
+        move = clusters.move(eviction)
         moves.begin(move)  # other workloads look while the eviction is on its way
         why = move_events.explanation(policy, reason, eviction, clusters.snapshot)
         self._replacements.await_replacement(pod, why)

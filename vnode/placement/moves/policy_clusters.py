@@ -18,7 +18,7 @@ from vnode.api import objects
 from vnode.api.durations import TICK
 from vnode.api.owners import owner_key
 from vnode.placement.moves.under_way import Move, MovesUnderWay
-from vnode.placement.moves.workload_moves import WorkloadMoves
+from vnode.placement.moves.workload_moves import WorkloadMoves, WorkloadNow
 from vnode.planning import weighing
 from vnode.planning.move_policy import TRIED_AGAIN, FailbackMode, Openings
 from vnode.planning.move_reasons import MoveReason
@@ -38,6 +38,9 @@ class PolicyClusters:
     """The clusters of a workload's policy at one moment."""
 
     moves: WorkloadMoves
+    reason: MoveReason
+    """Why pods of it are to be moved."""
+    workload_now: WorkloadNow
     others: Sequence[MovesUnderWay]
     """The moves of other workloads."""
     snapshot: Snapshot
@@ -56,18 +59,42 @@ class PolicyClusters:
     wall: datetime
     """The same moment."""
 
-    def room(
-        self, reason: MoveReason, placeholders: Openings | None
-    ) -> tuple[dict[str, int], float | None]:
-        """Return the room that counts for a reason, and in how many seconds there may be more.
+    def decide(self, placeholders: Openings | None) -> tuple[Decision, float | None]:
+        """Return the next steps, and in how many seconds there may be more room.
 
         `placeholders` is that of `Mover`.
         """
+        room, wait = self._lasting_room(placeholders)
+        moves, now, policy = self.moves, self.workload_now, self.moves.policy
+        shares, caps = self.shares, {}
+        if policy.is_together:
+            shares = tuple(share for share in shares if share.node in self.able)
+
+        if policy.drains:
+            caps = {node.name: policy.drained_to(node) for node in self.snapshot.nodes}
+
+        state = WorkloadState(
+            replicas=now.replicas,
+            seats=moves.workload.seats(shares),
+            included=moves.clusters,
+            room=room,
+            limit=now.limit,
+            overflows=policy.overflow.max_candidates > 1,
+            under_way=now.moves.count,
+            unreplaced=now.unreplaced,
+            missing=now.moves.missing,
+            caps={node: cap for node, cap in caps.items() if cap is not None},
+            destination=moves.workload.destination,
+        )
+        return (decide_together if policy.is_together else decide)(state, self.reason), wait
+
+    def _lasting_room(self, placeholders: Openings | None) -> tuple[dict[str, int], float | None]:
+        """Return the room that counts for the reason, and in how many seconds there may be more."""
         moves, probed = self.moves, self.moves.probed
         room = self._room(self.free)
-        probed.observe(room, self.now, moves.under_way.targets(self.now))
+        probed.observe(room, self.now, self.workload_now.moves.targets)
         in_vain = self._in_vain()
-        if not reason.needs_lasting_room:
+        if not self.reason.needs_lasting_room:
             return {node: count for node, count in room.items() if node not in in_vain}, None
 
         failback, key = moves.policy.failback, moves.workload.key
@@ -92,33 +119,7 @@ class PolicyClusters:
 
         return found, min(waits, default=None)
 
-    def decide(self, reason: MoveReason, room: Mapping[str, int]) -> Decision:
-        """Return the next steps for a reason, by the room that counts for it."""
-        moves, policy, workload = self.moves, self.moves.policy, self.moves.workload
-        replicas, missing = moves.replicas(self.wall, reason), moves.under_way.missing()
-        shares, caps = self.shares, {}
-        if policy.is_together:
-            shares = tuple(share for share in shares if share.node in self.able)
-
-        if policy.drains:
-            caps = {node.name: policy.drained_to(node) for node in self.snapshot.nodes}
-
-        state = WorkloadState(
-            replicas=replicas,
-            seats=workload.seats(shares),
-            included=moves.clusters,
-            room=room,
-            limit=moves.demands.limit(reason, policy).of(len(replicas) + missing.total()),
-            overflows=policy.overflow.max_candidates > 1,
-            under_way=len(moves.under_way),
-            unreplaced=moves.unreplaced(self.wall),
-            missing=missing,
-            caps={node: cap for node, cap in caps.items() if cap is not None},
-            destination=workload.destination,
-        )
-        return (decide_together if policy.is_together else decide)(state, reason)
-
-    def move(self, eviction: PlannedEviction, reason: MoveReason) -> Move:
+    def move(self, eviction: PlannedEviction) -> Move:
         """Return the move that begins with an eviction."""
         members, target = self.moves.workload.members, eviction.target
         pod = members[eviction.uid].pod
@@ -128,7 +129,7 @@ class PolicyClusters:
             objects.key(pod),
             target,
             frozenset(members),
-            reason,
+            self.reason,
             owner_key(pod),
             frozenset(n for n, tier in tiers.items() if tier > tiers.get(target, tier)),
             self.fits[target],
@@ -142,9 +143,9 @@ class PolicyClusters:
         """
         workload, going = self.moves.workload, Counter[str]()
         if not self.moves.policy.is_together:
-            replacing = {move.replacement for move in self.moves.under_way.moves}
-            new = (m.aim for m in workload.pending() if m.aim and m.uid not in replacing)
-            going = self.moves.under_way.taken(self.now) + Counter(new)
+            mine = self.workload_now.moves
+            new = (m.aim for m in workload.pending() if m.aim and m.uid not in mine.replacements)
+            going = mine.taken + Counter(new)
 
         for each in self.others:
             going += each.taken(self.now)
@@ -163,7 +164,7 @@ class PolicyClusters:
         that a pod is being given, or got a moment ago, placeholders do not know yet: they hold
         none, so that one place is enough for all of them to say so.
         """
-        workload, taken = self.moves.workload, self.moves.under_way.targets(self.now)
+        workload, taken = self.moves.workload, self.workload_now.moves.targets
         taken = taken.union(*(each.targets(self.now) for each in self.others))
         found = {}
         for node, count in self._room(self.able, least=1).items():
@@ -191,6 +192,7 @@ class PolicyClusters:
 
 def look(
     moves: WorkloadMoves,
+    reason: MoveReason,
     others: Sequence[MovesUnderWay],
     snapshot: Snapshot,
     takers: tuple[frozenset[str], frozenset[str]],
@@ -199,26 +201,29 @@ def look(
     now: float,
     wall: datetime,
 ) -> PolicyClusters:
-    """Look at the clusters; `takers` are those that can take pods of the workload, and do now.
+    """Look at the clusters for a reason.
+
+    `takers` are those that can take pods of the workload, and those that do now.
 
     `rooms` says how many each has room for, None if that is not known. They weigh what they did
     when a pod was planned. If none was since its pods are counted, they are weighed now, and the
     weights are kept.
     """
-    policy, workload, under_way = moves.policy, moves.workload, moves.under_way
+    policy, workload = moves.policy, moves.workload
     nodes, (able, free) = snapshot.nodes, takers
     if policy.by_capacity and workload.weighting is None:
         workload.weigh(weighing.weigh(policy.shares(nodes), rooms, workload.bound))
 
     shares = policy.shares(nodes, workload.weights)
-    moves.look_at(frozenset(share.node for share in shares))
     fits = {node: UNBOUNDED if count is None else count for node, count in rooms.items()}
-    for node in under_way.in_backoff(now) & free:
-        under_way.reopen(node, fits[node], now)
-
-    usable = moves.clusters - under_way.in_backoff(now)
+    with_room = {node: fits[node] for node in free}
+    included = frozenset(share.node for share in shares)
+    workload_now = moves.look(reason, included, with_room, now, wall)
+    usable = included - workload_now.moves.in_backoff
     return PolicyClusters(
         moves=moves,
+        reason=reason,
+        workload_now=workload_now,
         others=others,
         snapshot=snapshot,
         shares=tuple(share for share in shares if share.node in able),

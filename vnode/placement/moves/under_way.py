@@ -78,6 +78,25 @@ class _Backoff:
     """So many pods it has seemed to have room for at most, when it had none."""
 
 
+@dataclass(frozen=True, slots=True)
+class MovesNow:
+    """What moves of a workload say at one moment; by node where it has names of nodes."""
+
+    count: int
+    evicted: frozenset[str]
+    """UIDs of the pods that were evicted, which count no more."""
+    missing: Counter[str]
+    """Moves without a new pod."""
+    taken: Counter[str]
+    """Places for moved pods that reports of what is free may not show yet."""
+    targets: frozenset[str]
+    """The nodes that pods are moved to, or were a moment ago."""
+    replacements: frozenset[str]
+    """UIDs of the new pods."""
+    in_backoff: frozenset[str]
+    """The nodes to which moves were in vain lately."""
+
+
 class MovesUnderWay:
     """The moves of one workload, oldest first."""
 
@@ -124,6 +143,18 @@ class MovesUnderWay:
     def in_backoff(self, now: float) -> frozenset[str]:
         """Return the nodes to which moves were in vain lately."""
         return frozenset(self.backoffs(now))
+
+    def at(self, now: float) -> MovesNow:
+        """Return all that counts of them where clusters are looked at."""
+        return MovesNow(
+            len(self.moves),
+            self.evicted(),
+            self.missing(),
+            self.taken(now),
+            self.targets(now),
+            frozenset(filter(None, (move.replacement for move in self.moves))),
+            self.in_backoff(now),
+        )
 
     def reopen(self, node: str, fits: int, now: float) -> bool:
         """End a back-off if the node has room for more than it ever had in vain; return whether.

@@ -6,16 +6,17 @@ told to whoever asks agree. What clusters have at one moment is in a `PolicyClus
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from vnode.api import objects
 from vnode.api.objects import Object
 from vnode.api.owners import owner_key
 from vnode.placement.moves.demands import WorkloadDemands
-from vnode.placement.moves.under_way import Move, MovesUnderWay
+from vnode.placement.moves.probed_room import ProbedRoom
+from vnode.placement.moves.under_way import Move, MovesNow, MovesUnderWay
 from vnode.planning.move_reasons import SETTLED, MoveReason
 from vnode.planning.move_state import Decision, Replica, replica_of
 from vnode.planning.policy import Policy
@@ -35,40 +36,28 @@ class ClosedCluster:
     """The same moment of the monotonic clock."""
 
 
-class ProbedRoom:
-    """Remembers since when there has been room for a workload.
+class SettledMoves(NamedTuple):
+    """What has become of the moves of a workload since the last look."""
 
-    That is what `failback` of mode Probe goes by: since when the scheduler's filters would have let
-    a pod go to a better cluster. It costs no candidate, and is as good as what targets say of their
-    free resources: a pod that overflowed from a cluster has shown that this was not enough, so the
-    time begins anew then.
-    """
+    resumed: bool
+    """One is gone on with that another leader has begun."""
+    arrived: bool
+    """All pods of a workload that was moved as one are there."""
+    wait: float | None
+    """Seconds after which to look again if no pod changes; None if never."""
 
-    def __init__(self) -> None:
-        self._since: dict[str, float] = {}  # by node
 
-    def since(self, node: str) -> float | None:
-        """Return since when a pod would have passed, None if it would not."""
-        return self._since.get(node)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkloadNow:
+    """A workload at the moment when its clusters are looked at for one reason."""
 
-    def observe(self, nodes: Collection[str], now: float, moving: Collection[str] = ()) -> None:
-        """Take note that a pod would pass on these nodes now, and on no others.
-
-        Where pods are being moved to, their places count twice for a moment: that closes no node.
-        """
-        still = {node: since for node, since in self._since.items() if node in moving}
-        self._since = {**still, **{node: self._since.get(node, now) for node in nodes}}
-
-    def begin_at(self, node: str, moment: float) -> bool:
-        """Take note that a pod had waited for the node in vain until then.
-
-        Return whether the node was open all the time: then what it says cannot be relied on.
-        """
-        if self._since.get(node, math.inf) > moment:
-            return False
-
-        self._since[node] = moment
-        return True
+    moves: MovesNow
+    replicas: tuple[Replica, ...]
+    """Its pods but for those that were evicted."""
+    unreplaced: int
+    """Pods that are awaited, which their owner makes once others are gone."""
+    limit: int
+    """So many of its pods are moved at once."""
 
 
 class WorkloadMoves:
@@ -99,25 +88,35 @@ class WorkloadMoves:
         self._stuck = ""  # why pods stay that are to be moved, as it was told last
         self._owner: Object = {}  # the controller of its newest pod; empty before the first look
 
-    def reasons(self) -> list[MoveReason]:
-        """Return why pods may be moved, the first reason first.
+    def due(self, nodes: Collection[PlannedNode]) -> Iterator[MoveReason]:
+        """Yield why there may be pods to move, the first reason first.
 
-        A workload that is being moved as one is not left in between.
+        Whoever asks for moves is told where there are none. Changes of clusters are awaited
+        together for as long as the last reason does that was yielded.
         """
-        found = self.demands.reasons(self.policy)
-        begun = self._together_for
-        return found if begun is None or begun in found else [*found, begun]
+        for reason in self._reasons():
+            if self._may_move(reason, nodes):
+                self.settling = reason.settling(self.policy)
+                yield reason
+            else:
+                self.report(reason, Decision())
 
-    def may_move(self, reason: MoveReason, nodes: Iterable[PlannedNode]) -> bool:
-        """Tell whether there may be pods to move, before it is looked at closely."""
-        return bool(self.workload.destination) or reason.may_move(self.workload, self.policy, nodes)
-
-    def is_idle(self, nodes: Iterable[PlannedNode], now: float) -> bool:
+    def is_idle(self, nodes: Collection[PlannedNode], now: float) -> bool:
         """Tell whether nothing is left to do or to remember."""
         if self.under_way or self.under_way.in_backoff(now):
             return False
 
-        return not any(self.may_move(reason, nodes) for reason in self.reasons())
+        return not any(self._may_move(reason, nodes) for reason in self._reasons())
+
+    def _reasons(self) -> list[MoveReason]:
+        """Return why pods may be moved; a workload that is moved as one is not left in between."""
+        found = self.demands.reasons(self.policy)
+        begun = self._together_for
+        return found if begun is None or begun in found else [*found, begun]
+
+    def _may_move(self, reason: MoveReason, nodes: Collection[PlannedNode]) -> bool:
+        """Tell whether there may be pods to move, before it is looked at closely."""
+        return bool(self.workload.destination) or reason.may_move(self.workload, self.policy, nodes)
 
     def newest(self) -> Object | None:
         """Return the pod that was made last."""
@@ -145,28 +144,42 @@ class WorkloadMoves:
         if not objects.is_terminating(pod):
             self.sample = pod
 
-    def look_at(self, clusters: frozenset[str]) -> None:
-        """Take note of the clusters to which it may go."""
+    def look(
+        self,
+        reason: MoveReason,
+        clusters: frozenset[str],
+        free: Mapping[str, int],
+        now: float,
+        wall: datetime,
+    ) -> WorkloadNow:
+        """Look for a reason at those clusters to which it may go; `free` has room, for so many.
+
+        Where there is more of it than when moves were in vain there, these do not count any more.
+        """
         self.clusters = clusters
+        for node, fits in free.items():
+            self.under_way.reopen(node, fits, now)
 
-    def look_for(self, reason: MoveReason) -> None:
-        """Await changes of clusters together for as long as that reason does."""
-        self.settling = reason.settling(self.policy)
+        moves = self.under_way.at(now)
+        replicas = self._replicas(moves.evicted, wall, moves_jobs=reason.moves_jobs)
+        total = len(replicas) + moves.missing.total()
+        deleted = self.workload.deleted.values()
+        return WorkloadNow(
+            moves=moves,
+            replicas=replicas,
+            unreplaced=sum(each.is_awaited(wall.timestamp()) for each in deleted),
+            limit=self.demands.limit(reason, self.policy).of(total),
+        )
 
-    def replicas(self, wall: datetime, reason: MoveReason | None = None) -> tuple[Replica, ...]:
-        """Return its pods but for those that were evicted."""
-        evicted, patience = self.under_way.evicted(), self.policy.overflow.after
-        moves_jobs = reason is not None and reason.moves_jobs
+    def _replicas(
+        self, evicted: frozenset[str], wall: datetime, *, moves_jobs: bool = False
+    ) -> tuple[Replica, ...]:
+        patience = self.policy.overflow.after
         return tuple(
             replica_of(member, wall, patience, moves_jobs=moves_jobs)
             for uid, member in self.workload.members.items()
             if uid not in evicted
         )
-
-    def unreplaced(self, wall: datetime) -> int:
-        """Return how many pods are awaited that their owner makes once others are gone."""
-        now = wall.timestamp()
-        return sum(each.is_awaited(now) for each in self.workload.deleted.values())
 
     def settle(
         self,
@@ -175,16 +188,25 @@ class WorkloadMoves:
         is_there: Callable[[Move], bool],
         now: float,
         wall: datetime,
-    ) -> None:
-        """Look at the pods as they are now, and end the moves and demands that are over.
+    ) -> SettledMoves:
+        """Look at the pods as they are now, and end the moves that are over."""
+        self._end_moves(policy, workload, is_there, now, wall)
+        wait = self.under_way.wait(now)
+        return SettledMoves(self._resume(), self._arrive(), wait)
 
-        What moves had directed to their clusters goes with them.
-        """
+    def _end_moves(
+        self,
+        policy: Policy,
+        workload: Workload,
+        is_there: Callable[[Move], bool],
+        now: float,
+        wall: datetime,
+    ) -> None:
+        """End the moves that are over, and with them what they had directed to their clusters."""
         if self.policy is not policy and self.policy != policy:
             self.under_way.outdate()
 
         self.policy, self.workload = policy, workload
-        self.demands.tidy(policy)
         if self._is_another():
             for move in list(self.under_way.moves):
                 self.withdraw(move)
@@ -195,13 +217,14 @@ class WorkloadMoves:
             return
 
         before = self.under_way.missing()
-        for move, outcome in self.under_way.settle(self.replicas(wall), is_there, now):
+        replicas = self._replicas(self.under_way.evicted(), wall)
+        for move, outcome in self.under_way.settle(replicas, is_there, now):
             metrics.MOVES.labels(move.reason.value, outcome.value).inc()
 
         if not self.under_way:
             workload.end_directions(before)
 
-    def resume(self) -> bool:
+    def _resume(self) -> bool:
         """Go on with a move that another leader has begun; tell whether there was one."""
         if not self.policy.is_together or self.workload.destination:
             return False
@@ -209,7 +232,7 @@ class WorkloadMoves:
         found = unfinished_move(self.workload)
         return found is not None and self.head_for(*found)
 
-    def arrive(self) -> bool:
+    def _arrive(self) -> bool:
         """End the move of a workload that was moved as one, if its pods are all there.
 
         One that is no longer kept together goes nowhere.
@@ -254,14 +277,18 @@ class WorkloadMoves:
         self._refused = why
         self.report(reason, Decision(left=1))
 
-    def report(self, reason: MoveReason, decision: Decision) -> None:
-        """Tell whoever asks for moves of that reason what was decided."""
+    def report(self, reason: MoveReason, decision: Decision) -> bool:
+        """Tell whoever asks for moves of that reason what was decided.
+
+        Return whether it is news for the policy why pods stay that are to be moved.
+        """
         if (demand := self.demands.first(reason)) is not None:
             demand.report(decision, len(self.under_way), self._refused)
 
-    def is_stuck_anew(self, why: str) -> bool:
-        """Take note of why pods stay that are to be moved; tell whether that is news."""
-        is_news, self._stuck = self._stuck != why, why
+        if not (decision.is_stuck and reason.is_told):
+            return False
+
+        is_news, self._stuck = self._stuck != decision.why, decision.why
         return is_news
 
     def close(self, now: float, wall: datetime) -> tuple[str, ...] | None:
