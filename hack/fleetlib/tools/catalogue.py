@@ -17,6 +17,8 @@ PROMETHEUS = "3.15.0"
 CLUSTER_INVENTORY = "0.1.2"
 MANAGED_SERVICE_ACCOUNT = "0.10.0"
 OPEN_CLUSTER_MANAGEMENT = "1.2.1"
+KUEUE = "0.19.2"
+JOBSET = "0.12.0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,8 @@ class Module:
 
     `staging` is the version that stands in for modules which `path`'s own go.mod replaces by a
     folder beside it: such replacements count only in the main module, so ours has to repeat them.
+    `in_place` has it built in its own folder, as the main module: then its own checksums count,
+    among them those that no public database gives.
     """
 
     path: str
@@ -32,6 +36,7 @@ class Module:
     staging: str | None = None
     stamps: tuple[tuple[str, str], ...] = ()
     tags: tuple[str, ...] = ()
+    in_place: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,14 +131,21 @@ OPEN_CLUSTER_MANAGEMENT_MODULE = Module(
 """Has the CRDs of a hub, and the controller that decides for Placements."""
 
 
-def _built(name: str, module: Module, package: str) -> Tool:
+KUEUE_MODULE = Module("sigs.k8s.io/kueue", f"v{KUEUE}", in_place=True)
+"""Has Kueue's CRDs and webhooks, too."""
+
+JOBSET_MODULE = Module("sigs.k8s.io/jobset", f"v{JOBSET}", in_place=True)
+"""Has the CRD JobSet, too."""
+
+
+def _built(name: str, module: Module, package: str = "") -> Tool:
     """Return a program that its authors release as an image at most."""
     return Tool(
         name=name,
         family=module.path.rpartition("/")[2].removesuffix("-api"),
         version=module.version.removeprefix("v"),
         module=module,
-        package=f"{module.path}/{package}",
+        package=f"{module.path}/{package}".removesuffix("/"),
         release=None,
         on_request=True,
     )
@@ -263,6 +275,8 @@ TOOLS: dict[str, Tool] = {
         _built("msa", MANAGED_SERVICE_ACCOUNT_MODULE, "cmd"),
         _built("cp-creds", MANAGED_SERVICE_ACCOUNT_MODULE, "cmd/clusterprofile-credentials-plugin"),
         _built("placement", OPEN_CLUSTER_MANAGEMENT_MODULE, "cmd/placement"),
+        _built("kueue", KUEUE_MODULE, "cmd/kueue"),
+        _built("jobset", JOBSET_MODULE),
         _SAMPLE_API_SERVER,
     )
 }

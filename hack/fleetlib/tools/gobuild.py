@@ -1,7 +1,8 @@
 """Builds programs from their Go modules with nothing but the Go toolchain.
 
 `go install module@version` refuses modules with replacements (Kubernetes, etcd), so a throw-away
-main module is written that requires the module and repeats the replacements in a usable form.
+main module is written that requires the module and repeats the replacements in a usable form. A
+module that says so is built in its own folder instead, which stays as it is.
 """
 
 from __future__ import annotations
@@ -55,9 +56,13 @@ def linker_flags(module: Module) -> str:
     return " ".join(["-s -w", *(f"-X {name}={value}" for name, value in module.stamps)])
 
 
-def environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the builder's environment, lest a user's GOFLAGS or workspace change the outcome."""
-    return {**environ, "CGO_ENABLED": "0", "GOFLAGS": "-mod=mod -buildvcs=false", "GOWORK": "off"}
+def environment(environ: Mapping[str, str], *, may_write: bool = True) -> dict[str, str]:
+    """Return the builder's environment, lest a user's GOFLAGS or workspace change the outcome.
+
+    `may_write` for a main module of ours, whose requirements are completed as it is built.
+    """
+    flags = f"-mod={'mod' if may_write else 'readonly'} -buildvcs=false"
+    return {**environ, "CGO_ENABLED": "0", "GOFLAGS": flags, "GOWORK": "off"}
 
 
 def build(tools: Sequence[Tool], destination: Path) -> None:
@@ -66,7 +71,12 @@ def build(tools: Sequence[Tool], destination: Path) -> None:
         raise FleetError("no Go toolchain on PATH: install Go 1.26 or newer, or set KUBE_BIN_DIR")
     module = tools[0].module
     with tempfile.TemporaryDirectory(prefix="vnode-build-") as folder:
-        (Path(folder) / "go.mod").write_text(go_mod(module, _its_go_mod(module, folder)))
+        if module.in_place:
+            main = Path(_download(module, folder)["Dir"])
+        else:
+            main = Path(folder)
+            (main / "go.mod").write_text(go_mod(module, _its_go_mod(module, folder)))
+
         names = ", ".join(tool.name for tool in tools)
         compiled: list[str] = []
         with progress.reported(
@@ -75,7 +85,7 @@ def build(tools: Sequence[Tool], destination: Path) -> None:
             lambda: f"{len(compiled)} packages" if compiled else "",
         ):
             for tool in tools:
-                _build_one(tool, Path(folder), destination, compiled)
+                _build_one(tool, main, destination, compiled)
 
 
 def source(module: Module) -> Path:
@@ -119,7 +129,7 @@ def _build_one(tool: Tool, folder: Path, destination: Path, compiled: list[str])
     with subprocess.Popen(
         command(tool, destination),
         cwd=folder,
-        env=environment(os.environ),
+        env=environment(os.environ, may_write=not tool.module.in_place),
         stderr=subprocess.PIPE,
         text=True,
     ) as process:

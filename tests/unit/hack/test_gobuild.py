@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hack.fleetlib.errors import FleetError
 from hack.fleetlib.tools import catalogue, gobuild
-from hack.fleetlib.tools.catalogue import Module
+from hack.fleetlib.tools.catalogue import Module, Tool
 
 KUBERNETES = Module("k8s.io/kubernetes", "v1.36.3", "v0.36.3")
 
@@ -92,6 +92,27 @@ def test_a_users_go_settings_do_not_change_the_build():
     assert found["GOFLAGS"] == "-mod=mod -buildvcs=false"
     assert (found["GOWORK"], found["CGO_ENABLED"]) == ("off", "0")
     assert found["GOPROXY"] == "https://x"
+
+
+def test_a_module_is_built_in_its_own_folder_as_it_is_where_its_checksums_are_needed(
+    tmp_path, monkeypatch
+):
+    module = Module("example.com/thing", "v1.0.0", in_place=True)
+    tool = Tool("thing", "thing", "1.0.0", module, "example.com/thing", None)
+    monkeypatch.setattr(gobuild, "_download", lambda _module, _folder: {"Dir": str(tmp_path)})
+    monkeypatch.setattr("shutil.which", lambda _name: "/go")
+    built = []
+    monkeypatch.setattr(gobuild, "_build_one", lambda _tool, main, *_: built.append(main))
+    gobuild.build([tool], tmp_path)
+    assert built == [tmp_path]
+    assert not list(tmp_path.iterdir())
+    found = gobuild.environment({}, may_write=False)
+    assert found["GOFLAGS"] == "-mod=readonly -buildvcs=false"
+
+
+def test_a_program_in_the_root_of_its_module_is_named_as_that():
+    assert catalogue.TOOLS["jobset"].package == "sigs.k8s.io/jobset"
+    assert catalogue.TOOLS["kueue"].package == "sigs.k8s.io/kueue/cmd/kueue"
 
 
 def test_staging_versions_follow_kubernetes():
