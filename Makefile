@@ -25,6 +25,8 @@ help:
 	@echo 'make soak         an hour of random failures; SOAK="--seed 7" repeats one'
 	@echo 'make realnode     tests with real containers; root only, see docs/testing.md'
 	@echo 'make isolation    what a bystander notices of attacks, not part of make test'
+	@echo 'make kueue        the real Kueue in the source; root only, not part of make test: its build takes'
+	@echo '                  a quarter of an hour'
 	@echo 'make image-test   the image, and the chart in containers; root only, not part of make test'
 	@echo 'make dashboard-test  the pages in a headless Chromium, which root gets from Debian'
 	@echo 'make dashboard-images  the pictures of docs/dashboard.md'
@@ -209,6 +211,12 @@ realnode: binaries realnode-programs
 .PHONY: realnode-programs
 realnode-programs:
 	@$(PYTHON) hack/realnode-packages && $(PYTHON) hack/binaries kubelet > /dev/null
+
+# The real Kueue in the source of a fleet, which is built from its module: a quarter of an hour.
+.PHONY: kueue
+kueue: binaries
+	@$(PYTHON) hack/binaries kueue > /dev/null
+	@export GOGC=$(GOGC) GOMAXPROCS=$(GOMAXPROCS); $(RUN) -m pytest tests/kueue
 
 # The Containerfile's image, built without a registry, and a release of it on two real nodes.
 .PHONY: image-test

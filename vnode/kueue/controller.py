@@ -16,18 +16,18 @@ import logging
 from collections.abc import Mapping
 from typing import Final
 
-from vnode.api import kinds, objects, virtual_constraints
+from vnode.api import kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
-from vnode.kueue import deciding, judging, workloads
+from vnode.kueue import workloads
 from vnode.kueue.checks import PlacementChecks
-from vnode.kueue.deciding import AskedPodSet, Placement, RoomAnswer, RoomDecision
+from vnode.kueue.deciding import RoomAnswer, RoomDecision
 from vnode.kueue.judging import JudgedBy
 from vnode.kueue.promised_room import PromisedPodSet, PromisedRoom
-from vnode.kueue.workloads import PodSet
+from vnode.kueue.workload_rooms import WorkloadRooms
 from vnode.runtime import supervisor
 from vnode.runtime.controller import Controller
 from vnode.runtime.expectations import Expectations
@@ -65,7 +65,6 @@ class WorkloadChecks:
         clock: Clock,
     ) -> None:
         self._client = client
-        self._judged_by = judged_by
         self._links = links
         self._nodes = nodes
         self._clock = clock
@@ -80,6 +79,7 @@ class WorkloadChecks:
             client, kinds.WORKLOADS, self._on_workload, trim=_without_idle_templates
         )
         self._flavors = ServedInformer(client, kinds.RESOURCE_FLAVORS, self._on_flavor)
+        self._rooms = WorkloadRooms(judged_by, nodes, self._flavors, self.promised, clock)
         self._expectations = Expectations(self._controller.add)
         self._waiting: dict[str, float] = {}  # workloads that are pending, and since when
         self._is_recalled = False  # what the status of all workloads says was promised
@@ -173,13 +173,13 @@ class WorkloadChecks:
             self._recall_all()
 
         sets, pods = workloads.pod_sets(workload), dict[str, PromisedPodSet]()
-        all_known = self._are_targets_known()
+        all_known = self._rooms.are_targets_known()
         try:
-            pods = self._pods(workload, sets)
+            pods = self._rooms.pods(workload, sets)
         except ConfigError as error:
             decision = RoomDecision(RoomAnswer.NEVER, f"no target can ever take its pods: {error}")
         else:
-            decision = self._decide(key, sets, pods, all_known=all_known)
+            decision = self._rooms.decide(key, sets, pods, all_known=all_known)
 
         if decision.answer is RoomAnswer.NOW:
             await self._let_in(key, workload, decision, pods)
@@ -207,44 +207,6 @@ class WorkloadChecks:
         retry = workloads.answer(workloads.RETRY, decision.message, retry_after=wait)
         await self._write(key, workload, retry)
 
-    def _pods(self, workload: Object, sets: list[PodSet]) -> dict[str, PromisedPodSet]:
-        return judging.proxies(self._judged_by, workload, sets, self._flavors.get)
-
-    def _are_targets_known(self) -> bool:
-        """Tell whether each target is connected, and has said what it has free."""
-        nodes = {node.name: node for node in self._judged_by.cache.snapshot()}
-        return nodes.keys() >= set(self._nodes.store) and not any(
-            node.virtual.connecting or node.known_free() is None for node in nodes.values()
-        )
-
-    def _decide(
-        self,
-        key: str,
-        sets: list[PodSet],
-        pods: Mapping[str, PromisedPodSet],
-        *,
-        all_known: bool,
-    ) -> RoomDecision:
-        now = self._clock.now()
-        rooms = judging.rooms(
-            self._judged_by,
-            pods,
-            lambda node: self.promised.on(node, now, but=key),
-            self.promised.awaited(now, but=key),
-        )
-        asked = [AskedPodSet(each.name, each.count, self._places(each)) for each in sets]
-        return deciding.decide(asked, rooms, all_known=all_known)
-
-    def _places(self, pod_set: PodSet) -> tuple[tuple[frozenset[str], int], ...]:
-        return tuple((self._nodes_with(domain.labels), domain.count) for domain in pod_set.domains)
-
-    def _nodes_with(self, labels: Mapping[str, str]) -> frozenset[str]:
-        return frozenset(
-            objects.name(node)
-            for node in self._nodes.store.values()
-            if labels.items() <= objects.labels(node).items()
-        )
-
     async def _let_in(
         self, key: str, workload: Object, decision: RoomDecision, pods: Mapping[str, PromisedPodSet]
     ) -> None:
@@ -256,17 +218,12 @@ class WorkloadChecks:
         updates = []
         for pod_set, placement in decision.placement.items():
             node = next(iter(placement))
-            selector = {} if pod_set in by_topology else self._selector(node)
+            selector = {} if pod_set in by_topology else self._rooms.selector(node)
             updates.append(workloads.update(workload, pod_set, selector))
 
         self.promised.make(key, decision.placement, pods, self._clock.now(), anew=True)
         ready = workloads.answer(workloads.READY, decision.message, updates=updates)
         await self._write(key, workload, ready)
-
-    def _selector(self, node: str) -> dict[str, str]:
-        target = self._judged_by.cache.snapshot().get(node)
-        assert target is not None
-        return virtual_constraints.identity_labels(*target.virtual.target)
 
     async def _write(self, key: str, workload: Object, answer: Mapping[str, object]) -> None:
         checks = workloads.answered(workload, self._checks.names, answer, self._clock.now())
@@ -296,24 +253,13 @@ class WorkloadChecks:
         if self.promised.has(key):
             return
 
-        sets, held = workloads.pod_sets(workload), workloads.held_in(entry)
-        placement: Placement = {}
-        for each in sets:
-            selector = held.get(each.name)
-            places = self._places(each)
-            if not places and selector:
-                places = ((self._nodes_with(selector), each.count),)
-
-            for nodes, count in places:
-                if nodes:
-                    there = placement.setdefault(each.name, {})
-                    there[min(nodes)] = there.get(min(nodes), 0) + count
-
+        sets = workloads.pod_sets(workload)
         try:
-            pods = self._pods(workload, sets)
+            pods = self._rooms.pods(workload, sets)
         except ConfigError:
             return
 
+        placement = self._rooms.recalled(sets, entry)
         since = objects.parse_timestamp(str(entry.get("lastTransitionTime") or ""))
         self.promised.make(key, placement, pods, since or self._clock.now(), anew=False)
 

@@ -1,0 +1,102 @@
+"""One fleet for all tests with Kueue: it runs in c1, which sends pods to c2 and c3.
+
+The agent of c1 answers Kueue's admission checks, and its virtual nodes leave out what others use.
+Each test says how many GPUs the nodes of the targets have (`rooms`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from hack.fleetlib import agents
+from hack.fleetlib.fleet import LocalFleet
+from hack.fleetlib.tools import binaries
+from tests import kit
+from tests.clients import c1, c2, c3, source
+from tests.kit import Fleet
+from tests.kueue import gpus, installation, queues
+from tests.kueue.gpus import Rooms
+from vnode.api import kinds
+from vnode.kube.client import Client
+
+__all__ = ["c1", "c2", "c3", "fleet", "source"]
+
+KINDS = ("job", "pod", "deployment")
+_RBAC = "rbac.authorization.k8s.io"
+
+
+@pytest.fixture(scope="session")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    """Yield three clusters, connected in namespace default, with Kueue in c1.
+
+    If $VNODE_TEST_FLEET names the folder of such a fleet, yield that one, and let it run on.
+    """
+    if folder := os.environ.get("VNODE_TEST_FLEET"):
+        yield Fleet(Path(folder))
+        return
+
+    installation.get_program()
+    fleet = Fleet(tmp_path_factory.mktemp("fleet"))
+    fleet.run("up", "c1", "c2", "c3", "--nodes", "2", "--agents", "--bare", "c1")
+    try:
+        start(fleet)
+        yield fleet
+    finally:
+        fleet.run("down")
+
+
+def start(fleet: Fleet) -> None:
+    """Start Kueue and an agent in c1, and connect its targets."""
+    installation.install(fleet, "c1", KINDS)
+    local = LocalFleet(fleet.folder)
+    place = local.site("c1")
+    agents.install(place)
+    bind_role(fleet, "c1", "vnode-kueue")
+    config = {"kueue": {"placementCheck": True, "allocatableWithoutOthers": True}}
+    agents.start_agents(fleet.folder, place, config=config)
+    scheduler = binaries.locate(["kube-scheduler"])["kube-scheduler"]
+    agents.start_candidate_scheduler(fleet.folder, place, scheduler)
+    for target in ("c2", "c3"):
+        agents.connect(place, local.site(target))
+
+    fleet.opt_in("c1")
+
+
+def bind_role(fleet: Fleet, cluster: str, role: str) -> None:
+    """Give the agent of a cluster the rights of a ClusterRole that is bound to nobody."""
+    binding = {
+        "apiVersion": f"{_RBAC}/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": role},
+        "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": role},
+        "subjects": [{"kind": "ServiceAccount", "namespace": "vnode", "name": "vnode"}],
+    }
+    fleet.kubectl(cluster, "apply", "-f", "-", input=json.dumps(binding))
+
+
+@pytest.fixture
+def rooms(source: Client, c2: Client, c3: Client) -> Rooms:
+    """Return what gives each of the two nodes of c2 and of c3 so many GPUs."""
+
+    async def give(first: tuple[int, int], second: tuple[int, int] = (0, 0)) -> None:
+        await gpus.give(source, {"c2": (c2, first), "c3": (c3, second)})
+
+    return give
+
+
+@pytest.fixture(autouse=True)
+async def _clean(source: Client, c2: Client, c3: Client) -> AsyncIterator[None]:
+    """Clean all clusters after each test, so that the next finds nothing left."""
+    yield
+    await queues.remove_jobs(source)
+    for target in (c2, c3):
+        await target.request("DELETE", kinds.PODS.path("default"))
+        for kind in (kinds.POD_CHAPERONS, kinds.PODS):
+            await kit.until_gone(target, kind, "default", seconds=60)
+
+    await queues.remove_queues(source)

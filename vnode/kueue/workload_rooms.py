@@ -1,0 +1,101 @@
+"""Judges one workload by what all targets have now, beside what others were promised.
+
+The answer to its check is this decision. What is made of it, and when, is the controller's affair.
+A new leader reads the placement of a workload that was let in before it from the same assignments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from vnode.api import objects, virtual_constraints
+from vnode.api.clock import Clock
+from vnode.api.objects import Object
+from vnode.kube.informer import Informer
+from vnode.kueue import deciding, judging, workloads
+from vnode.kueue.deciding import AskedPodSet, Placement, RoomDecision
+from vnode.kueue.judging import JudgedBy
+from vnode.kueue.promised_room import PromisedPodSet, PromisedRoom
+from vnode.kueue.workloads import PodSet
+from vnode.runtime.served_informer import ServedInformer
+
+
+class WorkloadRooms:
+    """Knows targets by the scheduler's cache and their virtual nodes, and flavors of Kueue."""
+
+    def __init__(
+        self,
+        judged_by: JudgedBy,
+        nodes: Informer,
+        flavors: ServedInformer,
+        promised: PromisedRoom,
+        clock: Clock,
+    ) -> None:
+        self._judged_by = judged_by
+        self._nodes = nodes
+        self._flavors = flavors
+        self._promised = promised
+        self._clock = clock
+
+    def are_targets_known(self) -> bool:
+        """Tell whether each target is connected, and has said what it has free."""
+        nodes = {node.name: node for node in self._judged_by.cache.snapshot()}
+        return nodes.keys() >= set(self._nodes.store) and not any(
+            node.virtual.connecting or node.known_free() is None for node in nodes.values()
+        )
+
+    def pods(self, workload: Object, sets: list[PodSet]) -> dict[str, PromisedPodSet]:
+        """Return what each pod of each pod set takes; ConfigError if it can be no proxy."""
+        return judging.proxies(self._judged_by, workload, sets, self._flavors.get)
+
+    def decide(
+        self,
+        key: str,
+        sets: list[PodSet],
+        pods: Mapping[str, PromisedPodSet],
+        *,
+        all_known: bool,
+    ) -> RoomDecision:
+        """Return where a workload can go now, or why it can go nowhere."""
+        now = self._clock.now()
+        rooms = judging.rooms(
+            self._judged_by,
+            pods,
+            lambda node: self._promised.on(node, now, but=key),
+            self._promised.awaited(now, but=key),
+        )
+        asked = [AskedPodSet(each.name, each.count, self._places(each)) for each in sets]
+        return deciding.decide(asked, rooms, all_known=all_known)
+
+    def selector(self, node: str) -> dict[str, str]:
+        """Return the labels that hold a pod in the target of a virtual node."""
+        target = self._judged_by.cache.snapshot().get(node)
+        assert target is not None
+        return virtual_constraints.identity_labels(*target.virtual.target)
+
+    def recalled(self, sets: list[PodSet], entry: Object) -> Placement:
+        """Return the placement of a workload that was let in with that answer."""
+        held = workloads.held_in(entry)
+        placement: Placement = {}
+        for each in sets:
+            selector = held.get(each.name)
+            places = self._places(each)
+            if not places and selector:
+                places = ((self._nodes_with(selector), each.count),)
+
+            for nodes, count in places:
+                if nodes:
+                    there = placement.setdefault(each.name, {})
+                    there[min(nodes)] = there.get(min(nodes), 0) + count
+
+        return placement
+
+    def _places(self, pod_set: PodSet) -> tuple[tuple[frozenset[str], int], ...]:
+        return tuple((self._nodes_with(domain.labels), domain.count) for domain in pod_set.domains)
+
+    def _nodes_with(self, labels: Mapping[str, str]) -> frozenset[str]:
+        return frozenset(
+            objects.name(node)
+            for node in self._nodes.store.values()
+            if labels.items() <= objects.labels(node).items()
+        )
