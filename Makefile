@@ -25,8 +25,8 @@ help:
 	@echo 'make soak         an hour of random failures; SOAK="--seed 7" repeats one'
 	@echo 'make realnode     tests with real containers; root only, see docs/testing.md'
 	@echo 'make isolation    what a bystander notices of attacks, not part of make test'
-	@echo 'make kueue        the real Kueue in the source; root only, not part of make test: its build takes'
-	@echo '                  a quarter of an hour'
+	@echo 'make kueue        the real Kueue in the source; root only, not part of make test: it and JobSet are'
+	@echo '                  built first, which takes twenty minutes'
 	@echo 'make image-test   the image, and the chart in containers; root only, not part of make test'
 	@echo 'make dashboard-test  the pages in a headless Chromium, which root gets from Debian'
 	@echo 'make dashboard-images  the pictures of docs/dashboard.md'
@@ -212,10 +212,10 @@ realnode: binaries realnode-programs
 realnode-programs:
 	@$(PYTHON) hack/realnode-packages && $(PYTHON) hack/binaries kubelet > /dev/null
 
-# The real Kueue in the source of a fleet, which is built from its module: a quarter of an hour.
+# The real Kueue and JobSet in the source of a fleet; they are built from their modules.
 .PHONY: kueue
 kueue: binaries
-	@$(PYTHON) hack/binaries kueue > /dev/null
+	@$(PYTHON) hack/binaries kueue jobset > /dev/null
 	@export GOGC=$(GOGC) GOMAXPROCS=$(GOMAXPROCS); $(RUN) -m pytest tests/kueue
 
 # The Containerfile's image, built without a registry, and a release of it on two real nodes.

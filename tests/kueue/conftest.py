@@ -19,14 +19,14 @@ from hack.fleetlib.tools import binaries
 from tests import kit
 from tests.clients import c1, c2, c3, source
 from tests.kit import Fleet
-from tests.kueue import gpus, installation, queues
+from tests.kueue import gpus, queues
 from tests.kueue.gpus import Rooms
+from tests.kueue.installation import JOBSET, KUEUE, NAMESPACE
 from vnode.api import kinds
 from vnode.kube.client import Client
 
 __all__ = ["c1", "c2", "c3", "fleet", "source"]
 
-KINDS = ("job", "pod", "deployment")
 _RBAC = "rbac.authorization.k8s.io"
 
 
@@ -40,7 +40,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
         yield Fleet(Path(folder))
         return
 
-    installation.get_program()
+    KUEUE.locate()
     fleet = Fleet(tmp_path_factory.mktemp("fleet"))
     fleet.run("up", "c1", "c2", "c3", "--nodes", "2", "--agents", "--bare", "c1")
     try:
@@ -52,7 +52,11 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
 
 def start(fleet: Fleet) -> None:
     """Start Kueue and an agent in c1, and connect its targets."""
-    installation.install(fleet, "c1", KINDS)
+    fleet.kubectl("c1", "create", "namespace", NAMESPACE)
+    for controller in (KUEUE, JOBSET):
+        controller.serve_kinds(fleet, "c1")
+
+    KUEUE.start(fleet, "c1")
     local = LocalFleet(fleet.folder)
     place = local.site("c1")
     agents.install(place)
@@ -87,6 +91,13 @@ def rooms(source: Client, c2: Client, c3: Client) -> Rooms:
         await gpus.give(source, {"c2": (c2, first), "c3": (c3, second)})
 
     return give
+
+
+@pytest.fixture(scope="session")
+def jobset(fleet: Fleet) -> None:
+    """Have JobSet's controller run in c1."""
+    if "jobset" not in LocalFleet(fleet.folder).state().cluster("c1").processes:
+        JOBSET.start(fleet, "c1")
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,125 @@
+"""Runs a controller of batch jobs outside of its cluster, unmodified, with its CRDs and webhooks.
+
+It runs beside the API server, not in a pod, so its webhooks are called by URL, and trust a
+certificate that is made here.
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from hack.fleetlib import certificates, clusters, processes
+from hack.fleetlib.commands import ClusterSite
+from hack.fleetlib.fleet import LocalFleet
+from hack.fleetlib.state import Process
+from hack.fleetlib.tools import binaries, gobuild
+from hack.fleetlib.tools.catalogue import Module
+from tests.kit import Fleet
+from vnode.api.objects import Object
+
+
+@dataclass(frozen=True)
+class BatchController:
+    """A controller with its module; ports are of the cluster's address, that nothing else has.
+
+    `selectors` returns what is added to a webhook of that path, None to leave the webhook out.
+    `argv` returns the command that runs the program with a configuration.
+    """
+
+    program: str
+    module: Module
+    configuration: Mapping[str, Any]
+    webhook_port: int
+    health_port: int
+    selectors: Callable[[str], Object | None]
+    argv: Callable[[list[str], Path], list[str]] = lambda run, _folder: run
+    certificates: Iterable[str] = field(default=("webhooks",))
+    """The folders that get the certificate."""
+
+    def locate(self) -> Path:
+        """Build the program, if that is still to be done, before a fleet runs for nothing."""
+        return binaries.locate([self.program])[self.program]
+
+    @property
+    def components(self) -> Path:
+        """Where the module has its CRDs and webhooks."""
+        return gobuild.source(self.module) / "config/components"
+
+    def serve_kinds(self, fleet: Fleet, cluster: str) -> None:
+        """Create the CRDs, and wait until they are served."""
+        crds = str(self.components / "crd/bases")
+        fleet.kubectl(cluster, "create", "-f", crds)
+        fleet.kubectl(cluster, "wait", "--for=condition=Established", "-f", crds)
+
+    def start(self, fleet: Fleet, cluster: str) -> None:
+        """Start the program, wait until it works, then have its webhooks called."""
+        place = LocalFleet(fleet.folder).site(cluster)
+        folder = Path(place.file(self.program))
+        authority = self._write_certificates(place, folder)
+        config = folder / "config.yaml"
+        config.write_text(yaml.safe_dump(self._configured(place, folder)))
+        argv = self.argv([str(self.locate()), f"--config={config}"], folder)
+        environment = {"KUBECONFIG": str(fleet.kubeconfig(cluster))}
+        definition = Process(argv, place.file(f"{self.program}.log"), environment)
+        processes.start(fleet.folder, cluster, self.program, definition)
+        clusters.until(fleet.folder, cluster, self.program, lambda: self._is_ready(place))
+        manifests = (self.components / "webhook/manifests.yaml").read_text()
+        for hooks in yaml.safe_load_all(manifests):
+            made = self._called(hooks, f"https://{place.address}:{self.webhook_port}", authority)
+            fleet.kubectl(cluster, "create", "-f", "-", input=json.dumps(made))
+
+    def _write_certificates(self, place: ClusterSite, folder: Path) -> bytes:
+        authority = certificates.authority(self.program)
+        pair = authority.server(self.program, [place.address])
+        for each in self.certificates:
+            (folder / each).mkdir(parents=True)
+            certificates.write_pair(folder / each, "tls", pair)
+
+        return authority.pair.certificate_pem
+
+    def _configured(self, place: ClusterSite, folder: Path) -> dict[str, Any]:
+        return {
+            **self.configuration,
+            "kind": "Configuration",
+            "health": {"healthProbeBindAddress": f"{place.address}:{self.health_port}"},
+            "metrics": {"bindAddress": "0"},
+            "webhook": {
+                "host": place.address,
+                "port": self.webhook_port,
+                "certDir": str(folder / "webhooks"),
+            },
+            "leaderElection": {"leaderElect": False},
+            "internalCertManagement": {"enable": False},
+        }
+
+    def _called(self, hooks: Object, url: str, authority: bytes) -> Object:
+        """Return a webhook configuration with URLs in place of a Service."""
+        bundle = base64.b64encode(authority).decode()
+        found = []
+        for hook in hooks["webhooks"]:
+            path = hook["clientConfig"]["service"]["path"]
+            selectors = self.selectors(path)
+            if selectors is not None:
+                called = {"url": url + path, "caBundle": bundle}
+                found.append({**hook, **selectors, "clientConfig": called})
+
+        name = f"{self.program}-{hooks['metadata']['name']}"
+        return {**hooks, "metadata": {"name": name}, "webhooks": found}
+
+    def _is_ready(self, place: ClusterSite) -> bool:
+        connection = http.client.HTTPConnection(place.address, self.health_port, timeout=5)
+        try:
+            connection.request("GET", "/readyz")
+            return connection.getresponse().status == 200
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
