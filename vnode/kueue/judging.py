@@ -20,6 +20,7 @@ from vnode.api.packing import PodsOfShape
 from vnode.api.resources import Resources
 from vnode.api.rows import Rows
 from vnode.api.shape import Shape
+from vnode.kueue import pod_defaults
 from vnode.kueue.deciding import PodsThere, TargetRoom, Wanted
 from vnode.kueue.promised_room import PromisedPodSet
 from vnode.kueue.workloads import PodSet
@@ -88,7 +89,7 @@ def _proxy(
         tolerations += flavor.get("tolerations") or []
 
     if saved is None:
-        spec = _with(spec, selector, tolerations)
+        spec = _with(pod_defaults.completed(spec), selector, tolerations)
 
     metadata = {
         "namespace": namespace,

@@ -223,6 +223,17 @@ async def test_a_model_that_no_target_has_is_rejected(env: KueueEnvironment) -> 
         assert f"no node has {MODEL}=H100" in env.entry("a")["message"]
 
 
+async def test_what_pods_are_limited_to_is_what_they_ask_for(env: KueueEnvironment) -> None:
+    env.room("t1", (4, 8, "A100"), size=10)
+    limited = pod_set("main", 5)
+    limited["template"]["spec"]["containers"][0]["resources"] = {"limits": {GPU: "1"}}
+    env.workload("a", limited)
+    env.workload("b", {**limited, "count": 4})
+    async with env.answers():
+        await asyncio.sleep(10)
+        assert env.states("a", "b") == ["Rejected", "Ready"]
+
+
 async def test_free_devices_in_pieces_are_no_room(env: KueueEnvironment) -> None:
     env.room("t1", *[(1, 8, "A100")] * 8)
     env.workload("a", pod_set("main", 2, gpus=2))
