@@ -40,9 +40,9 @@ LEFT_OUT = (
     LeftOut("hack/image", "installs programs, and takes minutes", "tests/image"),
     LeftOut("podman", "asks registries", "tests/image"),
     LeftOut("pip install", "asks a package index", "tests/unit/scheduling/test_registry.py"),
-    LeftOut("kubectl apply -f queues.yaml", "needs Kueue", "tests/e2e/test_virtual_constraints.py"),
-    LeftOut("kubectl apply -f check.yaml", "needs Kueue", "tests/unit/kueue"),
-    LeftOut("kubectl patch clusterqueue", "needs Kueue", "tests/unit/kueue"),
+    LeftOut("kubectl apply -f queues.yaml", "needs Kueue", "tests/kueue/test_page.py"),
+    LeftOut("kubectl apply -f check.yaml", "needs Kueue", "tests/kueue/test_page.py"),
+    LeftOut("kubectl patch clusterqueue", "needs Kueue", "tests/kueue/queues.py"),
     LeftOut(
         "kubectl apply -f berlin.yaml",
         "needs an inventory",
