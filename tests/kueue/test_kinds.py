@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests import kit
@@ -11,7 +13,7 @@ from tests.kueue.queues import GROUP, QUEUE, is_admitted, is_waiting, job, pod, 
 from vnode.api import kinds, objects
 from vnode.kube.client import Client
 
-INDEX = "batch.kubernetes.io/job-completion-index"
+FIELD = re.compile(r"metadata\.(?P<map>labels|annotations)\['(?P<key>.*)'\]")
 
 
 @pytest.fixture(autouse=True)
@@ -37,12 +39,15 @@ async def test_a_job_is_let_in_as_a_whole_and_ends(source: Client) -> None:
 async def test_an_indexed_job_has_its_indices_in_the_target(source: Client, c2: Client) -> None:
     await submit(source, job("indexed", "team", 3, completionMode="Indexed"))
     await queues.pods_of(source, "indexed", 3)
-    delegates = await c2.list(kinds.PODS, "default")
-    assert sorted(objects.annotations(each)[INDEX] for each in delegates) == ["0", "1", "2"]
-    for each in delegates:
-        (variable,) = objects.spec(each)["containers"][0]["env"]
+    shown = []
+    for delegate in await c2.list(kinds.PODS, "default"):
+        (variable,) = objects.spec(delegate)["containers"][0]["env"]
         assert variable["name"] == "JOB_COMPLETION_INDEX"
-        assert INDEX in variable["valueFrom"]["fieldRef"]["fieldPath"]
+        path = FIELD.fullmatch(variable["valueFrom"]["fieldRef"]["fieldPath"])
+        assert path
+        shown.append(delegate["metadata"][path["map"]][path["key"]])
+
+    assert sorted(shown) == ["0", "1", "2"]
 
 
 async def test_plain_pods_wait_gated_for_quota(source: Client, c2: Client) -> None:

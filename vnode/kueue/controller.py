@@ -4,7 +4,8 @@ Ready when one target has room for all pods now, beside what others were promise
 the pods there, by a node selector that Kueue adds to them. Without room it is Retry, with times
 that grow as Kueue counts attempts, so that others get a turn with the quota; but first the workload
 is looked at again for some seconds, since quota is often given back a moment before the target
-reports the room that came with it. Rejected where all targets are too small, or none is meant.
+reports the room that came with it, and for longer while pods end that leave it. Rejected where all
+targets are too small, or none is meant.
 
 One workload is looked at after the other, and a promise is made before the answer is written: two
 are never told of the same room (`promised_room`). Nothing is watched before there is a check.
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from vnode.api import kinds, objects
@@ -40,6 +42,12 @@ FIRST_RETRY: Final = 60  # seconds; Kueue's own checks have these numbers
 LAST_RETRY: Final = 1800  # seconds
 SETTLING: Final = 5.0
 """Seconds for which room is waited for: targets report once a second, and pods take time to end."""
+ENDING: Final = 120.0
+"""Seconds for which it is waited for at most while pods end that leave it.
+
+Kueue gives quota back as soon as pods are told to end. A workload that has preempted others would
+lose their quota to them again if it were told to retry.
+"""
 STARTING: Final = 30.0
 """Seconds for which it is waited for while some target is not connected yet."""
 
@@ -51,6 +59,15 @@ log = logging.getLogger(__name__)
 def retry_after(attempts: int) -> int:
     """Return how long a workload waits that was told to retry so often before."""
     return int(min(FIRST_RETRY * 2 ** min(attempts, 16), LAST_RETRY))
+
+
+@dataclass(slots=True)
+class _Wait:
+    """A workload for which there was no room at first; moments are monotonic."""
+
+    since: float
+    ending_until: float = 0.0
+    """When it is told so, though pods were ending that leave room."""
 
 
 class WorkloadChecks:
@@ -81,7 +98,7 @@ class WorkloadChecks:
         self._flavors = ServedInformer(client, kinds.RESOURCE_FLAVORS, self._on_flavor)
         self._rooms = WorkloadRooms(judged_by, nodes, self._flavors, self.promised, clock)
         self._expectations = Expectations(self._controller.add)
-        self._waiting: dict[str, float] = {}  # workloads that are pending, and since when
+        self._waiting: dict[str, _Wait] = {}  # workloads that are pending
         self._is_recalled = False  # what the status of all workloads says was promised
         self._tasks: KeyedTasks[str] | None = None
 
@@ -185,10 +202,15 @@ class WorkloadChecks:
             await self._let_in(key, workload, decision, pods)
             return None
 
-        since = self._waiting.setdefault(key, self._clock.monotonic())
+        now = self._clock.monotonic()
+        wait = self._waiting.setdefault(key, _Wait(now))
+        if decision.is_soon:
+            wait.ending_until = min(now + SETTLING, wait.since + ENDING)
+
         patience = SETTLING if all_known else STARTING
-        if (left := since + patience - self._clock.monotonic()) > 0:
-            return left
+        if (left := max(wait.since + patience, wait.ending_until) - now) > 0:
+            # When it is not so any more, there is time left for the target's report.
+            return min(left, SETTLING / 2) if decision.is_soon else left
 
         await self._turn_away(key, workload, decision)
         return None

@@ -87,6 +87,8 @@ class RoomDecision:
     answer: RoomAnswer
     message: str
     placement: Placement = field(default_factory=dict)
+    is_soon: bool = False
+    """There will be room when pods of this cluster have ended that are about to."""
 
 
 @dataclass(frozen=True, slots=True)

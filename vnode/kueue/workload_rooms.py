@@ -7,13 +7,14 @@ A new leader reads the placement of a workload that was let in before it from th
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
-from vnode.api import objects, virtual_constraints
+from vnode.api import objects, resources, virtual_constraints
 from vnode.api.clock import Clock
 from vnode.api.objects import Object
 from vnode.kube.informer import Informer
 from vnode.kueue import deciding, judging, workloads
-from vnode.kueue.deciding import AskedPodSet, Placement, RoomDecision
+from vnode.kueue.deciding import AskedPodSet, Placement, RoomAnswer, RoomDecision, TargetRoom
 from vnode.kueue.judging import JudgedBy
 from vnode.kueue.promised_room import PromisedPodSet, PromisedRoom
 from vnode.kueue.workloads import PodSet
@@ -65,7 +66,24 @@ class WorkloadRooms:
             self._promised.awaited(now, but=key),
         )
         asked = [AskedPodSet(each.name, each.count, self._places(each)) for each in sets]
-        return deciding.decide(asked, rooms, all_known=all_known)
+        decision = deciding.decide(asked, rooms, all_known=all_known)
+        if decision.answer is not RoomAnswer.LATER:
+            return decision
+
+        return replace(decision, is_soon=self._comes_soon(asked, rooms))
+
+    def _comes_soon(self, asked: list[AskedPodSet], rooms: list[TargetRoom]) -> bool:
+        """Tell whether what is ending would leave room, in sums: on which nodes is not known."""
+        ending = {room.node: self._judged_by.cache.ending(room.node) for room in rooms}
+        ended = [
+            replace(room, free=resources.add(room.free, ending[room.node]), rows=None)
+            for room in rooms
+            if room.free is not None
+        ]
+        if not any(ending.values()):
+            return False
+
+        return deciding.decide(asked, ended, all_known=False).answer is RoomAnswer.NOW
 
     def selector(self, node: str) -> dict[str, str]:
         """Return the labels that hold a pod in the target of a virtual node."""

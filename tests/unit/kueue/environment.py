@@ -170,6 +170,24 @@ class KueueEnvironment:
         async with links.following(nodes), background.running(checks.run()):
             yield checks
 
+    def end(self, uid: str, node: str, gpus: int = 0, cpu: str = "1") -> None:
+        """Have a pod that runs in a target be told to end."""
+        requests = {"cpu": cpu, **({GPU: str(gpus)} if gpus else {})}
+        self.cache.set_pod(
+            {
+                "metadata": {
+                    "name": uid,
+                    "namespace": "ns",
+                    "uid": uid,
+                    "deletionTimestamp": objects.timestamp(self.clock.now()),
+                },
+                "spec": {
+                    "nodeName": node,
+                    "containers": [{"name": "c", "resources": {"requests": requests}}],
+                },
+            }
+        )
+
     def come(self, checks: WorkloadChecks, workload: str, uid: str, node: str) -> None:
         """Have a pod of a workload be bound, after the scheduler has promised it its place."""
         marks = {keys.KUEUE_WORKLOAD: f"{workload}/main"}

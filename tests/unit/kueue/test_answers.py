@@ -90,6 +90,35 @@ async def test_room_that_comes_a_moment_later_is_taken(env: KueueEnvironment) ->
         assert env.states("a") == ["Ready"]
 
 
+async def test_what_pods_leave_that_end_is_awaited(env: KueueEnvironment) -> None:
+    node = env.room("t1", (0, 1, ""), size=10)
+    env.end("p1", node, cpu="2")
+    env.workload("a", pod_set("main", 3))
+    env.workload("b", pod_set("main", 4))
+    async with env.answers():
+        await asyncio.sleep(60)
+        assert env.states("a", "b") == ["Pending", "Retry"]
+        # The pod is gone from the source a moment before the target reports what it left.
+        env.cache.remove_pod("p1")
+        env.room("t2", (0, 0, ""))
+        await asyncio.sleep(1)
+        assert env.states("a") == ["Pending"]
+        env.room("t1", (0, 3, ""), size=10)
+        await asyncio.sleep(1)
+        assert env.states("a") == ["Ready"]
+
+
+async def test_pods_that_never_end_are_not_awaited_for_ever(env: KueueEnvironment) -> None:
+    node = env.room("t1", (0, 1, ""), size=10)
+    env.end("p1", node, cpu="2")
+    env.workload("a", pod_set("main", 3))
+    async with env.answers():
+        await asyncio.sleep(110)
+        assert env.states("a") == ["Pending"]
+        await asyncio.sleep(20)
+        assert env.states("a") == ["Retry"]
+
+
 async def test_four_of_ten_are_let_in_where_there_is_room_for_four(env: KueueEnvironment) -> None:
     env.room("t1", (0, 4, ""), size=10)
     for number in range(10):
