@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from vnode.api import kinds, objects
@@ -28,6 +27,7 @@ from vnode.kueue import workloads
 from vnode.kueue.checks import PlacementChecks
 from vnode.kueue.deciding import RoomAnswer, RoomDecision
 from vnode.kueue.judging import JudgedBy
+from vnode.kueue.patience import Patience
 from vnode.kueue.promised_room import PromisedPodSet, PromisedRoom
 from vnode.kueue.workload_rooms import WorkloadRooms
 from vnode.runtime import supervisor
@@ -40,16 +40,6 @@ from vnode.telemetry import audit
 
 FIRST_RETRY: Final = 60  # seconds; Kueue's own checks have these numbers
 LAST_RETRY: Final = 1800  # seconds
-SETTLING: Final = 5.0
-"""Seconds for which room is waited for: targets report once a second, and pods take time to end."""
-ENDING: Final = 120.0
-"""Seconds for which it is waited for at most while pods end that leave it.
-
-Kueue gives quota back as soon as pods are told to end. A workload that has preempted others would
-lose their quota to them again if it were told to retry.
-"""
-STARTING: Final = 30.0
-"""Seconds for which it is waited for while some target is not connected yet."""
 
 _CHECK: Final = "check "  # begins the keys of AdmissionChecks in the queue
 
@@ -59,15 +49,6 @@ log = logging.getLogger(__name__)
 def retry_after(attempts: int) -> int:
     """Return how long a workload waits that was told to retry so often before."""
     return int(min(FIRST_RETRY * 2 ** min(attempts, 16), LAST_RETRY))
-
-
-@dataclass(slots=True)
-class _Wait:
-    """A workload for which there was no room at first; moments are monotonic."""
-
-    since: float
-    ending_until: float = 0.0
-    """When it is told so, though pods were ending that leave room."""
 
 
 class WorkloadChecks:
@@ -98,7 +79,7 @@ class WorkloadChecks:
         self._flavors = ServedInformer(client, kinds.RESOURCE_FLAVORS, self._on_flavor)
         self._rooms = WorkloadRooms(judged_by, nodes, self._flavors, self.promised, clock)
         self._expectations = Expectations(self._controller.add)
-        self._waiting: dict[str, _Wait] = {}  # workloads that are pending
+        self._patience = Patience()
         self._is_recalled = False  # what the status of all workloads says was promised
         self._tasks: KeyedTasks[str] | None = None
 
@@ -138,7 +119,7 @@ class WorkloadChecks:
         self._look_again()
 
     def _look_again(self) -> None:
-        for key in self._waiting:
+        for key in self._patience:
             self._controller.add(key)
 
     def _subject(self, key: str) -> audit.Subject:
@@ -169,7 +150,7 @@ class WorkloadChecks:
         if workloads.PENDING in states:
             return await self._answer(key, workload) if self._is_ready() else None
 
-        self._waiting.pop(key, None)
+        self._patience.forget(key)
         if states == {workloads.READY}:
             self._recall(key, workload, entries[0])
         else:
@@ -182,7 +163,7 @@ class WorkloadChecks:
         return self._workloads.is_known and self._flavors.is_known
 
     def _forget(self, key: str) -> None:
-        self._waiting.pop(key, None)
+        self._patience.forget(key)
         self.promised.drop(key)
 
     async def _answer(self, key: str, workload: Object) -> float | None:
@@ -203,14 +184,9 @@ class WorkloadChecks:
             return None
 
         now = self._clock.monotonic()
-        wait = self._waiting.setdefault(key, _Wait(now))
-        if decision.is_soon:
-            wait.ending_until = min(now + SETTLING, wait.since + ENDING)
-
-        patience = SETTLING if all_known else STARTING
-        if (left := max(wait.since + patience, wait.ending_until) - now) > 0:
-            # When it is not so any more, there is time left for the target's report.
-            return min(left, SETTLING / 2) if decision.is_soon else left
+        left = self._patience.left(key, now, all_known=all_known, is_soon=decision.is_soon)
+        if left:
+            return left
 
         await self._turn_away(key, workload, decision)
         return None
@@ -250,7 +226,7 @@ class WorkloadChecks:
     async def _write(self, key: str, workload: Object, answer: Mapping[str, object]) -> None:
         checks = workloads.answered(workload, self._checks.names, answer, self._clock.now())
         body = objects.status_patch(workload, {"admissionChecks": checks})
-        self._waiting.pop(key, None)
+        self._patience.forget(key)
         log.info("workload %s: %s: %s", key, answer["state"], answer["message"])
         await self._expectations.patch(
             self._client,
