@@ -80,16 +80,16 @@ async def one_quota(source: Client, rooms: Rooms) -> None:
 
 
 @pytest.mark.usefixtures("one_quota")
-async def test_a_preempted_pod_keeps_its_quota_until_its_delegate_has_ended(
+async def test_a_preempted_group_keeps_its_quota_until_its_delegates_have_ended(
     source: Client, c2: Client
 ) -> None:
     for name in ("first", "second"):
-        low = queues.pod(name, "team")
+        low = queues.pod(name, "team", group="low", size=2)
         low["metadata"]["labels"][PRIORITY] = "low"
         low["metadata"]["annotations"].update(SLOW_END)
         await source.create(kinds.PODS, low, "default")
-        await kit.until_running(source, name)
 
+    await kit.until(source, kinds.PODS, lambda pods: kit.running(pods, 2), namespace="default")
     await submit(source, job("urgent", "team", 2, labels={PRIORITY: "high"}))
     await kit.until(
         c2,

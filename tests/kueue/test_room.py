@@ -10,7 +10,7 @@ from tests import kit
 from tests.kueue import gpus, queues
 from tests.kueue.answers import AnswerLog, logged
 from tests.kueue.gpus import Rooms
-from tests.kueue.queues import is_admitted, job, submit
+from tests.kueue.queues import PRIORITY, is_admitted, job, submit
 from vnode.api import keys, kinds, names, objects
 from vnode.kube.client import Client
 
@@ -120,6 +120,29 @@ async def test_plain_pods_and_groups_are_held_in_a_target_too(source: Client, ro
 
     await source.create(kinds.PODS, queues.pod("single", "team", gpus_each=2), "default")
     assert objects.node_name(await kit.until_running(source, "single")) == C2
+
+
+async def test_a_workload_that_preempts_others_is_let_in_when_their_delegates_have_ended(
+    source: Client, c2: Client, rooms: Rooms, log: AnswerLog
+) -> None:
+    await rooms((2, 0))
+    for name, value in (("low", 1), ("high", 100)):
+        await queues.add_priority(source, name, value)
+
+    by_priority = {"withinClusterQueue": "LowerPriority"}
+    await queues.add_queue(source, "small", {"targets": 2}, "room", preemption=by_priority)
+    # Longer than the check waits for room that nothing promises.
+    slow = {"pod-delete.stage.kwok.x-k8s.io/delay": "15s"}
+    low, high = {PRIORITY: "low"}, {PRIORITY: "high"}
+    await submit(source, job("patient", "small", 2, labels=low, of_pods=slow))
+    await queues.pods_of(source, "patient", 2)
+
+    await submit(source, job("urgent", "small", 2, labels=high))
+    told = await log.first("urgent")
+    assert told["urgent"]["state"] == "Ready"
+    of_patient = f"{keys.PREFIX}job-name=patient"
+    assert not await c2.list(kinds.PODS, "default", label_selector=of_patient)
+    await queues.pods_of(source, "urgent", 2)
 
 
 async def test_room_that_others_use_in_the_target_is_none(
