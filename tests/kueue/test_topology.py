@@ -13,12 +13,11 @@ from vnode.api import keys, kinds, names, objects
 from vnode.kube.client import Client
 
 C2, C3 = (names.virtual_node("default", name) for name in ("c2", "c3"))
-HOSTNAME = "kubernetes.io/hostname"
 
 
 @pytest.fixture(autouse=True)
 async def _topology(source: Client) -> None:
-    await queues.add_topology(source, "targets", keys.TARGET_NAME, HOSTNAME)
+    await queues.add_topology(source, "targets", keys.TARGET_NAME)
     await queues.add_flavor(source, "targets", topology="targets")
 
 
