@@ -64,7 +64,7 @@ def proxies(
         specs = [objects.spec(flavors(name) or {}) for name in each.flavors]
         name = f"{objects.name(workload)}-{each.name}"
         proxy = _proxy(judged_by, objects.namespace(workload), name, each.template, specs)
-        found[each.name] = PromisedPodSet(proxy, _shape(judged_by, proxy))
+        found[each.name] = PromisedPodSet(proxy, _shape(judged_by, proxy, each.counted))
 
     return found
 
@@ -113,9 +113,9 @@ def _with(spec: Object, selector: Mapping[str, str], tolerations: list[Object]) 
     }
 
 
-def _shape(judged_by: JudgedBy, proxy: Object) -> Shape:
+def _shape(judged_by: JudgedBy, proxy: Object, counted: Resources) -> Shape:
     """Return what a delegate asks of a node; without its constraints if they cannot be read."""
-    requests = resources.pod_requests(proxy)
+    requests = resources.largest((resources.pod_requests(proxy), counted))
     constraints = judged_by.constraints(proxy)
     try:
         return shapes.of_spec(requests, constraints or {})

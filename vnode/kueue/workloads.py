@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
-from vnode.api import keys, objects, visible
+from vnode.api import keys, objects, resources, visible
+from vnode.api.errors import ConfigError
 from vnode.api.objects import Object, Objects
+from vnode.api.resources import Resources
 from vnode.kueue import topology
 from vnode.kueue.topology import Domain
 
@@ -17,6 +19,7 @@ READY: Final = "Ready"
 RETRY: Final = "Retry"
 REJECTED: Final = "Rejected"
 
+_OF_MACHINES: Final = (resources.CPU, resources.MEMORY, "ephemeral-storage")
 _MESSAGE: Final = 2048  # characters; Kueue allows 32768, and users read it on each workload
 
 
@@ -31,6 +34,8 @@ class PodSet:
     """The names of its ResourceFlavors."""
     domains: tuple[Domain, ...] = ()
     """Where Kueue puts its pods by topology; () without that."""
+    counted: Resources = field(default_factory=dict)
+    """What Kueue counts for each pod: a LimitRange or a RuntimeClass may add to its template."""
 
 
 def pod_sets(workload: Object) -> list[PodSet]:
@@ -42,17 +47,32 @@ def pod_sets(workload: Object) -> list[PodSet]:
         name = str(each.get("name") or "main")
         assignment = assigned.get(name) or {}
         flavors = (assignment.get("flavors") or {}).values()
+        count = int(assignment.get("count", each.get("count") or 0))
         found.append(
             PodSet(
                 name,
                 each.get("template") or {},
-                int(assignment.get("count", each.get("count") or 0)),
+                count,
                 tuple(dict.fromkeys(map(str, flavors))),
                 topology.domains(assignment.get("topologyAssignment")),
+                _counted(assignment.get("resourceUsage"), count),
             )
         )
 
     return found
+
+
+def _counted(usage: Mapping[str, str] | None, count: int) -> Resources:
+    """Return what each of so many pods takes of machines, by what all of them take of quota.
+
+    Of other names a configuration of Kueue may have made others, which no node has.
+    """
+    try:
+        total = resources.parse({k: v for k, v in (usage or {}).items() if k in _OF_MACHINES})
+    except ConfigError:
+        return {}
+
+    return {name: -(-amount // count) for name, amount in total.items()} if count else {}
 
 
 def has_quota(workload: Object) -> bool:

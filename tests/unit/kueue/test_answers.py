@@ -263,6 +263,17 @@ async def test_what_pods_are_limited_to_is_what_they_ask_for(env: KueueEnvironme
         assert env.states("a", "b") == ["Rejected", "Ready"]
 
 
+async def test_what_kueue_counts_of_a_limit_range_counts(env: KueueEnvironment) -> None:
+    env.room("t1", (0, 4, ""), size=10)
+    usage = {"cpu": "6", "example.com/credits": "600"}
+    env.workload("a", pod_set("main", 3, cpu="1"), resourceUsage=usage)
+    env.workload("b", pod_set("main", 4, cpu="1"), resourceUsage={"cpu": "none"})
+    async with env.answers():
+        await asyncio.sleep(10)
+        assert env.states("a", "b") == ["Retry", "Ready"]
+        assert "Insufficient cpu" in env.entry("a")["message"]
+
+
 async def test_free_devices_in_pieces_are_no_room(env: KueueEnvironment) -> None:
     env.room("t1", *[(1, 8, "A100")] * 8)
     env.workload("a", pod_set("main", 2, gpus=2))
