@@ -27,13 +27,17 @@ async def give(source: Client, targets: Mapping[str, tuple[Client, tuple[int, ..
         await _install(target, amounts)
 
     for name, (_, amounts) in targets.items():
-        node = names.virtual_node("default", name)
-        wanted = str(sum(amounts))
+        await until_offered(source, name, sum(amounts))
 
-        def has_it(node: Object, wanted: str = wanted) -> bool:
-            return bool(objects.status(node).get("allocatable", {}).get(GPU, "0") == wanted)
 
-        await kit.until_one(source, kinds.NODES, node, "", has_it, seconds=60)
+async def until_offered(source: Client, target: str, amount: int) -> None:
+    """Wait until a virtual node offers so many GPUs, which it says every ten seconds at most."""
+
+    def offers_it(node: Object) -> bool:
+        return bool(objects.status(node).get("allocatable", {}).get(GPU, "0") == str(amount))
+
+    node = names.virtual_node("default", target)
+    await kit.until_one(source, kinds.NODES, node, "", offers_it, seconds=60)
 
 
 async def _install(target: Client, amounts: tuple[int, ...]) -> None:

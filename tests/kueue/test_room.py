@@ -150,6 +150,7 @@ async def test_room_that_others_use_in_the_target_is_none(
 ) -> None:
     await rooms((4, 0))
     others = await gpus.use(c2, 2)
+    await gpus.until_offered(source, "c2", 2)
     await submit(source, job("three", "team", 3))
     told = await log.first("three")
     assert told["three"]["state"] == "Retry"

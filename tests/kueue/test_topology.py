@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests import kit
 from tests.kueue import gpus, queues
 from tests.kueue.answers import logged
-from tests.kueue.gpus import GPU, Rooms
+from tests.kueue.gpus import Rooms
 from tests.kueue.queues import IN_ONE_TARGET, is_admitted, is_waiting, job, submit
-from vnode.api import keys, kinds, names, objects
+from vnode.api import keys, kinds, names
 from vnode.kube.client import Client
 
 C2, C3 = (names.virtual_node("default", name) for name in ("c2", "c3"))
@@ -46,13 +45,7 @@ async def test_none_is_let_in_where_others_in_the_target_left_too_little(
     await rooms((3, 3), (1, 1))
     await queues.add_queue(source, "team", {"targets": 100})
     others = await gpus.use(c2, 2, 1)
-    await kit.until_one(
-        source,
-        kinds.NODES,
-        C2,
-        "",
-        lambda node: objects.status(node)["allocatable"].get(GPU) == "3",
-    )
+    await gpus.until_offered(source, "c2", 3)
     await submit(source, job("six", "team", 6, of_pods=IN_ONE_TARGET))
     await queues.workload(source, "six", is_waiting)
     await submit(source, job("three", "team", 3, of_pods=IN_ONE_TARGET))
@@ -78,6 +71,8 @@ async def test_the_check_answers_for_the_target_that_topology_has_chosen(
         assert told["whole"]["state"] == "Retry"
         assert "0 of 1 pod find a node" in told["whole"]["message"]
 
+        # Until it tries again it keeps its place.
+        await queues.remove_jobs(source)
         await submit(source, job("pieces", "team", 2, gpus_each=3, of_pods=IN_ONE_TARGET))
         told = await log.first("pieces")
         assert told["pieces"]["state"] == "Ready"
