@@ -38,8 +38,10 @@ from vnode.runtime.links import Link, Links
 from vnode.runtime.served_informer import ServedInformer
 from vnode.telemetry import audit
 
-FIRST_RETRY: Final = 60  # seconds; Kueue's own checks have these numbers
-LAST_RETRY: Final = 1800  # seconds
+FIRST_RETRY: Final = 60
+"""Seconds; Kueue's own checks begin with as many, and double them."""
+LAST_RETRY: Final = 300
+"""Seconds, not 1,800 as theirs: until then a workload that fits nowhere keeps its quota."""
 
 _CHECK: Final = "check "  # begins the keys of AdmissionChecks in the queue
 
