@@ -121,6 +121,7 @@ CLUSTER_PROFILES: Final = Kind(INVENTORY, "v1alpha1", "clusterprofiles", "Cluste
 PLACEMENT_DECISIONS: Final = Kind(INVENTORY, "v1alpha1", "placementdecisions", "PlacementDecision")
 OCM_PLACEMENT_DECISIONS: Final = Kind(OCM, "v1beta1", "placementdecisions", "PlacementDecision")
 MANAGED_CLUSTERS: Final = Kind(OCM, "v1", "managedclusters", "ManagedCluster", namespaced=False)
+ADDON_PLACEMENT_SCORES: Final = Kind(OCM, "v1alpha1", "addonplacementscores", "AddOnPlacementScore")
 ADMISSION_CHECKS: Final = Kind(
     KUEUE, "v1beta2", "admissionchecks", "AdmissionCheck", namespaced=False
 )
@@ -198,6 +199,7 @@ PLACEMENT_POLICIES: Final = Kind(VNODE, "v1alpha1", "placementpolicies", "Placem
 CLUSTER_PLACEMENT_POLICIES: Final = of_cluster(PLACEMENT_POLICIES)
 REBALANCES: Final = Kind(VNODE, "v1alpha1", "rebalances", "Rebalance")
 AUTH_TOKEN_REQUESTS: Final = Kind(VNODE, "v1alpha1", "authtokenrequests", "AuthTokenRequest")
+CLUSTER_SCORES: Final = Kind(VNODE, "v1alpha1", "clusterscores", "ClusterScore", namespaced=False)
 TARGET_SETS: Final = Kind(VNODE, "v1alpha1", "targetsets", "TargetSet")
 CLUSTER_TARGET_SETS: Final = of_cluster(TARGET_SETS)
 

@@ -31,6 +31,8 @@ class PropertyOperator(enum.Enum):
 
 _WITHOUT_VALUES: Final = (PropertyOperator.EXISTS, PropertyOperator.DOES_NOT_EXIST)
 _LISTS: Final = (PropertyOperator.IN, PropertyOperator.NOT_IN)
+ABOUT_ABSENCE: Final = (*_WITHOUT_VALUES, PropertyOperator.NOT_IN)
+"""Those that say by themselves what an absent amount means."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,13 @@ class PropertyRequirement:
         if self.operator in _WITHOUT_VALUES:
             return (self.name in labels) is (self.operator is PropertyOperator.EXISTS)
 
-        amount = _amount(labels.get(self.name))
+        return self.admits(amount_of(labels.get(self.name)))
+
+    def admits(self, amount: int | None) -> bool:
+        """Tell whether an amount in nano-units satisfies it; None is one that is absent."""
+        if self.operator in _WITHOUT_VALUES:
+            return (amount is not None) is (self.operator is PropertyOperator.EXISTS)
+
         if self.operator in _LISTS:
             listed = amount is not None and amount in self.amounts
             return listed is (self.operator is PropertyOperator.IN)
@@ -94,7 +102,8 @@ def compiled(name: str, operator: str, values: Iterable[str | float]) -> Propert
     return PropertyRequirement(name, known, frozenset(amounts))
 
 
-def _amount(text: str | None) -> int | None:
+def amount_of(text: str | None) -> int | None:
+    """Return a quantity in nano-units; None if there is none, or the text is no quantity."""
     if text is None:
         return None
 
