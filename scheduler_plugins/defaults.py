@@ -12,6 +12,7 @@ from typing import Final
 from scheduler_plugins.balanced_allocation import NodeResourcesBalancedAllocation
 from scheduler_plugins.candidate_probe import CandidateProbe
 from scheduler_plugins.chain import Chain
+from scheduler_plugins.cluster_scores import ClusterScores
 from scheduler_plugins.even_spread import EvenSpread
 from scheduler_plugins.inter_pod_affinity import InterPodAffinity
 from scheduler_plugins.known_constraints import KnownConstraints
@@ -56,7 +57,9 @@ _WEIGHTED: Final[tuple[tuple[type[Plugin], int], ...]] = (
     (CandidateProbe, 0),
 )
 
-PLUGINS: Final = tuple(plugin for plugin, _ in _WEIGHTED)
+_OFF_BY_DEFAULT: Final[tuple[type[Plugin], ...]] = (ClusterScores,)
+
+PLUGINS: Final = (*(plugin for plugin, _ in _WEIGHTED), *_OFF_BY_DEFAULT)
 """Every plugin class, for the registry."""
 
 WEIGHTS: Final = {plugin.NAME: weight for plugin, weight in _WEIGHTED}

@@ -30,6 +30,7 @@ _ORDER = (
     "AuthTokenRequest",
     "TargetSet",
     "ClusterTargetSet",
+    "ClusterScore",
     "PodChaperon",
     "ClusterSummary",
 )

@@ -44,6 +44,24 @@ MATRIX: Final[dict[str, Object]] = {
         "kueue": {"enabled": True},
         "controllerManager": {"config": {"kueue": {"placementCheck": True}}},
     },
+    "scores": {
+        "scores": {"read": True},
+        "controllerManager": {
+            "config": {
+                "scheduling": {
+                    "profile": {
+                        "plugins": {"enabled": [{"name": "ClusterScores", "weight": 10}]},
+                        "pluginConfig": [
+                            {
+                                "name": "ClusterScores",
+                                "args": {"scores": [{"source": "ClusterScore", "name": "price"}]},
+                            }
+                        ],
+                    }
+                }
+            }
+        },
+    },
     "agent elsewhere": {
         "debug": {"controllerManager": True, "candidateScheduler": True},
         "webhook": {"url": "https://192.0.2.1:9443/", "reinvocationPolicy": "IfNeeded"},

@@ -126,6 +126,17 @@ def test_rights_to_answer_for_kueue_are_given_where_that_is_turned_on(
     assert is_bound("kueue")
 
 
+def test_rights_about_scores_are_given_where_that_is_turned_on(
+    rendered: dict[str, Objects],
+) -> None:
+    def bound(name: str) -> set[str]:
+        roles = {o["roleRef"]["name"] for o in rendered[name] if o["kind"] == "ClusterRoleBinding"}
+        return {role for role in roles if "scores" in role}
+
+    assert bound("defaults") == set()
+    assert bound("scores") == {"vnode-scores"}
+
+
 def test_rights_to_read_managed_clusters_are_given_where_that_is_turned_on(
     rendered: dict[str, Objects],
 ) -> None:

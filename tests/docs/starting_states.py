@@ -194,6 +194,12 @@ STARTING_STATES = {
         _THREE_TARGETS + _DECIDED,
         _without("placementpolicy --all") + _WITHOUT_DECISIONS + _WITHOUT_THREE_TARGETS,
     ),
+    "docs/scores.md": StartingState(
+        _CONNECTED
+        + _INSTALLED.replace("cluster.kubeconfig", "source.kubeconfig")
+        + _without("clusterscore/price-gpu clusterrolebinding/vnode-scores"),
+        _without("clusterscore/price-gpu clusterrolebinding/vnode-scores"),
+    ),
     "docs/topologies.md": StartingState(
         _without("-f given.yaml") + _without("target/gpu") + _INSTALLED,
         _without("-f web.yaml") + _without("target --all") + _without("target --all", "middle"),

@@ -24,7 +24,7 @@ from tests.kit import ROOT
 from tests.pages import PAGES, Block
 from tests.permitted import MANIFESTS, any_namespace
 from vnode.agent import config
-from vnode.api import device_claims, keys, kinds, taints, virtual_constraints
+from vnode.api import cluster_scores, device_claims, keys, kinds, taints, virtual_constraints
 from vnode.api.clock import SystemClock
 from vnode.cli import main
 from vnode.issuing import request as issuing
@@ -204,8 +204,15 @@ def test_the_whole_candidates_section_is_documented_with_its_defaults() -> None:
     assert f"| `keepRejected` | {config.AgentConfig().candidates.keep_rejected} |" in page
 
 
+def is_whole_score(document: dict[str, Any]) -> bool:
+    """Tell whether a ClusterScore names a target, and all of its scores count."""
+    target, read = cluster_scores.read_own(document)
+    return bool(target and read.values) and not read.wrong and not read.problem
+
+
 _DECODERS: Final[dict[str, Callable[[dict[str, Any]], object]]] = {
     "AuthTokenRequest": issuing.decode,
+    "ClusterScore": is_whole_score,
     "TargetSet": target_sets.decode,
     "ClusterTargetSet": target_sets.decode,
     "ClusterPlacementPolicy": decoding.decode,
@@ -272,9 +279,9 @@ def pod_of(document: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("plugin", defaults.PLUGINS, ids=lambda plugin: plugin.NAME)
-def test_each_default_plugin_is_documented(plugin: type[Plugin]) -> None:
+def test_each_plugin_is_documented(plugin: type[Plugin]) -> None:
     page = (ROOT / "docs/scheduling.md").read_text()
-    name, weight = plugin.NAME, defaults.WEIGHTS[plugin.NAME]
+    name, weight = plugin.NAME, defaults.WEIGHTS.get(plugin.NAME)
     assert name in page
     assert not weight or f"| {name} | {weight} |" in page
 

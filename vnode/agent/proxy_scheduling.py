@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from scheduler_plugins import defaults
 from vnode.agent.config import AgentConfig
 from vnode.agent.shared import Shared
-from vnode.api import resources
+from vnode.api import keys, node_labels, resources
+from vnode.api.cluster_scores import TargetScores
 from vnode.api.errors import VnodeError
 from vnode.api.objects import Object
 from vnode.following.following import Following
@@ -21,6 +22,7 @@ from vnode.pods.source.event_handlers import EventHandlers
 from vnode.pods.source.preemption_chooser import PreemptionChooser
 from vnode.pods.source.scheduler import ProxyScheduler
 from vnode.pods.source.unschedulable_reporter import UnschedulableReporter
+from vnode.runtime.links import Link
 from vnode.scheduling import registry, rooms
 from vnode.scheduling.assumptions import Assumptions
 from vnode.scheduling.cache import Cache
@@ -29,6 +31,8 @@ from vnode.scheduling.framework import Framework
 from vnode.scheduling.plugin import Handle
 from vnode.scheduling.queue import SchedulingQueue
 from vnode.scheduling.snapshot import Snapshot
+from vnode.scores.reporting import MissingScores
+from vnode.scores.watched import WatchedScores
 
 
 def make_framework(config: AgentConfig, handle: Handle) -> Framework:
@@ -66,6 +70,7 @@ class ProxyScheduling:
         self._cache = cache
         self._events = events
         self._find_pod = find_pod
+        self.scores = WatchedScores(shared.client)
         self._handle = self._make_handle()
         self.framework = make_framework(shared.options.config, self._handle)
         self.scheduler, self.event_handlers = self._make_scheduler()
@@ -73,6 +78,27 @@ class ProxyScheduling:
     def rooms(self, pod: Object, snapshot: Snapshot) -> Mapping[str, int | None]:
         """Return how many more pods like one each node has room for; None if it is not known."""
         return rooms.rooms(pod, resources.pod_requests(pod), snapshot.nodes, self._handle)
+
+    def make_missing_scores(self) -> MissingScores:
+        """Make what tells of scores that are used and do not count."""
+        shared = self._shared
+
+        def scores_of(link: Link) -> TargetScores:
+            return self._scores_of(link, shared.nodes.store.get(link.node_name) or {})
+
+        return MissingScores(
+            self.scores,
+            shared.links,
+            scores_of,
+            shared.targets.get,
+            self._events,
+            shared.clock,
+        )
+
+    def _scores_of(self, link: Link, node: Object) -> TargetScores:
+        """Return the scores of a target; OCM's cluster is the one that its inventory names."""
+        cluster = node_labels.of_node(node).get(keys.OCM_CLUSTER_NAME)
+        return self.scores.of(link.target, cluster or link.target.name)
 
     def _make_handle(self) -> Handle:
         shared = self._shared
@@ -84,6 +110,7 @@ class ProxyScheduling:
             is_charged=lambda pod, node: quota_events.is_charged(shared.links, pod, node),
             is_refused=lambda pod, node: quota_events.is_refused(shared.links, pod, node),
             policies=shared.policies,
+            use_score=self.scores.use,
             candidates=shared.links.candidates_of,
             clock=shared.clock,
         )
@@ -102,6 +129,9 @@ class ProxyScheduling:
             shared.nodes, shared.enabled_namespaces, shared.links, self._cache, queue
         )
         event_handlers.follow(shared.policies)
+        if self.scores.used:
+            event_handlers.follow_scores(self._scores_of, self.scores.subscribe)
+
         assumptions = Assumptions(self.framework, self._cache, queue, shared.clock)
         requests = CandidateRequests(self._factory, shared.clock, self._leftovers)
         driver = ProxyScheduler(

@@ -112,7 +112,18 @@ class Term:
             ),
             *self._placement.parts(),
             Part("kueue-checks", self._answer_checks, when=config.kueue.placement_check),
+            *self._scores(),
             Part("scheduler", self._schedule),
+        )
+
+    def _scores(self) -> Parts:
+        """List what reads scores of targets, if a plugin uses any."""
+        scheduling, used = self._scheduling, bool(self._scheduling.scores.used)
+        return (
+            Part("scores", scheduling.scores.run, when=used),
+            # Else the first pods would be placed as if there were none.
+            AwaitedStep("scores-known", lambda _tasks: scheduling.scores.wait_known(), when=used),
+            Part("missing-scores", lambda: scheduling.make_missing_scores().run(), when=used),
         )
 
     def _follow(self) -> Coroutine[Any, Any, None]:

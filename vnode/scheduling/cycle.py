@@ -67,6 +67,7 @@ class CycleState:
         "asks",
         "grows",
         "outcome",
+        "reserved",
         "retry_at",
         "skip_filter",
         "skip_score",
@@ -77,6 +78,8 @@ class CycleState:
         self.asked = asked
         # Whether a node that passes is asked for the pod; if not, doubts count against it.
         self.asks = True
+        # The node whose target has reserved a place for the pod, which is only to be bound there.
+        self.reserved = ""
         # Nodes that have no room, and whose targets may get some: a node pool grows.
         self.grows: set[str] = set()
         self._data: dict[str, Any] = {}

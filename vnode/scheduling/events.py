@@ -26,6 +26,7 @@ class EventKind(enum.Enum):
     NODE_ALLOCATABLE = "allocatable of a target changed"
     TARGET_FREE = "a target has more free than before"
     TARGET_QUOTA = "a quota of a target has room, or a limit there changed"
+    TARGET_SCORES = "a target has other scores"
     TARGET_HEALTH = "a target can be reached again"
     TARGET_LOST = "a target cannot be reached any more, or has gone"
     TARGET_CHANGED = "a Target, its credentials or its namespaces changed"

@@ -136,6 +136,7 @@ class Framework:
             return unresolvable("the target is not connected")
 
         state = CycleState()
+        state.reserved = node_name
         status = self._run_pre_filter(state, pod, snapshot)
         rejection = NodeRejections(_asked(self._facts, state), state, pod)
         if status.is_success:

@@ -29,6 +29,7 @@ import msgspec
 from vnode.api import objects
 from vnode.api.clock import Clock, SystemClock
 from vnode.api.objects import Object
+from vnode.api.score_terms import ScoreReference
 from vnode.planning.policy import NO_POLICIES, Policies
 from vnode.scheduling.cycle import CycleState, PlanOutcome
 from vnode.scheduling.events import EVERYTHING, ClusterEventWithHint
@@ -73,6 +74,8 @@ class Handle:
     """Whether a pod has a candidate there that a quota or a limit of the target has refused."""
     policies: Policies = NO_POLICIES
     """The placement policies."""
+    use_score: Callable[[ScoreReference], None] = lambda _reference: None
+    """Has such scores be there from the first cycle on; to be called by a plugin's constructor."""
     candidates: CandidatesOf = lambda _pod: ()
     """Where a pod waits already, perhaps by a former leader."""
     clock: Clock = field(default_factory=SystemClock)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from vnode.api import class_names, node_labels, objects, resources
 from vnode.api.class_names import ClassNames
+from vnode.api.cluster_scores import NO_SCORES, TargetScores
 from vnode.api.keys import NODE_FAILURES
 from vnode.api.node_pools import NodePool
 from vnode.api.objects import Object
@@ -54,6 +55,8 @@ class VirtualNode:
     """Resources that its nodes have without listing them, as the Target says."""
     pools: tuple[NodePool, ...] = ()
     """Node pools that may grow, as the Target says."""
+    scores: TargetScores = NO_SCORES
+    """What others say of it, of what a plugin uses (`Handle.use_score`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ KINDS = [
     kinds.AUTH_TOKEN_REQUESTS,
     kinds.TARGET_SETS,
     kinds.CLUSTER_TARGET_SETS,
+    kinds.CLUSTER_SCORES,
 ]
 
 

@@ -46,6 +46,7 @@ from vnode.scheduling.events import ClusterEvent, EventKind
 from vnode.scheduling.plugin import Handle
 from vnode.scheduling.queue import SchedulingQueue
 from vnode.scheduling.registry import Registry
+from vnode.scores.watched import WatchedScores
 
 
 class SourceCluster:
@@ -82,6 +83,7 @@ class SourceCluster:
         self._nodes = Informer(self._client, kinds.NODES)
         self._namespaces = Informer(self._client, kinds.NAMESPACES)
         namespaces = EnabledNamespaces(self._namespaces, label_required=label_required)
+        self.scores = WatchedScores(self._client)
         profile = config.load({"profile": plugins or {}}).profile
         self.handle = Handle(
             namespace_refusal=namespaces.refusal,
@@ -89,6 +91,7 @@ class SourceCluster:
             is_charged=lambda pod, node: quota_events.is_charged(self.links, pod, node),
             is_refused=lambda pod, node: quota_events.is_refused(self.links, pod, node),
             policies=policies,
+            use_score=self.scores.use,
             candidates=self.links.candidates_of,
             clock=clock,
         )
@@ -103,6 +106,10 @@ class SourceCluster:
         )
         self.cache = cache = Cache()
         self._books = EventHandlers(self._nodes, namespaces, self.links, cache, queue)
+        self._books.follow_scores(
+            lambda link, _node: self.scores.of(link.target, link.target.name),
+            self.scores.subscribe,
+        )
         assumptions = Assumptions(framework, cache, queue, clock)
         lookup = self._proxies.store.get
         factory = ChaperonFactory(US, manifests, overrides or NoOverrides(), self._ensure_copies)
@@ -171,8 +178,10 @@ class SourceCluster:
                 self.links.add(link)
 
             self._books.open()
-            async with background.running(self.driver.run()):
-                yield
+            async with background.running(self.scores.run()):
+                await self.scores.wait_known()
+                async with background.running(self.driver.run()):
+                    yield
 
     def follow(self, overrides: PolicyOverrides) -> None:
         """Have waiting pods tried again when an override policy changes, as the agent does."""

@@ -105,7 +105,7 @@ def test_a_disabled_plugin_takes_no_part_and_a_star_disables_all() -> None:
             profile(plugins={"enabled": [{"name": "Nope"}]}),
             'unknown scheduler plugin "Nope"; known',
         ),
-        (profile(plugins={"disabled": [{"name": "Nope"}]}), "CandidateProbe, Chain, EvenSpread"),
+        (profile(plugins={"disabled": [{"name": "Nope"}]}), "CandidateProbe, Chain, ClusterScores"),
         (profile(plugins={"enabled": [{"name": "EvenSpread", "weight": -1}]}), "0 or more"),
         (profile(pluginConfig=[{"name": "Nope"}]), '"Nope" is not enabled; enabled are: Prio'),
         (

@@ -79,7 +79,15 @@ def test_connections_and_servers_are_replaced_and_nothing_else() -> None:
 def test_the_configuration_of_the_simulation_asks_for_all_but_what_only_few_agents_do() -> None:
     _replica, simulated, _term, term = loop.run(_lists())
     unasked = {part.name for part in (*simulated, *term) if not part.when}
-    assert unasked == {"issued-tokens", "kueue-checks", "lasting-rights", "target-sets"}
+    assert unasked == {
+        "issued-tokens",
+        "kueue-checks",
+        "lasting-rights",
+        "missing-scores",
+        "scores",
+        "scores-known",
+        "target-sets",
+    }
 
 
 def test_each_part_that_is_simulated_runs() -> None:

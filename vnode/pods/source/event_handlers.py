@@ -6,7 +6,10 @@ it tries those pods again that the change may help, and no others.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from vnode.api import keys, node_labels, objects
+from vnode.api.cluster_scores import NO_SCORES, TargetScores
 from vnode.api.objects import Object
 from vnode.api.target_key import TargetKey
 from vnode.kube.informer import Informer
@@ -41,6 +44,8 @@ class EventHandlers:
         self._quota_events = QuotaEvents(links, cache, queue)
         self._returned: ReturnedTargets | None = None
         self._without_vnode: set[str] = set()  # nodes of targets that were known to lack it
+        self._scores_of: Callable[[Link, Object], TargetScores] = lambda _link, _node: NO_SCORES
+        self._scores: dict[str, TargetScores] = {}  # by node, as the cache has them
 
     def open(self) -> None:
         """Subscribe to nodes and links; those that exist are added at once."""
@@ -70,6 +75,16 @@ class EventHandlers:
 
         self._returned = returned
         returned.subscribe(on_returned)
+
+    def follow_scores(
+        self,
+        scores_of: Callable[[Link, Object], TargetScores],
+        subscribe: Callable[[Callable[[], None]], None],
+    ) -> None:
+        """Count by the scores of targets, which it gets for a link and its Node; `subscribe` has it
+        called when any may have changed."""
+        self._scores_of = scores_of
+        subscribe(self._on_scores)
 
     def on_plan_freed(self, namespace: str) -> None:
         """Have pods tried again that wait for another cluster than they may go to now.
@@ -107,8 +122,16 @@ class EventHandlers:
             self._queue.move(ClusterEvent(kind, name))
 
     def _on_link_gone(self, link: Link) -> None:
+        self._scores.pop(link.node_name, None)
         self._cache.remove_target(link.node_name)
         self._queue.move(ClusterEvent(EventKind.TARGET_LOST, link.node_name))
+
+    def _on_scores(self) -> None:
+        for link in self._links:
+            name, node = link.node_name, self._nodes.store.get(link.node_name)
+            if node is not None and self._scores_of(link, node) != self._scores.get(name):
+                self._update(name)
+                self._queue.move(ClusterEvent(EventKind.TARGET_SCORES, name))
 
     def _on_namespace(self, _name: str) -> None:
         self._queue.move(ClusterEvent(EventKind.NAMESPACE_LABEL))
@@ -164,6 +187,7 @@ class EventHandlers:
                 "it answers again, and the pods that were replaced meanwhile are told to end first"
             )
 
+        scores = self._scores[name] = self._scores_of(link, node)
         self._cache.update_node(
             VirtualNode(
                 name,
@@ -179,6 +203,7 @@ class EventHandlers:
                 priority_classes=link.options.priority_classes,
                 unlisted=link.options.unlisted_resources | link.classes.claimed_resources,
                 pools=link.options.node_pools,
+                scores=scores,
             )
         )
 
