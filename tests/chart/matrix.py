@@ -45,9 +45,10 @@ MATRIX: Final[dict[str, Object]] = {
         "controllerManager": {"config": {"kueue": {"placementCheck": True}}},
     },
     "scores": {
-        "scores": {"read": True},
+        "scores": {"read": True, "publish": True},
         "controllerManager": {
             "config": {
+                "scores": {"publish": ["AddOnPlacementScore", "ClusterScore"]},
                 "scheduling": {
                     "profile": {
                         "plugins": {"enabled": [{"name": "ClusterScores", "weight": 10}]},
@@ -58,7 +59,7 @@ MATRIX: Final[dict[str, Object]] = {
                             }
                         ],
                     }
-                }
+                },
             }
         },
     },

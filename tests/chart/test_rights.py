@@ -134,7 +134,7 @@ def test_rights_about_scores_are_given_where_that_is_turned_on(
         return {role for role in roles if "scores" in role}
 
     assert bound("defaults") == set()
-    assert bound("scores") == {"vnode-scores"}
+    assert bound("scores") == {"vnode-scores", "vnode-published-scores"}
 
 
 def test_rights_to_read_managed_clusters_are_given_where_that_is_turned_on(

@@ -32,6 +32,7 @@ from vnode.pods.source.candidates import CandidateSettings
 from vnode.runtime.certs import kubelet_serving
 from vnode.runtime.leader import LeaseTiming
 from vnode.scheduling.config import SchedulingConfig
+from vnode.scores.config import ScoresConfig
 from vnode.targets.profiles.config import InventoryConfig
 from vnode.telemetry.audit_log import STDERR
 
@@ -83,6 +84,8 @@ class AgentConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     """Where the lines go that say on whose behalf the agent acts: a file, or `off`."""
     kueue: KueueConfig = KueueConfig()
     """What is done for a Kueue of this cluster."""
+    scores: ScoresConfig = ScoresConfig()
+    """What is published about targets, as scores."""
     model_labels: tuple[str, ...] = rows.MODEL_LABELS
     """The labels of nodes by which the ClusterSummary tells models of accelerators apart."""
     keep_together: tuple[str, ...] = kept_together.LABELS
@@ -121,6 +124,7 @@ class AgentConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         self.lease.check()
         self.inventory.check()
         self.issuing.check()
+        self.scores.check()
         if not self.audit_log:
             raise ConfigError("auditLog is empty: it is stderr, off, or the path of a file")
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from scheduler_plugins import defaults
 from vnode.agent.config import AgentConfig
 from vnode.agent.shared import Shared
-from vnode.api import keys, node_labels, resources
+from vnode.api import resources
 from vnode.api.cluster_scores import TargetScores
 from vnode.api.errors import VnodeError
 from vnode.api.objects import Object
@@ -83,22 +83,18 @@ class ProxyScheduling:
         """Make what tells of scores that are used and do not count."""
         shared = self._shared
 
-        def scores_of(link: Link) -> TargetScores:
-            return self._scores_of(link, shared.nodes.store.get(link.node_name) or {})
-
         return MissingScores(
             self.scores,
             shared.links,
-            scores_of,
+            self._scores_of,
             shared.targets.get,
             self._events,
             shared.clock,
         )
 
-    def _scores_of(self, link: Link, node: Object) -> TargetScores:
-        """Return the scores of a target; OCM's cluster is the one that its inventory names."""
-        cluster = node_labels.of_node(node).get(keys.OCM_CLUSTER_NAME)
-        return self.scores.of(link.target, cluster or link.target.name)
+    def _scores_of(self, link: Link) -> TargetScores:
+        cluster = self._shared.ocm_name(link) or link.target.name
+        return self.scores.of(link.target, cluster)
 
     def _make_handle(self) -> Handle:
         shared = self._shared

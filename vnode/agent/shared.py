@@ -37,7 +37,7 @@ from vnode.pods.source.externally_bound import ExternallyBoundPods
 from vnode.pods.target import chaperon_controller
 from vnode.runtime.enabled_namespaces import EnabledNamespaces
 from vnode.runtime.health import ProcessHealth
-from vnode.runtime.links import Links
+from vnode.runtime.links import Link, Links
 from vnode.runtime.manifest_key import ManifestKey
 from vnode.targets.controller import TargetController
 from vnode.targets.target_lister import TargetLister
@@ -169,6 +169,12 @@ class Shared:
     def _labels_of_node(self, name: str) -> Mapping[str, str] | None:
         node = self.nodes.store.get(name)
         return None if node is None else node_labels.of_node(node)
+
+    def ocm_name(self, link: Link) -> str:
+        """Return what a target's inventory says that Open Cluster Management calls its cluster, ""
+        if it does not say."""
+        labels = self._labels_of_node(link.node_name) or {}
+        return labels.get(keys.OCM_CLUSTER_NAME, "")
 
     def connecting(self) -> Parts:
         """List what connects to targets and watches the virtual nodes, until these are known."""

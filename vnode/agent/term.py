@@ -41,6 +41,8 @@ from vnode.runtime.links import Link
 from vnode.runtime.supervisor import sleep_forever, supervise
 from vnode.scheduling import reported
 from vnode.scheduling.cache import Cache
+from vnode.scores.publisher import ScorePublisher
+from vnode.scores.room import ReportedRoom
 from vnode.targets.sources import SourceController
 from vnode.targetsets.controller import TargetSets
 from vnode.telemetry import metrics
@@ -117,13 +119,18 @@ class Term:
         )
 
     def _scores(self) -> Parts:
-        """List what reads scores of targets, if a plugin uses any."""
+        """List what reads scores of targets, if a plugin uses any, and what publishes others."""
         scheduling, used = self._scheduling, bool(self._scheduling.scores.used)
         return (
             Part("scores", scheduling.scores.run, when=used),
             # Else the first pods would be placed as if there were none.
             AwaitedStep("scores-known", lambda _tasks: scheduling.scores.wait_known(), when=used),
             Part("missing-scores", lambda: scheduling.make_missing_scores().run(), when=used),
+            Part(
+                "published-scores",
+                lambda: self._make_score_publisher().run(),
+                when=bool(self._shared.options.config.scores.publish),
+            ),
         )
 
     def _follow(self) -> Coroutine[Any, Any, None]:
@@ -255,6 +262,19 @@ class Term:
         bound.subscribe(reporter.on_pod)
         return reporter
 
+    def _make_score_publisher(self) -> ScorePublisher:
+        shared = self._shared
+        return ScorePublisher(
+            shared.client,
+            shared.links,
+            shared.options.config.scores,
+            report_of=_reported_room,
+            cluster_of=shared.ocm_name,
+            find_target=shared.targets.get,
+            events=self._events,
+            clock=shared.clock,
+        )
+
     def _make_orphans(self) -> OrphanController:
         shared = self._shared
         targets = shared.targets
@@ -305,3 +325,15 @@ class Term:
             clock=shared.clock,
             delegate_events=shared.options.config.delegate_events,
         )
+
+
+def _reported_room(link: Link) -> ReportedRoom | None:
+    """Return what a target reports as free, while it answers and its agent lives."""
+    if not link.health.healthy or not link.runs_vnode:
+        return None
+
+    free, largest = reported.read_free(link.summary)
+    if free is None or largest is None:
+        return None
+
+    return ReportedRoom(free, largest, reported.read_rows(link.summary))

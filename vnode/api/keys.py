@@ -52,6 +52,7 @@ CLUSTER_SOURCES: Final = (OWN_PREFIX + "cluster-sources", "enabled")
 SOURCE_POD_MANIFEST: Final = PREFIX + "sourcepod-manifest"
 MANIFEST_SIGNATURE: Final = OWN_PREFIX + "manifest-signature"  # see vnode.api.saved_manifest
 PUBLISHED_BY: Final = OWN_PREFIX + "published-by"  # on PlacementDecisions: the policy's UID
+PUBLISHED_SCORES: Final = OWN_PREFIX + "published-scores"  # label of those objects; presence
 CLUSTER_PROFILE: Final = OWN_PREFIX + "cluster-profile"  # on virtual nodes: namespace/name
 CLUSTER_DISPLAY_NAME: Final = OWN_PREFIX + "cluster-display-name"  # annotation of virtual nodes
 CLUSTER_PROPERTIES: Final = OWN_PREFIX + "cluster-properties"  # annotation of those: JSON

@@ -52,6 +52,10 @@ class RowOfNodes:
         """Return how many pods of a shape fit on one of the nodes, at least."""
         return resources.times(shape.wanted, self.free) or 0
 
+    def about_free(self, name: str) -> int:
+        """Return about how much of a resource each of the nodes has free."""
+        return (self.free.get(name, 0) + self.most.get(name, 0)) // 2
+
     def about(self, shape: Shape) -> int:
         """Return how many pods of a shape fit on one of the nodes, by the middle of its bounds."""
         free, most = self.free, self.most

@@ -49,6 +49,8 @@ POLICIES: Final = WriteLimit(10, 0.1)
 PLACEMENT_POLICIES: Final = WriteLimit(10, 0.1)
 # What became of its profiles; targets have no say.
 TARGET_SETS: Final = WriteLimit(1, 1.0)
+# Scores of a target that are published, when they change.
+SCORES: Final = WriteLimit(1, 1 / 30)
 # Changes of one pod that users make, on their way to its target. More than a rollout makes by hand
 # or a controller in place.
 CHANGES: Final = WriteLimit(5, 0.5)

@@ -107,7 +107,7 @@ class SourceCluster:
         self.cache = cache = Cache()
         self._books = EventHandlers(self._nodes, namespaces, self.links, cache, queue)
         self._books.follow_scores(
-            lambda link, _node: self.scores.of(link.target, link.target.name),
+            lambda link: self.scores.of(link.target, link.target.name),
             self.scores.subscribe,
         )
         assumptions = Assumptions(framework, cache, queue, clock)

@@ -44,7 +44,7 @@ class EventHandlers:
         self._quota_events = QuotaEvents(links, cache, queue)
         self._returned: ReturnedTargets | None = None
         self._without_vnode: set[str] = set()  # nodes of targets that were known to lack it
-        self._scores_of: Callable[[Link, Object], TargetScores] = lambda _link, _node: NO_SCORES
+        self._scores_of: Callable[[Link], TargetScores] = lambda _link: NO_SCORES
         self._scores: dict[str, TargetScores] = {}  # by node, as the cache has them
 
     def open(self) -> None:
@@ -78,11 +78,11 @@ class EventHandlers:
 
     def follow_scores(
         self,
-        scores_of: Callable[[Link, Object], TargetScores],
+        scores_of: Callable[[Link], TargetScores],
         subscribe: Callable[[Callable[[], None]], None],
     ) -> None:
-        """Count by the scores of targets, which it gets for a link and its Node; `subscribe` has it
-        called when any may have changed."""
+        """Count by the scores of targets; `subscribe` has a callback called when any may have
+        changed."""
         self._scores_of = scores_of
         subscribe(self._on_scores)
 
@@ -128,8 +128,8 @@ class EventHandlers:
 
     def _on_scores(self) -> None:
         for link in self._links:
-            name, node = link.node_name, self._nodes.store.get(link.node_name)
-            if node is not None and self._scores_of(link, node) != self._scores.get(name):
+            name = link.node_name
+            if name in self._scores and self._scores_of(link) != self._scores[name]:
                 self._update(name)
                 self._queue.move(ClusterEvent(EventKind.TARGET_SCORES, name))
 
@@ -187,7 +187,7 @@ class EventHandlers:
                 "it answers again, and the pods that were replaced meanwhile are told to end first"
             )
 
-        scores = self._scores[name] = self._scores_of(link, node)
+        scores = self._scores[name] = self._scores_of(link)
         self._cache.update_node(
             VirtualNode(
                 name,
