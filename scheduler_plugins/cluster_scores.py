@@ -13,14 +13,14 @@ candidate may have changed it. Pods that run stay where they are.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from scheduler_plugins import score_values
-from vnode.api import quantities, score_maths, score_terms
+from vnode.api import objects, quantities, score_maths, score_terms
 from vnode.api.cluster_scores import HIGHEST, LOWEST
 from vnode.api.objects import Object
 from vnode.api.score_terms import (
@@ -44,6 +44,11 @@ from vnode.scheduling.plugin import (
 from vnode.scheduling.snapshot import Snapshot, VirtualNodeInfo
 from vnode.scheduling.status import SKIP, SUCCESS, Status
 
+_Term = TypeVar("_Term", WeightedScore, ScoreCondition)
+
+_FILTERS: Final = "ClusterScores, what filters"
+"""The key of what may leave targets out, in the state of a cycle."""
+
 
 class ClusterScoresArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Arguments of ClusterScores."""
@@ -53,7 +58,7 @@ class ClusterScoresArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
 
 class ClusterScores(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
-    """Goes by the arguments for all pods."""
+    """Goes by those entries of its arguments that are for the pod."""
 
     NAME = "ClusterScores"
     Args = ClusterScoresArgs
@@ -63,7 +68,6 @@ class ClusterScores(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         where = f"arguments of {self.NAME}"
         self._scores = score_terms.weighted(args.scores, f"{where}: scores")
         self._conditions = score_terms.conditions(args.conditions, f"{where}: conditions")
-        self._needed = tuple(w for w in self._scores if w.missing is MissingScore.EXCLUDE)
         self._used = {*(w.of for w in self._scores), *(c.of for c in self._conditions)}
         for reference in self._used:
             handle.use_score(reference)
@@ -77,8 +81,15 @@ class ClusterScores(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         return [ClusterEventWithHint(kind) for kind in found]
 
     def pre_filter(self, state: CycleState, pod: Object, snapshot: Snapshot) -> Status:
-        """Skip all pods if nothing leaves targets out."""
-        return SUCCESS if self._conditions or self._needed else SKIP
+        """Find out what may leave targets out for the pod; skip it if nothing may."""
+        conditions = _of_pod(self._conditions, state, pod)
+        needed = [
+            each
+            for each in _of_pod(self._scores, state, pod)
+            if each.missing is MissingScore.EXCLUDE
+        ]
+        state.write(_FILTERS, (conditions, needed))
+        return SUCCESS if conditions or needed else SKIP
 
     def filter(self, state: CycleState, pod: Object, node: VirtualNodeInfo) -> Status:
         """Reject a node that does not satisfy a condition, or has no score that it must have.
@@ -89,10 +100,13 @@ class ClusterScores(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         if node.name == state.reserved:
             return SUCCESS
 
+        conditions: Sequence[ScoreCondition]
+        needed: Sequence[WeightedScore]
+        conditions, needed = state.read(_FILTERS)
         now = self.handle.clock.now()
-        found = [why for each in self._conditions if (why := self._refusal(each, state, node, now))]
-        for needed in self._needed:
-            value = score_values.find(needed.of, node, now)
+        found = [why for each in conditions if (why := self._refusal(each, state, node, now))]
+        for each in needed:
+            value = score_values.find(each.of, node, now)
             if value.amount is None and value.why not in found:
                 found.append(value.why)
 
@@ -102,11 +116,12 @@ class ClusterScores(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         self, state: CycleState, pod: Object, snapshot: Snapshot, nodes: Sequence[VirtualNodeInfo]
     ) -> Status:
         """Compute all scores, some of which are relative to those of the other nodes."""
-        if not self._scores or len(nodes) < 2:
+        weighted = _of_pod(self._scores, state, pod) if len(nodes) > 1 else ()
+        if not weighted:
             return SKIP
 
         now = self.handle.clock.now()
-        by_term = [(each, _scored(each, nodes, now)) for each in self._scores]
+        by_term = [(each, _scored(each, nodes, now)) for each in weighted]
         state.write(
             self.NAME,
             {
@@ -138,6 +153,12 @@ class ClusterScores(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
             state.retry_by(self.handle.clock.monotonic() + (value.until - now).total_seconds())
 
         return f"{condition.of.text} is not {condition.asked}"
+
+
+def _of_pod(terms: Iterable[_Term], state: CycleState, pod: Object) -> list[_Term]:
+    """Return the entries that are for the pod."""
+    labels, requests = objects.labels(pod), state.requests(pod)
+    return [each for each in terms if each.pods.include(labels, requests)]
 
 
 def _scored(each: WeightedScore, nodes: Sequence[VirtualNodeInfo], now: datetime) -> dict[str, int]:

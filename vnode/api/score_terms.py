@@ -8,7 +8,7 @@ property that an inventory has for the cluster, or what the cluster has free now
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final
 
@@ -16,10 +16,13 @@ import msgspec
 
 from vnode.api import properties
 from vnode.api.errors import ConfigError
+from vnode.api.label_selector import LabelSelector
 from vnode.api.properties import PropertyRequirement
+from vnode.api.selectors import Selector
 
 MOST_TERMS: Final = 16
 """Weighted scores, and conditions, at most."""
+_EVERY_POD: Final = Selector()
 _SIGNS: Final = {"Gt": ">", "Ge": ">=", "Lt": "<", "Le": "<="}
 
 
@@ -91,10 +94,28 @@ class ScoreReference:
 
 
 @dataclass(frozen=True, slots=True)
+class ConcernedPods:
+    """Which pods a value counts for: by default all."""
+
+    requesting: str = ""
+    """Those that request this resource; "": whatever they request."""
+    selector: Selector = _EVERY_POD
+    """Those with such labels."""
+
+    def include(self, labels: Mapping[str, str], requests: Mapping[str, int]) -> bool:
+        """Tell whether a pod with such labels and requests is one of them."""
+        if self.requesting and not requests.get(self.requesting):
+            return False
+
+        return self.selector.matches(labels)
+
+
+@dataclass(frozen=True, slots=True)
 class WeightedScore:
     """A value that makes clusters better or worse."""
 
     of: ScoreReference
+    pods: ConcernedPods
     weight: int
     missing: MissingScore = MissingScore.NEUTRAL
 
@@ -104,6 +125,7 @@ class ScoreCondition:
     """A value by which clusters are left out."""
 
     of: ScoreReference
+    pods: ConcernedPods
     required: PropertyRequirement
     """Its amounts are in nano-units, also of scores."""
     asked: str
@@ -123,6 +145,8 @@ class _ReferenceSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     name: str
     resource: str | None = None
     scope: FreeScope | None = None
+    requesting: str = ""
+    pod_selector: LabelSelector = msgspec.field(name="podSelector", default=LabelSelector())
 
 
 class WeightedScoreSpec(_ReferenceSpec, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -146,10 +170,11 @@ def weighted(specs: Iterable[WeightedScoreSpec], where: str) -> tuple[WeightedSc
     made: list[WeightedScore] = []
     for number, spec in enumerate(specs):
         of = _compiled(spec, f"{where}[{number}]")
-        if any(each.of == of for each in made):
+        pods = _concerned(spec, f"{where}[{number}]")
+        if any((each.of, each.pods) == (of, pods) for each in made):
             raise ConfigError(f"{where}[{number}] has {of.text} a second time: leave one out")
 
-        made.append(WeightedScore(of, spec.weight, spec.missing))
+        made.append(WeightedScore(of, pods, spec.weight, spec.missing))
 
     _check_number(made, where)
     return tuple(each for each in made if each.weight)
@@ -171,7 +196,8 @@ def conditions(specs: Iterable[ScoreConditionSpec], where: str) -> tuple[ScoreCo
             )
 
         missing = spec.missing or MissingCondition.REJECT
-        made.append(ScoreCondition(of, required, _asked(spec), missing))
+        pods = _concerned(spec, f"{where}[{number}]")
+        made.append(ScoreCondition(of, pods, required, _asked(spec), missing))
 
     _check_number(made, where)
     return tuple(made)
@@ -192,6 +218,10 @@ def _compiled(spec: _ReferenceSpec, where: str) -> ScoreReference:
 
     scope = spec.scope or FreeScope.CLUSTER
     return ScoreReference(spec.source, spec.name, spec.resource or "", scope)
+
+
+def _concerned(spec: _ReferenceSpec, where: str) -> ConcernedPods:
+    return ConcernedPods(spec.requesting, spec.pod_selector.compiled(f"{where}.podSelector"))
 
 
 def _asked(spec: ScoreConditionSpec) -> str:

@@ -13,6 +13,7 @@ from tests.unit.scheduling.builders import ManualClock, pod, virtual_node
 from vnode.api import cluster_scores, keys, objects
 from vnode.api.cluster_scores import TargetScores
 from vnode.api.errors import ConfigError
+from vnode.api.objects import Object
 from vnode.api.score_terms import ScoreReference, ScoreSource
 from vnode.scheduling import config, registry
 from vnode.scheduling.cache import Cache
@@ -23,6 +24,7 @@ from vnode.scheduling.registry import Registry
 
 GPU = {"source": "AddOn", "resource": "usage", "name": "gpu"}
 PRICE = {"source": "ClusterScore", "name": "price"}
+NUMERIC = {"key": "size", "operator": "Gt", "values": ["1"]}
 RATE = {"source": "Property", "name": "example.com/rate"}
 
 
@@ -67,9 +69,9 @@ class Fleet:
         labels = {f"{keys.CLUSTER_PROPERTY}example.com_rate": rate} if rate else {}
         self.cache.update_node(virtual_node(name, labels=labels, scores=read))
 
-    def scores(self) -> dict[str, int]:
+    def scores(self, candidate: Object | None = None) -> dict[str, int]:
         """Return what each target gets that a pod may go to."""
-        result = self.framework.schedule(pod("p"), self.cache.snapshot())
+        result = self.framework.schedule(candidate or pod("p"), self.cache.snapshot())
         return {each.name: each.scores.get("ClusterScores", -1) for each in result.feasible}
 
     def refusals(self) -> dict[str, str]:
@@ -187,6 +189,23 @@ def test_free_room_is_compared_on_one_node_or_in_the_whole_cluster() -> None:
     assert scores("Node") == {"wide": 25, "tall": 100, "none": 0}
 
 
+def test_an_entry_may_be_for_some_pods_only() -> None:
+    gpus = {**GPU, "requesting": "nvidia.com/gpu"}
+    batch = {**PRICE, "podSelector": {"matchLabels": {"app": "batch"}}}
+    fleet = Fleet(
+        scores=[gpus, batch, {**batch, "podSelector": {"matchLabels": {"app": "other"}}}],
+        conditions=[{**gpus, "operator": "Gt", "values": [0]}],
+    )
+    fleet.target("a", gpu=100, price=-100)
+    fleet.target("b", gpu=1, price=100)
+    fleet.target("c", gpu=0, price=0)
+    assert fleet.scores() == {"a": -1, "b": -1, "c": -1}
+    assert fleet.scores(pod("p", labels={"app": "batch"})) == {"a": 0, "b": 100, "c": 50}
+    requests = {"requests": {"nvidia.com/gpu": "1"}}
+    wants_gpus = pod("p", containers=[{"name": "c", "resources": requests}])
+    assert fleet.scores(wants_gpus) == {"a": 100, "b": 51}
+
+
 @pytest.mark.parametrize(
     ("args", "cure"),
     [
@@ -195,6 +214,10 @@ def test_free_room_is_compared_on_one_node_or_in_the_whole_cluster() -> None:
         ({"scores": [{**PRICE, "resource": "x"}]}, "with others it is left out"),
         ({"scores": [{**PRICE, "scope": "Node"}]}, "scope is for source Free: leave it out"),
         ({"scores": [PRICE, PRICE]}, "score price a second time"),
+        (
+            {"scores": [{**PRICE, "podSelector": {"matchExpressions": [NUMERIC]}}]},
+            "scores[0].podSelector: Gt is not for labels",
+        ),
         ({"scores": [{**PRICE, "name": ""}]}, "name is empty"),
         ({"scores": [{**PRICE, "source": "Gossip"}]}, "Invalid enum value 'Gossip'"),
         ({"scores": [{**PRICE, "name": str(n)} for n in range(17)]}, "over 16 entries"),
