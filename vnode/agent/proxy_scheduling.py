@@ -126,7 +126,7 @@ class ProxyScheduling:
         )
         event_handlers.follow(shared.policies)
         if self.scores.used:
-            event_handlers.follow_scores(self._scores_of, self.scores.subscribe)
+            event_handlers.follow_scores(self._scores_of, self.scores.subscribe, shared.clock)
 
         assumptions = Assumptions(self.framework, self._cache, queue, shared.clock)
         requests = CandidateRequests(self._factory, shared.clock, self._leftovers)

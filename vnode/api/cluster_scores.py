@@ -73,6 +73,10 @@ class ScoreObject:
 
         return FoundScore(self.values[name], until=self.until)
 
+    def counts(self, now: datetime) -> bool:
+        """Tell whether its scores count at a moment, but for those that are wrong."""
+        return not self.problem and (self.until is None or self.until > now)
+
 
 @dataclass(frozen=True, slots=True)
 class TargetScores:
@@ -115,6 +119,11 @@ class TargetScores:
                 return each
 
         return found[0] if found else _missing(name, "no ClusterScore has it for this target")
+
+    def counting(self, now: datetime) -> tuple[object, ...]:
+        """Return what is equal as long as all scores that count are, whenever they end."""
+        add_ons = {key: each.values for key, each in self.add_ons.items() if each.counts(now)}
+        return add_ons, [each.values for each in self.own if each.counts(now)]
 
 
 NO_SCORES: Final = TargetScores()

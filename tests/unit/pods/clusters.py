@@ -109,6 +109,7 @@ class SourceCluster:
         self._books.follow_scores(
             lambda link: self.scores.of(link.target, link.target.name),
             self.scores.subscribe,
+            clock,
         )
         assumptions = Assumptions(framework, cache, queue, clock)
         lookup = self._proxies.store.get

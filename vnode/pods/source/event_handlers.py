@@ -7,8 +7,10 @@ it tries those pods again that the change may help, and no others.
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 
 from vnode.api import keys, node_labels, objects
+from vnode.api.clock import Clock
 from vnode.api.cluster_scores import NO_SCORES, TargetScores
 from vnode.api.objects import Object
 from vnode.api.target_key import TargetKey
@@ -80,11 +82,12 @@ class EventHandlers:
         self,
         scores_of: Callable[[Link], TargetScores],
         subscribe: Callable[[Callable[[], None]], None],
+        clock: Clock,
     ) -> None:
         """Count by the scores of targets; `subscribe` has a callback called when any may have
         changed."""
         self._scores_of = scores_of
-        subscribe(self._on_scores)
+        subscribe(lambda: self._on_scores(clock.now()))
 
     def on_plan_freed(self, namespace: str) -> None:
         """Have pods tried again that wait for another cluster than they may go to now.
@@ -126,12 +129,15 @@ class EventHandlers:
         self._cache.remove_target(link.node_name)
         self._queue.move(ClusterEvent(EventKind.TARGET_LOST, link.node_name))
 
-    def _on_scores(self) -> None:
+    def _on_scores(self, now: datetime) -> None:
+        """Count by scores that have changed; one that was only renewed helps no pod."""
         for link in self._links:
             name = link.node_name
-            if name in self._scores and self._scores_of(link) != self._scores[name]:
+            before, after = self._scores.get(name), self._scores_of(link)
+            if before is not None and before != after:
                 self._update(name)
-                self._queue.move(ClusterEvent(EventKind.TARGET_SCORES, name))
+                if before.counting(now) != after.counting(now):
+                    self._queue.move(ClusterEvent(EventKind.TARGET_SCORES, name))
 
     def _on_namespace(self, _name: str) -> None:
         self._queue.move(ClusterEvent(EventKind.NAMESPACE_LABEL))

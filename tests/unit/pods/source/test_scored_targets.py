@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from tests.unit.pods.planned_sources import clouds, weighted
 from tests.unit.pods.policies import Planned, add_replicas, places
 from tests.unit.pods.targets import Target
 from tests.unit.scores import served
-from vnode.api import keys, kinds
+from vnode.api import keys, kinds, objects
 from vnode.api.objects import Object
 
 pytestmark = pytest.mark.looptime
@@ -62,6 +63,40 @@ async def test_a_pod_waits_for_a_condition_and_says_so(clock: Any) -> None:
         served.put_add_on(source.server, "c2", gpu=20)
         await source.until_bound("p")
         assert clock.monotonic() - before < 15  # the queue's back-off, and not a minute
+
+
+async def test_a_score_that_is_renewed_wakes_nobody(
+    clock: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = Target("c2", clock, cpu="100")
+    wanted = {**GPU, "operator": "Ge", "values": [20]}
+    source = SourceCluster(clock, target, plugins=profile(conditions=[wanted]))
+    served.serve(source.server)
+
+    def write(seconds: float, gpu: int) -> None:
+        end = objects.timestamp(clock.now() + timedelta(seconds=seconds))
+        served.put_add_on(source.server, "c2", until=end, gpu=gpu)
+
+    write(600, 10)
+    async with source.running():
+        source.add("p", cpu="1")
+        await source.until_said("p", "score gpu is not >= 20")
+        await asyncio.sleep(15)
+        cycles: list[str] = []
+        schedule = source.framework.schedule
+
+        def counted(pod: Object, *args: Any) -> Any:
+            cycles.append(objects.name(pod))
+            return schedule(pod, *args)
+
+        monkeypatch.setattr(source.framework, "schedule", counted)
+        for _ in range(20):
+            write(600, 10)
+            await asyncio.sleep(1)
+
+        assert len(cycles) <= 1
+        write(600, 20)
+        await source.until_bound("p")
 
 
 async def test_a_reserved_place_outlives_its_score(clock: Any) -> None:
