@@ -13,6 +13,7 @@ import yaml
 from tests import addon_scores, kit, rights
 from tests.kit import Fleet
 from vnode.api import cluster_scores, keys, kinds, names, objects
+from vnode.api.errors import Invalid
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 
@@ -153,6 +154,12 @@ async def test_what_targets_have_free_is_published(source: Client) -> None:
     )
     listed = await source.list(kinds.ADDON_PLACEMENT_SCORES, "c3")
     assert [objects.name(obj) for obj in listed] == [addon_scores.NAME]  # no inventory names c3
+
+
+async def test_a_score_out_of_range_is_refused(source: Client) -> None:
+    for value in (-101, 101):
+        with pytest.raises(Invalid, match="100"):
+            await write_price(source, "far", value)
 
 
 def is_published(obj: Object) -> bool:
