@@ -147,7 +147,7 @@ class MovesUnderWay:
     def at(self, now: float) -> MovesNow:
         """Return all that counts of them where clusters are looked at."""
         return MovesNow(
-            len(self.moves),
+            len(self),
             self.evicted(),
             self.missing(),
             self.taken(now),
