@@ -14,7 +14,7 @@ import pytest
 
 ROOT: Final = Path(__file__).parents[2]
 PROJECT: Final[dict[str, Any]] = tomllib.loads((ROOT / "pyproject.toml").read_text())
-PLUGINS_MAY_IMPORT: Final = {"vnode.api", "vnode.planning", "vnode.scheduling"}
+PLUGINS_MAY_IMPORT: Final = {"vnode.api", "vnode.gangs", "vnode.planning", "vnode.scheduling"}
 
 
 def parts_of_vnode() -> set[str]:

@@ -21,6 +21,7 @@ from vnode.api import names, rows, rows_text, strict_decoding
 from vnode.api.errors import ConfigError
 from vnode.api.target_key import TargetKey
 from vnode.following.config import FollowingConfig
+from vnode.gangs.config import GangsConfig
 from vnode.issuing.config import IssuingConfig
 from vnode.kube import exec_plugins
 from vnode.kube.endpoint import Trust
@@ -88,6 +89,8 @@ class AgentConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     """What is published about targets, as scores."""
     model_labels: tuple[str, ...] = rows.MODEL_LABELS
     """The labels of nodes by which the ClusterSummary tells models of accelerators apart."""
+    gangs: GangsConfig = GangsConfig()
+    """How pods that start together are placed."""
     keep_together: tuple[str, ...] = kept_together.LABELS
     """The labels of pods whose values name groups that are kept in one target."""
     stream_grace_period_seconds: int = server.STREAM_GRACE
@@ -125,6 +128,7 @@ class AgentConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         self.inventory.check()
         self.issuing.check()
         self.scores.check()
+        self.gangs.check()
         if not self.audit_log:
             raise ConfigError("auditLog is empty: it is stderr, off, or the path of a file")
 

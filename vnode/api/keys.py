@@ -43,6 +43,8 @@ NODE_POOLS: Final = OWN_PREFIX + "node-pools"  # Target: those that an autoscale
 LABEL_DOMAINS: Final = OWN_PREFIX + "label-domains"  # Target: labels that its nodes may share
 CONFIRM_CLUSTER: Final = OWN_PREFIX + "confirm-cluster"  # Target: UID that its cluster may have
 PLACEMENT_POLICY: Final = OWN_PREFIX + "placement-policy"  # label of pods: its name
+GANG: Final = OWN_PREFIX + "gang"  # pod: the name of its gang, see vnode.gangs.membership
+GANG_MINIMUM: Final = OWN_PREFIX + "gang-minimum"  # pod: how many of its gang start together
 CLUSTER_PLACEMENT_POLICY: Final = OWN_PREFIX + "cluster-placement-policy"  # label of pods: its name
 
 # On a namespace of a target: ClusterSources that `vnode connect` has made hold there, by default.
@@ -100,6 +102,9 @@ REPORTED: Final = OWN_PREFIX + "reported"
 # On chaperons of candidates: a digest of what was sent, see vnode.pods.source.candidate_forms.
 FORM: Final = OWN_PREFIX + "form"
 REFUSED: Final = OWN_PREFIX + "refused"  # on a chaperon: why its delegate was not changed
+# On chaperons of gangs: JSON, see vnode.gangs.marks; and why the target makes way for another gang.
+GANG_MARK: Final = OWN_PREFIX + "gang-mark"
+GANG_REFUSED: Final = OWN_PREFIX + "gang-refused"
 # On chaperons and delegates: ASKS or ALLOWED, see vnode.pods.preemption; and what the target's
 # scheduler would preempt, as JSON.
 PREEMPTION: Final = OWN_PREFIX + "preemption"
@@ -199,6 +204,9 @@ HAMI: Final = "hami.io/"  # what begins the annotations by which it chooses devi
 PLACEMENT_CHECK: Final = OWN_PREFIX + "placement"  # the controller of AdmissionChecks of ours
 # On pods of a Workload that such a check has let in: its name, and that of the pod set, with a /.
 KUEUE_WORKLOAD: Final = OWN_PREFIX + "kueue-workload"
+# Labels and annotations by which pods name PodGroups of coscheduling and of Volcano.
+POD_GROUP: Final = "scheduling.x-k8s.io/pod-group"
+VOLCANO_GROUPS: Final = ("scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name")
 NEVER_REJECT: Final = OWN_PREFIX + "never-reject"  # on an AdmissionCheck; presence
 
 # Open Cluster Management's: of a virtual node, by its profile; and of a PlacementDecision.
@@ -228,8 +236,9 @@ def is_foreign(key: str) -> bool:
 
 
 def travels(key: str) -> bool:
-    """Tell whether an annotation goes to targets: not ours, nor for a queue or ReplicaSet here."""
-    return is_foreign(key) and key != POD_DELETION_COST and not is_of_queue(key)
+    """Tell whether an annotation goes to targets: not ours, nor for queues or groups here."""
+    is_kept = key == POD_DELETION_COST or key in VOLCANO_GROUPS
+    return is_foreign(key) and not is_kept and not is_of_queue(key)
 
 
 def comes_back(key: str) -> bool:

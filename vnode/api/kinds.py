@@ -129,6 +129,13 @@ WORKLOADS: Final = Kind(KUEUE, "v1beta2", "workloads", "Workload")
 RESOURCE_FLAVORS: Final = Kind(
     KUEUE, "v1beta2", "resourceflavors", "ResourceFlavor", namespaced=False
 )
+COSCHEDULING_GROUPS: Final = Kind("scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup")
+VOLCANO_GROUPS: Final = Kind("scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup")
+# Kubernetes' own, newest first: an API server serves one of them, or none.
+NATIVE_GROUPS: Final = tuple(
+    Kind("scheduling.k8s.io", version, "podgroups", "PodGroup")
+    for version in ("v1", "v1beta1", "v1alpha3", "v1alpha2")
+)
 MUTATING_WEBHOOKS: Final = Kind(
     "admissionregistration.k8s.io",
     "v1",
