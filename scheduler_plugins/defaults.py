@@ -14,6 +14,7 @@ from scheduler_plugins.candidate_probe import CandidateProbe
 from scheduler_plugins.chain import Chain
 from scheduler_plugins.cluster_scores import ClusterScores
 from scheduler_plugins.even_spread import EvenSpread
+from scheduler_plugins.gangs import StartsTogether
 from scheduler_plugins.inter_pod_affinity import InterPodAffinity
 from scheduler_plugins.known_constraints import KnownConstraints
 from scheduler_plugins.namespace_enabled import NamespaceEnabled
@@ -36,6 +37,7 @@ from vnode.scheduling.plugin import Plugin
 _WEIGHTED: Final[tuple[tuple[type[Plugin], int], ...]] = (
     (PrioritySort, 0),
     (SchedulingGates, 0),
+    (StartsTogether, 0),
     (NamespaceEnabled, 0),
     (KnownConstraints, 0),
     (TargetNamespace, 0),

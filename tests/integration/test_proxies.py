@@ -17,6 +17,8 @@ from vnode.api.clock import SystemClock
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
 from vnode.api.target_key import TargetKey
+from vnode.gangs.pod_groups import GroupStanding
+from vnode.gangs.table import Gangs
 from vnode.kube.client import Client
 from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Informer
@@ -53,6 +55,7 @@ async def looked_after(client: Client, namespace: str, link: Link) -> AsyncItera
         events=events,
         clock=SystemClock(),
         policies=PlacementPolicies(client, TargetLister(client)),
+        gangs=Gangs(lambda _key: GroupStanding()),
     )
     async with supervise() as tasks:
         for name, run in (("pods", proxies), ("events", events), ("proxies", controller)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Mapping
 
 from scheduler_plugins import defaults
@@ -12,6 +13,7 @@ from vnode.api.cluster_scores import TargetScores
 from vnode.api.errors import VnodeError
 from vnode.api.objects import Object
 from vnode.following.following import Following
+from vnode.gangs.table import Gangs
 from vnode.kube.events import EventRecorder
 from vnode.pods.source import quota_events, scheduler
 from vnode.pods.source.binding import Binder
@@ -19,6 +21,9 @@ from vnode.pods.source.candidate_phase import CandidatePhase
 from vnode.pods.source.candidate_requests import CandidateRequests
 from vnode.pods.source.chaperon_factory import ChaperonFactory
 from vnode.pods.source.event_handlers import EventHandlers
+from vnode.pods.source.gang_controller import GangController
+from vnode.pods.source.gang_rounds import GangRounds
+from vnode.pods.source.pod_groups import PodGroups
 from vnode.pods.source.preemption_chooser import PreemptionChooser
 from vnode.pods.source.scheduler import ProxyScheduler
 from vnode.pods.source.unschedulable_reporter import UnschedulableReporter
@@ -60,6 +65,7 @@ class ProxyScheduling:
         cache: Cache,
         events: EventRecorder,
         find_pod: Callable[[str], Object | None],
+        gangs: Gangs,
         *,
         leftovers: Callable[[str, str], int],
     ) -> None:
@@ -71,6 +77,7 @@ class ProxyScheduling:
         self._events = events
         self._find_pod = find_pod
         self.scores = WatchedScores(shared.client)
+        self._gangs = gangs
         self._handle = self._make_handle()
         self.framework = make_framework(shared.options.config, self._handle)
         self.scheduler, self.event_handlers = self._make_scheduler()
@@ -108,6 +115,7 @@ class ProxyScheduling:
             policies=shared.policies,
             use_score=self.scores.use,
             candidates=shared.links.candidates_of,
+            gangs=self._gangs,
             clock=shared.clock,
         )
 
@@ -130,6 +138,17 @@ class ProxyScheduling:
 
         assumptions = Assumptions(self.framework, self._cache, queue, shared.clock)
         requests = CandidateRequests(self._factory, shared.clock, self._leftovers)
+        rounds = self._make_gang_rounds(assumptions, queue)
+        requests.gang_mark = rounds.mark
+        reporter = UnschedulableReporter(
+            shared.client,
+            shared.links,
+            lookup=shared.proxies.store.get,
+            unconnected=event_handlers.unconnected,
+            events=self._events,
+            clock=shared.clock,
+        )
+        self._queue, self._reporter = queue, reporter
         driver = ProxyScheduler(
             shared.proxies,
             shared.links,
@@ -137,7 +156,7 @@ class ProxyScheduling:
             queue=queue,
             cache=self._cache,
             assumptions=assumptions,
-            candidate_phase=self._make_candidate_phase(requests, assumptions),
+            candidate_phase=self._make_candidate_phase(requests, assumptions, rounds),
             binder=self._make_binder(),
             preemption=PreemptionChooser(
                 shared.client,
@@ -147,14 +166,8 @@ class ProxyScheduling:
                 events=self._events,
                 clock=shared.clock,
             ),
-            reporter=UnschedulableReporter(
-                shared.client,
-                shared.links,
-                lookup=shared.proxies.store.get,
-                unconnected=event_handlers.unconnected,
-                events=self._events,
-                clock=shared.clock,
-            ),
+            reporter=reporter,
+            gangs=rounds,
             clock=shared.clock,
         )
         return driver, event_handlers
@@ -177,7 +190,7 @@ class ProxyScheduling:
         return queue
 
     def _make_candidate_phase(
-        self, requests: CandidateRequests, assumptions: Assumptions
+        self, requests: CandidateRequests, assumptions: Assumptions, rounds: GangRounds
     ) -> CandidatePhase:
         shared = self._shared
         return CandidatePhase(
@@ -189,7 +202,39 @@ class ProxyScheduling:
             lookup=shared.proxies.store.get,
             renew=self._following.renew,
             factory=self._factory,
+            gangs=rounds,
             clock=shared.clock,
+        )
+
+    def _make_gang_rounds(self, assumptions: Assumptions, queue: SchedulingQueue) -> GangRounds:
+        shared = self._shared
+        return GangRounds(
+            self._gangs,
+            self.framework,
+            self._cache,
+            assumptions,
+            queue,
+            shared.policies,
+            shared.links,
+            shared.constraints,
+            self._is_overridden,
+            shared.clock,
+            random.random,
+        )
+
+    def gang_controller(self, groups: PodGroups) -> GangController:
+        """Return what looks after gangs that are not placed yet, or not as a whole."""
+        shared = self._shared
+        return GangController(
+            shared.client,
+            self._gangs,
+            groups,
+            shared.links,
+            self._queue,
+            self._reporter,
+            self._events,
+            shared.clock,
+            keep_after=shared.options.config.gangs.keep_room_after_seconds,
         )
 
     def _make_binder(self) -> Binder:

@@ -21,6 +21,7 @@ from vnode.api import renaming
 from vnode.api.objects import Object
 from vnode.api.resources import Resources
 from vnode.following.following import Following
+from vnode.gangs.table import Gangs
 from vnode.issuing.controller import TokenIssuing
 from vnode.kube.events import EventRecorder
 from vnode.nodes import own_share
@@ -33,12 +34,14 @@ from vnode.pods import chains
 from vnode.pods.source.chaperon_factory import ChaperonFactory
 from vnode.pods.source.delegate_events import DelegateEventReporter
 from vnode.pods.source.orphans import OrphanController
+from vnode.pods.source.pod_groups import PodGroups
 from vnode.pods.source.proxy_controller import ProxyController
 from vnode.pods.source.stale_finalizers import StaleFinalizers
 from vnode.pods.target.chaperon_controller import ChaperonController
+from vnode.pods.target.gang_conflicts import GangConflicts
 from vnode.runtime.lasting_rights import LastingRights
 from vnode.runtime.links import Link
-from vnode.runtime.supervisor import sleep_forever, supervise
+from vnode.runtime.supervisor import Supervisor, sleep_forever, supervise
 from vnode.scheduling import reported
 from vnode.scheduling.cache import Cache
 from vnode.scores.publisher import ScorePublisher
@@ -59,11 +62,14 @@ class Term:
         self._factory = ChaperonFactory(
             shared.identity, shared.manifests, shared.overrides, self._following.ensure
         )
+        self._groups = PodGroups(shared.client, shared.clock)
+        self._gangs = Gangs(self._groups.find)
         self._proxies = self._make_proxies()
         self._coexistence = Coexistence(shared.client)
         self._cache = Cache(shared.constraints)
         self._scheduling = ProxyScheduling(
             *(shared, self._following, self._factory, self._cache, self._events, self._pod),
+            gangs=self._gangs,
             leftovers=self._proxies.leftovers,
         )
         self._scheduling.event_handlers.await_ends(self._proxies.returned)
@@ -87,6 +93,8 @@ class Term:
         shared, config = self._shared, self._shared.options.config
         return (
             AwaitedStep("namespaces-known", lambda _tasks: shared.namespaces.synced.wait()),
+            # Before any of their pods may be scheduled, or allowed to run.
+            AwaitedStep("gangs-known", self._follow_gangs),
             Part("events-of-leader", self._events.run),
             Part("target-reports", lambda: shared.connections.lead(self._events)),
             Part("summary", lambda: self._make_summary_writer().run()),
@@ -100,6 +108,7 @@ class Term:
             ),
             Part("virtual-nodes", lambda: self._make_nodes().run()),
             Part("chaperons", lambda: self._make_chaperons().run()),
+            Part("gang-conflicts", lambda: self._make_gang_conflicts().run()),
             Part("proxies", self._proxies.run),
             Part("bound-pods", self._proxies.bound.run),
             Part("delegate-events", lambda: self._make_delegate_events().run()),
@@ -115,6 +124,7 @@ class Term:
             *self._placement.parts(),
             Part("kueue-checks", self._answer_checks, when=config.kueue.placement_check),
             *self._scores(),
+            Part("gangs", lambda: self._scheduling.gang_controller(self._groups).run()),
             Part("scheduler", self._schedule),
         )
 
@@ -140,6 +150,13 @@ class Term:
             pods.subscribe(self._shared.overrides.failures.on_pod)
 
         return self._following.run()
+
+    def _make_gang_conflicts(self) -> GangConflicts:
+        shared = self._shared
+        return GangConflicts(shared.client, shared.chaperons, shared.clock)
+
+    async def _follow_gangs(self, _tasks: Supervisor) -> None:
+        self._shared.proxies.subscribe(self._gangs.on_pod)
 
     def _schedule(self) -> Coroutine[Any, Any, None]:
         self._scheduling.event_handlers.open()
@@ -247,6 +264,7 @@ class Term:
             events=self._events,
             clock=shared.clock,
             policies=shared.policies,
+            gangs=self._gangs,
         )
 
     def _make_delegate_events(self) -> DelegateEventReporter:

@@ -12,6 +12,7 @@ from enum import Enum
 
 from vnode.api import keys, objects, saved_manifest
 from vnode.api.objects import Object
+from vnode.gangs import membership
 from vnode.insight import advice, failing, losing, refusal_cures, refusals, status_text
 from vnode.insight.facts import Facts, TargetFacts
 from vnode.insight.failing import FailureKind
@@ -149,7 +150,11 @@ def _pending(facts: Facts) -> Verdict:
         )
 
     if is_rejected:
-        reasons = diagnosis.split(message, {t.name for t in facts.targets}) or {"": message}
+        reasons = diagnosis.split(message, {t.name for t in facts.targets})
+        if not reasons and membership.of(facts.pod) is not None:
+            return Verdict(PodState.WAITING, message)  # no target was tried
+
+        reasons = reasons or {"": message}
         reasons |= {t.name: t.rejection for t in facts.targets if t.rejection}
         is_unknown = saved_manifest.UNKNOWN in message
         return Verdict(

@@ -10,6 +10,7 @@ from vnode.api import keys, objects
 from vnode.api.durations import TICK
 from vnode.api.objects import Object
 from vnode.api.owners import OwnerKey, owner_key
+from vnode.gangs import membership
 from vnode.planning.revisions import UNREVISED, Revision
 from vnode.planning.seats import Seats
 from vnode.planning.workload_pod import WorkloadPod
@@ -137,8 +138,11 @@ def _is_movable(pod: Object, moves_jobs: bool) -> bool:
     """Tell whether the pod's owner replaces it.
 
     The owner of a pod that came from another cluster is there. The pod of a Job would begin its
-    work anew.
+    work anew. One of a gang would be apart from the others, which it starts with.
     """
+    if membership.of(pod) is not None:
+        return False
+
     kind = (objects.controller_reference(pod) or {}).get("kind")
     if kind in (None, "DaemonSet", "PodChaperon"):
         return False

@@ -299,7 +299,8 @@ def _spec(pod: Object, proxy: Object, identity: Identity, target: str) -> Object
     unmerged = merged_selectors.without(objects.spec(pod), objects.labels(pod))
     spec = dict(virtual_constraints.without(unmerged, node))
     # The pod was held here until its gates were removed, and a scheduler here has chosen the node.
-    for field in ("nodeName", "schedulingGates"):
+    # Its group is here, too: a target's scheduler would wait for that.
+    for field in ("nodeName", "schedulingGates", "schedulingGroup"):
         spec.pop(field, None)
 
     if spec.get("runtimeClassName"):

@@ -55,6 +55,7 @@ def build(chaperon: Object, *, goes_on: bool = False) -> Object:
     """
     metadata, spec = objects.metadata(chaperon), _off_virtual_nodes(objects.spec(chaperon))
     stays = {keys.SOURCE_POD_MANIFEST, keys.REPORTED, keys.PREEMPTED, keys.REJECTED}
+    stays |= {keys.GANG_MARK, keys.GANG_REFUSED}
     stays |= set() if goes_on else {keys.FORWARD}
     ours = {k: v for k, v in objects.annotations(chaperon).items() if not keys.is_foreign(k)}
     annotations = given_annotations.of(chaperon) | {k: ours[k] for k in ours.keys() - stays}

@@ -50,7 +50,8 @@ class Reservations:
         """Return once the source has allowed the delegate; Refusal if it does not in time.
 
         While this waits, the candidate is reserved, whatever its chaperon had before. A pod that no
-        chaperon controls is refused too, and at once a placeholder or a pod that has finished.
+        chaperon controls is refused too, and at once a placeholder, one of a gang that makes way,
+        or a pod that has finished.
         """
         key = objects.key(pod)
         owner = objects.controller_uid(pod)
@@ -68,7 +69,7 @@ class Reservations:
                     annotations := objects.annotations(self._live(key, owner))
                 ):
                     event.clear()
-                    if keys.PLACEHOLDER in annotations:
+                    if keys.PLACEHOLDER in annotations or keys.GANG_REFUSED in annotations:
                         await self._refuse(self._live(key, owner))
 
                     if keys.IS_RESERVED not in annotations:
@@ -85,11 +86,15 @@ class Reservations:
                 del self._waiting[key]
 
     async def _refuse(self, chaperon: Object) -> NoReturn:
-        """Refuse a placeholder: its pod runs elsewhere, and here is not to take anybody's room."""
+        """Refuse a placeholder, whose pod runs elsewhere, or a pod of a gang that makes way.
+
+        Here it is not to take anybody's room.
+        """
         if keys.IS_RESERVED in objects.annotations(chaperon):
             await self._annotate(chaperon, {keys.IS_RESERVED: None})
 
-        raise Refusal(f"{objects.key(chaperon)} {keys.COULD_START}")
+        why = objects.annotations(chaperon).get(keys.GANG_REFUSED, keys.COULD_START)
+        raise Refusal(f"{objects.key(chaperon)} {why}")
 
     async def is_gone(self, pod: Object) -> bool:
         """Ask the API server whether the chaperon of a delegate is gone, or is being deleted."""

@@ -7,6 +7,7 @@ must not meet, the second one's check sees the first, however long both then wai
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 
 from vnode.api import objects
 from vnode.api.clock import Clock, happens_within
@@ -60,6 +61,11 @@ class Assumptions:
 
         self._assume(pod, node)
         return SUCCESS
+
+    def promise(self, pods: Iterable[Object], node: str) -> None:
+        """Count pods on the node in one step, for which the caller has found room there."""
+        for pod in pods:
+            self._assume(pod, node)
 
     def confirm(self, pod: Object, node: str) -> Status:
         """Check again, and count a pod whose target has reserved its place."""

@@ -28,7 +28,7 @@ from vnode.scheduling.plugin import (
     Rejection,
 )
 from vnode.scheduling.plugin_calls import NodeRejections, first_rejection
-from vnode.scheduling.result import CycleResult
+from vnode.scheduling.result import CycleResult, ScoredNode
 from vnode.scheduling.scoring import Scoring
 from vnode.scheduling.snapshot import Snapshot, VirtualNodeInfo
 from vnode.scheduling.status import SKIP, SUCCESS, Code, Status, unresolvable, unschedulable
@@ -131,11 +131,37 @@ class Framework:
         PreFilter, Plan and Filter run once more, for this node. A rejection that a target overrules
         by reserving a place, such as an estimate of its free resources, does not count.
         """
+        state = CycleState()
+        status = self._judge(state, pod, snapshot, node_name)
+        return status if self._excludes(status) else SUCCESS
+
+    def schedule_on(
+        self, pod: Object, snapshot: Snapshot, node_name: str, elsewhere: Status
+    ) -> CycleResult:
+        """Run a cycle for a pod whose node is chosen; `elsewhere` rejects all others.
+
+        Like `check`, it leaves it to the target whether there is room.
+        """
+        for plugin in self._plan:
+            plugin_calls.notify(plugin, plugin.restore, pod, snapshot)
+
+        state = CycleState()
+        status = self._judge(state, pod, snapshot, node_name)
+        statuses = {n.name: elsewhere for n in snapshot.nodes if n.name != node_name}
+        node = snapshot.get(node_name)
+        if node is not None and not self._excludes(status):
+            scored = (ScoredNode(node, 0, {}),)
+            return CycleResult(SUCCESS, scored, statuses, (), frozenset(statuses), state)
+
+        statuses[node_name] = status
+        return CycleResult(status, (), statuses, (), frozenset(statuses), state)
+
+    def _judge(self, state: CycleState, pod: Object, snapshot: Snapshot, node_name: str) -> Status:
+        """Run PreFilter, Plan and Filter for one node, but for estimates."""
         node = snapshot.get(node_name)
         if node is None:
             return unresolvable("the target is not connected")
 
-        state = CycleState()
         state.reserved = node_name
         status = self._run_pre_filter(state, pod, snapshot)
         rejection = NodeRejections(_asked(self._facts, state), state, pod)
@@ -146,7 +172,7 @@ class Framework:
             guesses = [plugin for plugin in self._guesses if not plugin.IS_ESTIMATE]
             status = self._rejections(state, pod, rejection, guesses)(node) or SUCCESS
 
-        return status if self._excludes(status) else SUCCESS
+        return status
 
     def takers(self, pod: Object, snapshot: Snapshot) -> tuple[frozenset[str], frozenset[str]]:
         """Return the nodes that could take a pod of this kind, and those that could do so now.

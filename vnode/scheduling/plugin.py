@@ -30,6 +30,7 @@ from vnode.api import objects
 from vnode.api.clock import Clock, SystemClock
 from vnode.api.objects import Object
 from vnode.api.score_terms import ScoreReference
+from vnode.gangs.table import Gangs
 from vnode.planning.policy import NO_POLICIES, Policies
 from vnode.scheduling.cycle import CycleState, PlanOutcome
 from vnode.scheduling.events import EVERYTHING, ClusterEventWithHint
@@ -79,6 +80,8 @@ class Handle:
     candidates: CandidatesOf = lambda _pod: ()
     """Where a pod waits already, perhaps by a former leader."""
     clock: Clock = field(default_factory=SystemClock)
+    gangs: Gangs | None = None
+    """Which pods start together; None where there are no gangs."""
     waiting: WaitingPods = field(default_factory=WaitingPods)
     """The pods that Permit holds."""
 

@@ -10,7 +10,8 @@ A rejected pod waits for an event that may help it: one of a kind that a plugin 
 registered for, on the node where it did. An event that comes while the pod is in flight counts as
 well, for the attempt may not have seen it. A pod tried n times waits at least min(2^(n-1), 10)
 seconds from its last failure (kube-scheduler's figures); one that is unschedulable for longer than
-a minute is tried anyway. Held pods (rejected by PreEnqueue) wait for an update of themselves.
+a minute is tried anyway. Held pods (rejected by PreEnqueue) wait for an update of themselves, or
+for `release`.
 
 Who has failed goes behind those that came meanwhile, and namespaces take turns (`active_pods`). A
 namespace whose failing pods take too much time has a longer back-off (`retry_budget`).
@@ -223,6 +224,18 @@ class SchedulingQueue:
             queued.changed = True
         elif queued.place in (BACKOFF, UNSCHEDULABLE):
             self._enqueue(queued)
+
+    def release(self, uid: str) -> None:
+        """Ask PreEnqueue plugins again about a held pod: what they waited for may be there."""
+        queued = self._pods.get(uid)
+        if queued is not None and queued.place == HELD:
+            self._enqueue(queued)
+
+    def soon(self, uid: str) -> None:
+        """Let the back-off of a pod in flight be a first one: its attempt has cost nobody."""
+        queued = self._pods.get(uid)
+        if queued is not None:
+            queued.attempts = min(queued.attempts, 1)
 
     def requeue(self, uid: str) -> None:
         """Try this pod again after its back-off, whatever it waits for; not a held one."""

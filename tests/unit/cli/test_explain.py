@@ -267,3 +267,10 @@ def test_labels_are_to_be_compared_in_the_cluster_that_compared_them(
     first, *_others = judging.judge(known).cures
     assert where in first
     assert len(_others) == 1
+
+
+def test_a_pod_whose_gang_is_not_complete_waits_for_the_others() -> None:
+    why = "waiting for 4 of 16 pods of the gang training"
+    gang = {"annotations": {keys.ELECT: "", keys.GANG: "training"}}
+    verdict = judging.judge(facts(proxy(metadata=gang, conditions=refused(why)), target()))
+    assert (verdict.state, verdict.text) == (PodState.WAITING, why)

@@ -23,6 +23,8 @@ from vnode.api.identity import Identity
 from vnode.api.objects import Object
 from vnode.api.saved_manifest import SavedManifests
 from vnode.api.target_key import TargetKey
+from vnode.gangs.pod_groups import GroupStanding
+from vnode.gangs.table import Gangs
 from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Informer
 from vnode.planning.policy import Policy
@@ -163,6 +165,7 @@ class BoundPodsEnvironment:
         self.factory = ChaperonFactory(
             PARENT, manifests, overrides or NoOverrides(), self._ensure_copies
         )
+        self.gangs = Gangs(lambda _key: GroupStanding())
         self.controller = ProxyController(
             client,
             self.proxies,
@@ -175,6 +178,7 @@ class BoundPodsEnvironment:
             events=self.events,
             clock=clock,
             policies=self.policies,
+            gangs=self.gangs,
         )
 
     async def _ensure_copies(self, pod: Object, _link: Link) -> tuple[str, tuple[str, ...]]:

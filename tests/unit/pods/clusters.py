@@ -22,6 +22,8 @@ from vnode.api.clock import Clock
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.api.saved_manifest import SavedManifests
+from vnode.gangs.pod_groups import GroupStanding
+from vnode.gangs.table import Gangs
 from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Informer
 from vnode.overrides.overrides import PolicyOverrides
@@ -34,6 +36,7 @@ from vnode.pods.source.candidate_requests import CandidateRequests
 from vnode.pods.source.candidates import CandidateSettings
 from vnode.pods.source.chaperon_factory import ChaperonFactory
 from vnode.pods.source.event_handlers import EventHandlers
+from vnode.pods.source.gang_rounds import GangRounds
 from vnode.pods.source.preemption_chooser import PreemptionChooser
 from vnode.pods.source.scheduler import ProxyScheduler
 from vnode.pods.source.unschedulable_reporter import UnschedulableReporter
@@ -85,6 +88,7 @@ class SourceCluster:
         namespaces = EnabledNamespaces(self._namespaces, label_required=label_required)
         self.scores = WatchedScores(self._client)
         profile = config.load({"profile": plugins or {}}).profile
+        self.gangs = Gangs(lambda _key: GroupStanding())
         self.handle = Handle(
             namespace_refusal=namespaces.refusal,
             manifest_refusal=manifests.refusal,
@@ -93,6 +97,7 @@ class SourceCluster:
             policies=policies,
             use_score=self.scores.use,
             candidates=self.links.candidates_of,
+            gangs=self.gangs,
             clock=clock,
         )
         self.framework = framework = registry.build(
@@ -115,6 +120,19 @@ class SourceCluster:
         lookup = self._proxies.store.get
         factory = ChaperonFactory(US, manifests, overrides or NoOverrides(), self._ensure_copies)
         requests = CandidateRequests(factory, clock)
+        rounds = GangRounds(
+            self.gangs,
+            framework,
+            cache,
+            assumptions,
+            queue,
+            policies,
+            self.links,
+            lambda _pod: None,
+            lambda _pod, _node: False,
+            clock,
+            lambda: 0.5,
+        )
         self.events = EventRecorder(self._client, "vnode", clock)
         self.driver = ProxyScheduler(
             self._proxies,
@@ -132,8 +150,10 @@ class SourceCluster:
                 lookup=lookup,
                 renew=lambda pod, link: self.renewed.append((objects.name(pod), link.node_name)),
                 factory=factory,
+                gangs=rounds,
                 clock=clock,
             ),
+            gangs=rounds,
             binder=Binder(
                 self._client,
                 self.links,
@@ -178,6 +198,7 @@ class SourceCluster:
             for link in connected:
                 self.links.add(link)
 
+            self._proxies.subscribe(self.gangs.on_pod)
             self._books.open()
             async with background.running(self.scores.run()):
                 await self.scores.wait_known()

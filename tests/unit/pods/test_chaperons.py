@@ -388,3 +388,14 @@ def test_a_pod_that_another_scheduler_bound_is_sent_without_what_chose_the_virtu
         },
     }
     assert build(pod, allowed=True)["spec"] == {"containers": [{"name": "main"}]}
+
+
+def test_what_names_a_group_of_the_source_stays_there():
+    source = source_with(schedulingGroup={"podGroupName": "train"})
+    source["metadata"]["annotations"] = dict.fromkeys((*keys.VOLCANO_GROUPS, "team"), "train")
+    source["metadata"]["labels"][keys.POD_GROUP] = "train"
+    built = build(proxy(source))
+    assert "schedulingGroup" not in built["spec"]
+    assert objects.annotations(built)["team"] == "train"
+    assert not set(keys.VOLCANO_GROUPS) & objects.annotations(built).keys()
+    assert keys.POD_GROUP not in objects.labels(built)

@@ -48,6 +48,7 @@ class Attempt:
     notes: dict[str, str] = field(default_factory=dict)  # node -> note for the pod's user
     offers: int = 0  # how often targets have said anew what they would preempt
     retryable: bool = False  # one of those failures may not happen again
+    in_gang: bool = False  # it goes on only together with others
     winner: str = ""  # the node to which the pod is being bound
     forms: dict[str, KnownForm] = field(default_factory=dict)  # node -> what would be sent now
     sent: dict[str, KnownForm] = field(default_factory=dict)  # node -> what this phase has sent

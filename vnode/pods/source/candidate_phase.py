@@ -44,11 +44,15 @@ from vnode.pods.source.candidates import (
     Wait,
 )
 from vnode.pods.source.chaperon_factory import ChaperonFactory
+from vnode.pods.source.gang_rounds import GangGate, GangRounds, Stray
 from vnode.pods.source.known_candidates import KnownCandidates
 from vnode.pods.source.outdated_candidates import OutdatedCandidates
 from vnode.runtime.links import Link, Links
 from vnode.scheduling.assumptions import Assumptions
+from vnode.scheduling.status import SUCCESS, unschedulable
 from vnode.telemetry import metrics
+
+_ELSEWHERE: Final = unschedulable("its gang goes elsewhere")
 
 _DELETING: Final = 5.0  # seconds that the end of a phase waits for candidates to be deleted
 
@@ -72,9 +76,11 @@ class CandidatePhase:
         lookup: Callable[[str], Object | None],
         renew: Renew,
         factory: ChaperonFactory,
+        gangs: GangRounds,
         clock: Clock,
     ) -> None:
         self._links = links
+        self._gangs = gangs
         self._requests = requests
         self._known = KnownCandidates(links, requests)
         self._deletion = CandidateDeletion(client, self._known, requests)
@@ -145,15 +151,17 @@ class CandidatePhase:
             settings = forwarded_candidates.settings_for(pod, self._settings)
             now = self._clock.monotonic()
             action = candidates.decide(attempt.ranked, known, self._answered, now, settings)
+            if attempt.in_gang and (ended := self._leave_with_gang(attempt, action, start)):
+                return ended
+
             match forwarded_candidates.bounded(action, pod, known, now, settings):
                 case Bind(node):
-                    self._measure(attempt, node, "reserved")
-                    refusal = self._assumptions.confirm(pod, node)
-                    if refusal.is_success:
+                    gate = self._gate(attempt, pod, node, start)
+                    if gate is GangGate.PASS:
                         return Bind(node)
 
-                    attempt.refused[node] = refusal
-                    self._deletion.delete_if_pending(attempt, (node,), start)
+                    if gate is GangGate.WAIT:
+                        await attempt.changed.wait()
                 case Create(node):
                     left = forwarded_candidates.superfluous(pod, known, now, settings)
                     self._leave(attempt, left, start)
@@ -163,6 +171,46 @@ class CandidatePhase:
                 case GiveUp():
                     self._give_up(attempt, known, settings, start)
                     return AttemptEnded(Outcome.UNSCHEDULABLE, self._explanations(attempt, known))
+
+    def _gate(self, attempt: Attempt, pod: Object, node: str, start: Start) -> GangGate:
+        """Tell whether the pod may be bound where it has a place; if never, leave that."""
+        refusal, gate = self._assumptions.confirm(pod, node), GangGate.PASS
+        if refusal.is_success and attempt.in_gang:
+            gate = self._gangs.at_gate(attempt.uid, node)
+            refusal = _ELSEWHERE if gate is GangGate.LEAVE else SUCCESS
+
+        if gate is not GangGate.WAIT:
+            self._measure(attempt, node, "reserved")
+
+        if refusal.is_success:
+            return gate
+
+        attempt.refused[node] = refusal
+        self._deletion.delete_if_pending(attempt, (node,), start)
+        return GangGate.LEAVE
+
+    def _leave_with_gang(
+        self, attempt: Attempt, action: candidates.Action, start: Start
+    ) -> AttemptEnded | None:
+        """End the attempt if the pod's gang has given its target up, and give its place back."""
+        if not isinstance(action, Bind):
+            self._gangs.not_ready(attempt.uid)
+
+        node = attempt.ranked[0] if attempt.ranked else ""
+        if not node or not self._gangs.is_left(attempt.uid, node):
+            return None
+
+        self._deletion.delete_if_pending(attempt, (node,), start)
+        why = self._gangs.explanation(attempt.uid, node)
+        return AttemptEnded(Outcome.UNSCHEDULABLE, {node: why} if why else {})
+
+    async def withdraw(self, stray: Stray) -> None:
+        """Delete the candidate of a pod that has no attempt, if it is still pending."""
+        attempt = Attempt(stray.key, stray.uid, (stray.node,), self._clock.monotonic())
+        async with asyncio.TaskGroup() as group:
+            self._deletion.delete_if_pending(attempt, attempt.ranked, group.create_task)
+
+        self._assumptions.forget(stray.uid, stray.node)
 
     def _explanations(self, attempt: Attempt, known: Mapping[str, Candidate]) -> dict[str, str]:
         silent = (

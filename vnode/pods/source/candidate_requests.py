@@ -47,6 +47,7 @@ class CandidateRequests:
     """Creates and deletes candidates.
 
     `leftovers` counts the pods of a namespace whose candidates on a node wait for their deletion.
+    `gang_mark` returns what candidates of a pod tell of its gang.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class CandidateRequests:
         clock: Clock,
         leftovers: Callable[[str, str], int] = lambda _node, _namespace: 0,
     ) -> None:
+        self.gang_mark: Callable[[Object], str] = lambda _pod: ""
         self._factory = factory
         self._leftovers = leftovers
         self._clock = clock
@@ -88,6 +90,9 @@ class CandidateRequests:
         built, note = await self._factory.build(pod, link, allowed=False, preemption=mark)
         if preempts is not None and preempts.count:
             built["metadata"]["annotations"][keys.PREEMPTED] = preempts.encode()
+
+        if gang := self.gang_mark(pod):
+            built["metadata"]["annotations"][keys.GANG_MARK] = gang
 
         async with self._turn(link, pod):
             try:

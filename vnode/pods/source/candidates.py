@@ -93,6 +93,10 @@ def read(chaperon: Object, since: float) -> Candidate:
     if keys.POD_MISSING_SINCE in annotations:
         return Candidate(CandidateState.LOST, since, "the candidate pod was deleted in the target")
 
+    if keys.GANG_REFUSED in annotations:
+        why = visible.line(annotations[keys.GANG_REFUSED])
+        return Candidate(CandidateState.REJECTED, since, why)
+
     if keys.IS_RESERVED in annotations:
         return Candidate(CandidateState.RESERVED, since)
 

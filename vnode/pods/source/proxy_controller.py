@@ -24,6 +24,8 @@ from vnode.api.errors import AlreadyExists, ApiError
 from vnode.api.identity import possible_parents
 from vnode.api.objects import Object
 from vnode.api.target_key import TargetKey
+from vnode.gangs.gang import Gang
+from vnode.gangs.table import Gangs
 from vnode.kube.client import Client
 from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Informer
@@ -74,7 +76,9 @@ class ProxyController:
         events: EventRecorder,
         clock: Clock,
         policies: WatchedPolicies,
+        gangs: Gangs,
     ) -> None:
+        self._gangs = gangs
         self._proxies = proxies
         self._identity = factory.identity
         self._links = links
@@ -115,6 +119,7 @@ class ProxyController:
         self.replacements.follow()
         self._links.subscribe(self._on_link, self._on_link_gone)
         self._namespaces.subscribe(self._on_namespace)
+        self._gangs.on_start(self._on_gang)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._gc.run(), name="chaperon-gc")
             group.create_task(self._controller.run(), name="bound-proxies")
@@ -155,6 +160,11 @@ class ProxyController:
     def _add_pods_on(self, node_name: str) -> None:
         for pod in self._pods_on(node_name):
             self._controller.add(objects.key(pod))
+
+    def _on_gang(self, gang: Gang) -> None:
+        """Let the pods of a gang run of which enough are bound now."""
+        for member in gang.bound().values():
+            self._controller.add(objects.key(member.pod))
 
     def _on_namespace(self, name: str) -> None:
         """Reconcile the pods of a namespace that others bound before it got its label."""
@@ -317,7 +327,11 @@ class ProxyController:
     async def _mark(self, link: Link, proxy: Object, candidate: Object) -> None:
         """Allow a candidate, unless it is, and put back by what it is known."""
         marks = chaperons.lost_marks(candidate, proxy, self._identity, str(link.target))
-        if keys.IS_ALLOWED not in objects.annotations(candidate):
+        if self._gangs:
+            self._note_place(objects.uid(proxy), candidate)
+
+        is_allowed = keys.IS_ALLOWED in objects.annotations(candidate)
+        if not is_allowed and (not self._gangs or self._gangs.may_run(objects.uid(proxy))):
             await self._ensure_bound(proxy, link)
             marks["annotations"] = {keys.IS_ALLOWED: "true", **marks.get("annotations", {})}
 
@@ -327,6 +341,14 @@ class ProxyController:
 
         body = {"metadata": {"uid": objects.uid(candidate), **marks}}
         await self._candidates.patch(link.client, kinds.POD_CHAPERONS, candidate, body, key=key)
+
+    def _note_place(self, uid: str, candidate: Object) -> None:
+        """Note what the target says of a pod that may be of a gang: too few alone must not run."""
+        annotations = objects.annotations(candidate)
+        if keys.IS_ALLOWED in annotations:
+            self._gangs.saw_allowed(uid)
+        else:
+            self._gangs.saw_reserved(uid, reserved=keys.IS_RESERVED in annotations)
 
     def _is_misnamed(self, chaperon: Object, uid: str, link: Link) -> bool:
         """Tell whether a chaperon of the pod's own name and UID gives a source that is none.

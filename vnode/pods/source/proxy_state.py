@@ -33,6 +33,7 @@ _KEPT_SPEC: Final = frozenset(
         "terminationGracePeriodSeconds",
         "readinessGates",
         "resourceClaims",
+        "schedulingGroup",
     }
 )
 

@@ -25,6 +25,8 @@ from vnode.pods.source.attempt import Attempt, AttemptEnded, Outcome
 from vnode.pods.source.binding import Binder, PodChanged
 from vnode.pods.source.candidate_phase import CandidatePhase
 from vnode.pods.source.candidates import Bind, CandidateState
+from vnode.pods.source.gang_choice import ELSEWHERE
+from vnode.pods.source.gang_rounds import GangRounds, Stray
 from vnode.pods.source.preemption_chooser import PreemptionChooser
 from vnode.pods.source.rotation import Rotation
 from vnode.pods.source.unschedulable_reporter import UnschedulableReporter
@@ -59,6 +61,7 @@ _EVENTS: Final = frozenset(
 )
 REGISTRATIONS: Final = {
     CANDIDATES: _EVENTS,
+    ELSEWHERE: frozenset(),
     REFUSED_CANDIDATES: _EVENTS | {ClusterEventWithHint(EventKind.TARGET_QUOTA)},
 }
 """The events after which targets that rejected candidates are worth another attempt."""
@@ -84,8 +87,10 @@ class ProxyScheduler:
         binder: Binder,
         preemption: PreemptionChooser,
         reporter: UnschedulableReporter,
+        gangs: GangRounds,
         clock: Clock,
     ) -> None:
+        self._gangs = gangs
         self._proxies = proxies
         self._links = links
         self._framework = framework
@@ -107,6 +112,7 @@ class ProxyScheduler:
         self._links.subscribe(self._on_link, self._on_link_gone)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._assumptions.run(), name="promises")
+            self._gangs.follow(self._wake, lambda stray: self._withdraw(stray, group))
             while True:
                 queued = await self._queue.pop()
                 took = self._cycle(queued, group)
@@ -234,9 +240,27 @@ class ProxyScheduler:
         pod = self._proxies.store.get(key)
         return pod is not None and link.is_candidate(chaperon, key, objects.uid(pod))
 
-    def _wake(self, uid: str) -> None:
-        if attempt := self._attempts.get(uid):
-            attempt.changed.set()
+    def _wake(self, uid: str) -> bool:
+        """Have the attempt at a pod decide again; return whether there is one."""
+        attempt = self._attempts.get(uid)
+        if attempt is None:
+            return False
+
+        attempt.changed.set()
+        return True
+
+    def _withdraw(self, stray: Stray, group: asyncio.TaskGroup) -> None:
+        """Delete the candidate of a pod whose gang has given the target up."""
+        group.create_task(self._withdraw_one(stray), name=f"withdraw {stray.key}")
+
+    async def _withdraw_one(self, stray: Stray) -> None:
+        try:
+            with audit.on_behalf_of(audit.finder(kinds.PODS, self._proxies.store.get)(stray.key)):
+                await self._candidate_phase.withdraw(stray)
+        except VnodeError as error:
+            log.warning("the candidate of %s on %s stays: %s", stray.key, stray.node, error)
+        except Exception:
+            log.exception("the candidate of %s on %s stays", stray.key, stray.node)
 
     def _cycle(self, queued: QueuedPod, group: asyncio.TaskGroup) -> float:
         """Run one scheduling cycle; the pod goes on in a task if there is anything to wait for.
@@ -244,8 +268,13 @@ class ProxyScheduler:
         Return the seconds that it took of the processor: on a busy machine it may last longer.
         """
         pod, now, begun = queued.pod, self._clock.monotonic(), time.thread_time()
+        gang = self._gangs.of(queued.uid)
         with metrics.SCHEDULING_CYCLE_SECONDS.time():
-            result = self._framework.schedule(pod, self._cache.snapshot(), queued.asked)
+            if gang is None:
+                result = self._framework.schedule(pod, self._cache.snapshot(), queued.asked)
+            else:
+                result = self._gangs.cycle(gang, queued, self._cache.snapshot())
+
             result.state.outcome.record()
 
         took = self._clock.monotonic() - now
@@ -271,6 +300,7 @@ class ProxyScheduler:
             asked=queued.asked,
             generation=self._cache.generation,
             kept=result.state.outcome.kept,
+            in_gang=gang is not None,
         )
         if result.feasible and chaperons.skips_reservation(pod):
             attempt.winner = attempt.ranked[0]
@@ -318,6 +348,7 @@ class ProxyScheduler:
             log.warning("placing %s failed, trying again: %s", attempt.key, error)
             await self._tell(queued, attempt, result, error)
             self._queue.retry(queued.uid)
+            self._gangs.failed(attempt, result, str(error))
         except Exception:
             log.exception("placing %s failed, trying again", attempt.key)
             self._queue.retry(queued.uid)
@@ -360,13 +391,16 @@ class ProxyScheduler:
             return
 
         metrics.SCHEDULING_ATTEMPTS.labels("unschedulable").inc()
+        if attempt.in_gang:
+            self._gangs.ended(attempt, result, reasons)
+
         if reasons or not result.feasible:
             await self._reporter.report(queued.pod, result, reasons)
 
         offers = attempt.offers
         more = bool(reasons) and self._rotation.record(queued, attempt, result, reasons)
         again = more and self._framework.nominates
-        if not again and reasons:
+        if not again and reasons and not attempt.in_gang:
             if self._is_connecting(result):
                 again = True
             elif not (result.state.outcome.opens_more or self._rotation.owes(queued, result)):

@@ -50,7 +50,11 @@ class UnschedulableReporter:
 
     async def report(self, pod: Object, result: CycleResult, reasons: Mapping[str, str]) -> None:
         """Report the result of a cycle, and by node why candidates have no place."""
-        message = self._message(pod, result, reasons)
+        await self.tell(pod, self._message(pod, result, reasons))
+
+    async def tell(self, pod: Object, message: str) -> None:
+        """Report on a pod why it is pending."""
+        message = visible.line(message)
         self._events.event(about(pod), WARNING, "FailedScheduling", message)
         current = self._lookup(objects.key(pod)) or pod
         known = objects.condition(current, "PodScheduled") or {}
@@ -88,4 +92,4 @@ class UnschedulableReporter:
             if link.node_name in verdicts
         }
         targets |= self._unconnected(namespace)
-        return visible.line(diagnosis.explain(targets, namespace))
+        return diagnosis.explain(targets, namespace)

@@ -1,0 +1,115 @@
+"""PodGroups are watched once a pod names one, in the version that the cluster serves."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from tests.apiserver import requests, resources
+from tests.apiserver.server import APIServer
+from vnode.api import kinds
+from vnode.api.clock import Clock
+from vnode.api.kinds import Kind
+from vnode.api.objects import Object
+from vnode.gangs.membership import GangKey, GroupApi
+from vnode.gangs.pod_groups import GroupStanding
+from vnode.pods.source.pod_groups import PodGroups
+from vnode.runtime.supervisor import supervise
+
+pytestmark = pytest.mark.looptime
+
+KEY = GangKey(GroupApi.COSCHEDULING, "default", "train")
+NATIVE = GangKey(GroupApi.NATIVE, "default", "train")
+
+
+class WatchedGroups:
+    """A server with PodGroups, and what watches them."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.server = APIServer("c1", clock)
+        self.changed: list[GangKey] = []
+        self.groups = PodGroups(self.server.client(), clock)
+
+    @asynccontextmanager
+    async def watching(self) -> AsyncIterator[None]:
+        async with supervise() as tasks:
+            self.groups.watch(tasks.keyed(), self.changed.append)
+            await asyncio.sleep(2)
+            yield
+            tasks.stop()
+
+    def serve(self, kind: Kind) -> None:
+        self.server.add(
+            kinds.CRDS,
+            {
+                "metadata": {"name": kind.resource},
+                "spec": {"versions": [{"name": kind.version, "served": True}]},
+                "status": {"conditions": [{"type": "Established", "status": "True"}]},
+            },
+        )
+
+    def add(self, kind: Kind, spec: Object) -> None:
+        metadata = {"name": "train", "namespace": "default"}
+        self.server.add(kind, {"metadata": metadata, "spec": spec})
+
+
+@pytest.fixture
+async def watched(clock: Clock) -> WatchedGroups:
+    return WatchedGroups(clock)
+
+
+async def test_nothing_is_watched_before_a_pod_names_a_group(watched: WatchedGroups) -> None:
+    async with watched.watching():
+        assert watched.server.requests == []
+
+
+async def test_a_group_and_its_kind_may_come_later_than_its_pods(watched: WatchedGroups) -> None:
+    async with watched.watching():
+        assert watched.groups.find(KEY) == GroupStanding()
+        await asyncio.sleep(2)
+        assert "install its CRD" in watched.groups.find(KEY).problem
+        watched.serve(kinds.COSCHEDULING_GROUPS)
+        await asyncio.sleep(2)
+        assert "create it" in watched.groups.find(KEY).problem
+        watched.changed.clear()
+        watched.add(kinds.COSCHEDULING_GROUPS, {"minMember": 4})
+        await asyncio.sleep(2)
+        assert watched.changed == [KEY]
+        assert watched.groups.find(KEY) == GroupStanding(4)
+
+
+async def test_groups_that_nobody_names_change_nothing(watched: WatchedGroups) -> None:
+    async with watched.watching():
+        watched.groups.find(KEY._replace(name="other"))
+        watched.serve(kinds.COSCHEDULING_GROUPS)
+        await asyncio.sleep(2)
+        watched.changed.clear()
+        watched.add(kinds.COSCHEDULING_GROUPS, {"minMember": 4})
+        await asyncio.sleep(2)
+        assert watched.changed == []
+
+
+@pytest.mark.parametrize("kind", kinds.NATIVE_GROUPS, ids=lambda kind: kind.version)
+async def test_kubernetes_own_groups_are_read_in_the_version_that_is_served(
+    watched: WatchedGroups, kind: Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resources, "ALL", (*resources.ALL, kind))
+    monkeypatch.setitem(requests._KINDS, (kind.group, kind.version, kind.plural), kind)
+    async with watched.watching():
+        watched.groups.find(NATIVE)
+        await asyncio.sleep(2)
+        assert "create it" in watched.groups.find(NATIVE).problem
+        watched.add(kind, {"schedulingPolicy": {"gang": {"minCount": 3}}})
+        await asyncio.sleep(2)
+        assert watched.groups.find(NATIVE) == GroupStanding(3)
+
+
+async def test_a_cluster_without_kubernetes_own_groups_is_told(watched: WatchedGroups) -> None:
+    async with watched.watching():
+        watched.groups.find(NATIVE)
+        await asyncio.sleep(2)
+        assert "serves none of scheduling.k8s.io" in watched.groups.find(NATIVE).problem
+        assert watched.changed[-1] == NATIVE

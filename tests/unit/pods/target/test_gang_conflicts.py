@@ -1,0 +1,93 @@
+"""Of two gangs of different sources that lock each other in a target, one makes way."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from tests import background
+from tests.unit.pods.target_side import NAMESPACE, TargetCluster
+from vnode.api import keys, kinds, objects
+from vnode.api.clock import Clock
+from vnode.gangs.conflicts import PATIENCE
+from vnode.pods import delegate
+from vnode.pods.reservations import Refusal, Reservations
+from vnode.pods.target.gang_conflicts import GangConflicts
+
+pytestmark = pytest.mark.looptime
+
+
+class LockedTarget:
+    """A target with candidates of gangs of four, some of which have a place."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.cluster = TargetCluster(clock)
+        agent = self.cluster.server.client("agent")
+        self.conflicts = GangConflicts(agent, self.cluster.chaperons, clock)
+        self.reservations = Reservations(agent, self.cluster.chaperons)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        async with self.cluster.informed(), background.running(self.conflicts.run()):
+            yield
+
+    def send(self, name: str, source: str, *, since: str, reserved: bool = True) -> None:
+        mark = json.dumps({"id": f"gang-of-{source}", "minimum": 4, "since": since, "priority": 0})
+        annotations = {keys.PARENT_CLUSTER_UID: source, keys.GANG_MARK: mark}
+        if reserved:
+            annotations[keys.IS_RESERVED] = "true"
+
+        self.cluster.send(name, annotations=annotations)
+
+    def refused(self) -> set[str]:
+        found = self.cluster.server.store.all(kinds.POD_CHAPERONS)
+        marked = [each for each in found if keys.GANG_REFUSED in objects.annotations(each)]
+        assert not any(keys.IS_RESERVED in objects.annotations(each) for each in marked)
+        return {objects.name(each) for each in marked}
+
+
+@pytest.fixture
+async def target(clock: Clock) -> LockedTarget:
+    return LockedTarget(clock)
+
+
+async def test_the_younger_of_two_incomplete_gangs_makes_way_with_all_its_candidates(
+    target: LockedTarget,
+) -> None:
+    async with target.running():
+        target.send("old-0", "a", since="1")
+        target.send("young-0", "b", since="2")
+        target.send("young-1", "b", since="2", reserved=False)
+        await asyncio.sleep(PATIENCE - 1)
+        assert target.refused() == set()
+        await asyncio.sleep(4)
+        assert target.refused() == {"young-0", "young-1"}
+
+
+async def test_gangs_that_do_not_lock_each_other_are_left_alone(target: LockedTarget) -> None:
+    async with target.running():
+        target.send("old-0", "a", since="1")
+        target.send("waiting-0", "b", since="2", reserved=False)
+        for number in range(4):
+            target.send(f"complete-{number}", "c", since="3")
+
+        await asyncio.sleep(PATIENCE * 3)
+        assert target.refused() == set()
+
+
+async def test_a_candidate_that_makes_way_holds_no_place(target: LockedTarget) -> None:
+    chaperon = target.cluster.send("w")
+    async with target.cluster.informed():
+        held = asyncio.create_task(target.reservations.allowed(delegate.build(chaperon)))
+        await asyncio.sleep(1)
+
+        def refuse(obj: objects.Object) -> None:
+            obj["metadata"].setdefault("annotations", {})[keys.GANG_REFUSED] = "another one"
+
+        target.cluster.server.change(kinds.POD_CHAPERONS, "w", NAMESPACE, refuse)
+        with pytest.raises(Refusal, match="another one"):
+            await held

@@ -1,0 +1,185 @@
+"""Chooses one target for all pods of a gang, in the scheduling cycle of one of them.
+
+The plugins have said where that one could go. Of these targets, one is chosen that has room for
+enough of them at once: first those where they fit for sure, then those where they may, and those
+that may grow for them last. All are promised that room in the same step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from vnode.api import objects, resources
+from vnode.api.clock import Clock
+from vnode.gangs import deciding
+from vnode.gangs.gang import Gang
+from vnode.gangs.room import GangRoom
+from vnode.gangs.table import Gangs
+from vnode.pods.source.gang_room import GangRooms
+from vnode.runtime.links import Links
+from vnode.scheduling.assumptions import Assumptions
+from vnode.scheduling.cycle import CycleState
+from vnode.scheduling.queue import SchedulingQueue
+from vnode.scheduling.result import CycleResult, ScoredNode
+from vnode.scheduling.snapshot import Snapshot, VirtualNodeInfo
+from vnode.scheduling.status import SUCCESS, Status, unresolvable, unschedulable
+
+GANGS: Final = "Gangs"
+"""The plugin in whose name targets without room for a gang are rejected."""
+
+ELSEWHERE: Final = "GangElsewhere"
+"""Name in place of a plugin's for the queue: the gang is tried in another target."""
+
+GROWTH: Final = 600.0
+"""Seconds for which a gang waits in a target that may grow for it."""
+
+TOLD: Final = 10.0
+"""Seconds for which pods of a gang are told the same about a target without room."""
+
+
+class GangChooser:
+    """Chooses targets for gangs of which no pod is bound."""
+
+    def __init__(
+        self,
+        gangs: Gangs,
+        rooms: GangRooms,
+        assumptions: Assumptions,
+        queue: SchedulingQueue,
+        links: Links,
+        clock: Clock,
+    ) -> None:
+        self._gangs = gangs
+        self._rooms = rooms
+        self._assumptions = assumptions
+        self._queue = queue
+        self._links = links
+        self._clock = clock
+
+    def choose(self, gang: Gang, uid: str, result: CycleResult, snapshot: Snapshot) -> CycleResult:
+        """Choose the target for all of a gang after the cycle of its pod `uid`, or say why not."""
+        minimum = self._gangs.minimum(gang) or 1
+        statuses = dict(result.statuses)
+        able: list[tuple[tuple[bool, bool], ScoredNode]] = []
+        places: dict[str, int] = {}
+        for scored in (*result.feasible, *_growing(result, snapshot)):
+            if why := self._vain(gang, scored.name, result.state):
+                statuses[scored.name] = _full(why)
+                continue
+
+            room = self._rooms.of(gang, minimum, scored.node)
+            places[scored.name] = room.place
+            if why := self._refusal(gang, scored.name, room):
+                statuses[scored.name] = _full(why)
+            else:
+                able.append(((room.grows, not room.is_sure), scored))
+
+        if not able:
+            gang.best_node = _best(gang, minimum, places, result, snapshot)
+            self._queue.soon(uid)
+            why_all = unschedulable("no target has room for the gang").with_plugin(GANGS)
+            return CycleResult(why_all, (), statuses, (), result.excluded, result.state)
+
+        (grows, _), chosen = min(able, key=lambda each: each[0])
+        self._try(gang, chosen.name, uid, grows=grows)
+        other = elsewhere(gang, chosen.name, snapshot)
+        others = {node.name: other for node in snapshot.nodes if node.name != chosen.name}
+        return CycleResult(SUCCESS, (chosen,), others, (), frozenset(others), result.state)
+
+    def _vain(self, gang: Gang, node: str, state: CycleState) -> str:
+        """Return why a target is left alone for now, after an earlier try; "" if it is not."""
+        vain, now = gang.vain.get(node), self._clock.monotonic()
+        if vain is not None and now < vain.until:
+            state.retry_by(vain.until)
+            return vain.reason
+
+        if self._is_leaving(gang, node):
+            state.retry_by(now + deciding.FIRST_REST)
+            return "candidates of an earlier try are being deleted"
+
+        return ""
+
+    def _refusal(self, gang: Gang, node: str, room: GangRoom) -> str:
+        """Return why a target is not tried now; "" if it may be."""
+        if room.refusal:
+            return _told(gang, node, room.refusal, self._clock.monotonic())
+
+        is_guess = room.grows or not room.is_known
+        tried = is_guess and self._is_tried_by_another(gang, node)
+        return "another gang is tried there" if tried else ""
+
+    def _try(self, gang: Gang, node: str, by: str, *, grows: bool) -> None:
+        """Promise all members their room on a node, and have the others go there, too."""
+        gang.leave()
+        gang.target = node
+        gang.grows_until = self._clock.monotonic() + GROWTH if grows else 0.0
+        waiting = gang.waiting()
+        self._assumptions.promise((each.pod for each in waiting.values()), node)
+        for uid in waiting:
+            if uid != by:
+                self._queue.activate(uid)
+
+    def _is_leaving(self, gang: Gang, node: str) -> bool:
+        """Tell whether candidates of an earlier try are still going there: they would fail."""
+        link = self._links.get(node)
+        candidates = (
+            link.candidate(objects.key(each.pod), uid) if link is not None else None
+            for uid, each in gang.waiting().items()
+        )
+        return any(found is not None and objects.is_terminating(found) for found in candidates)
+
+    def _is_tried_by_another(self, gang: Gang, node: str) -> bool:
+        """Tell whether another gang is incomplete there: it is not known if both fit."""
+        return any(
+            other is not gang and other.target == node and not other.is_committed
+            for other in self._gangs.values()
+            if not other.is_started
+        )
+
+
+def elsewhere(gang: Gang, node: str, snapshot: Snapshot) -> Status:
+    """Return why a pod of a gang goes to no other target than the one behind a node."""
+    there = f"the pods of gang {gang.key} go to target {snapshot.target_name(node)}"
+    return unresolvable(there).with_plugin(ELSEWHERE)
+
+
+def _growing(result: CycleResult, snapshot: Snapshot) -> Iterable[ScoredNode]:
+    """Yield the nodes that have no room for the pod, and whose targets may get some."""
+    for name in sorted(result.state.grows - result.excluded):
+        node = snapshot.get(name)
+        if node is not None and name in result.statuses:
+            yield ScoredNode(node, 0, {})
+
+
+def _best(
+    gang: Gang, minimum: int, places: dict[str, int], result: CycleResult, snapshot: Snapshot
+) -> str:
+    """Return the node whose room is worth keeping: large enough, with most of it free; "" if none.
+
+    A target that is full just now is, too.
+    """
+    able = {scored.name for scored in result.feasible} | set(result.full())
+    pods = [each.pod for each in gang.waiting().values()]
+    wanted = {name: n for name, n in resources.pod_requests(pods[0]).items() if n} if pods else {}
+
+    def rank(node: VirtualNodeInfo) -> tuple[int, int, str]:
+        size = resources.times(wanted, node.virtual.allocatable or {}) or 0
+        return places.get(node.name, 0), size, node.name
+
+    ranked = [rank(node) for node in snapshot.nodes if node.name in able]
+    return max((each for each in ranked if each[1] >= minimum), default=(0, 0, ""))[2]
+
+
+def _told(gang: Gang, node: str, reason: str, now: float) -> str:
+    """Return what users are told; amounts that change all the time would be written to all pods."""
+    told, until = gang.told.get(node, ("", 0.0))
+    if now >= until:
+        told = reason
+        gang.told[node] = reason, now + TOLD
+
+    return told
+
+
+def _full(reason: str) -> Status:
+    return unschedulable(reason).with_plugin(GANGS)

@@ -1,0 +1,106 @@
+"""Counts how many pods of a gang find a place in a target now, as the scheduler's plugins see it.
+
+Each kind of pod in the gang passes the plugins once for each target; then the pods that may go
+there are put on its nodes beside what others were promised (`vnode.gangs.room`). What was found
+holds until something changes, for all members that ask.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Final
+
+from vnode.api import resources
+from vnode.api import shape as shapes
+from vnode.api.objects import Object
+from vnode.api.packing import PodsOfShape
+from vnode.api.resources import Resources
+from vnode.api.shape import Shape
+from vnode.gangs import deciding, room
+from vnode.gangs.gang import Gang, GangMember
+from vnode.gangs.room import FreeThere, GangRoom
+from vnode.scheduling.cache import Cache
+from vnode.scheduling.framework import Framework
+from vnode.scheduling.snapshot import VirtualNodeInfo
+
+_MOST: Final = 512  # gangs and targets whose room is remembered
+
+
+class GangRooms:
+    """Finds the room of targets for gangs; the last two parameters are those of `Handle`."""
+
+    def __init__(
+        self,
+        framework: Framework,
+        cache: Cache,
+        constraints: Callable[[Object], Object | None],
+        is_overridden: Callable[[Object, str], bool],
+    ) -> None:
+        self._framework = framework
+        self._cache = cache
+        self._constraints = constraints
+        self._is_overridden = is_overridden
+        self._generation = -1
+        self._found: dict[tuple[Gang, int, str], GangRoom] = {}
+
+    def of(self, gang: Gang, minimum: int, node: VirtualNodeInfo) -> GangRoom:
+        """Return the room for a gang, of which none is bound."""
+        if self._generation != self._cache.generation or len(self._found) > _MOST:
+            self._generation = self._cache.generation
+            self._found.clear()
+
+        key = (gang, gang.version, node.name)
+        if key not in self._found:
+            self._found[key] = self._find(gang, minimum, node)
+
+        return self._found[key]
+
+    def _find(self, gang: Gang, minimum: int, node: VirtualNodeInfo) -> GangRoom:
+        waiting = gang.waiting()
+        kinds: dict[str, list[GangMember]] = {}
+        for each in waiting.values():
+            kinds.setdefault(self._shape(each).key, []).append(each)
+
+        target = node.virtual.target[1]
+        able, refusals = list[PodsOfShape](), list[str]()
+        pods: list[tuple[Object, int]] = []
+        for members in kinds.values():
+            refused = self._framework.check(members[0].pod, self._cache.snapshot(), node.name)
+            if not refused.is_success:
+                refusals.append(refused.message)
+                continue
+
+            shape = self._shape(members[0])
+            shape = shape.only(shape.wanted.keys() - node.virtual.unlisted)
+            able.append(PodsOfShape(shape, len(members)))
+            pods.append((members[0].pod, len(members)))
+
+        count = sum(each.count for each in able)
+        if count < minimum:
+            return GangRoom(deciding.counted(count, len(waiting), target, refusals[0]), count)
+
+        if any(self._is_overridden(pod, node.name) for pod, _ in pods):
+            return GangRoom(place=count, is_known=False)  # what they ask for there is not known
+
+        if lacking := self._cache.quotas.lack(pods, node.name):
+            return GangRoom(deciding.counted(0, len(waiting), target, lacking))
+
+        free, rows = self._cache.reported(node.name)
+        promised = self._cache.promised(node.name)
+        others = [wanted for uid, wanted in promised.items() if uid not in gang.members]
+        there = FreeThere(target, free, rows, _by_shape(others), node.virtual.pools)
+        return room.find(able, minimum, there)
+
+    def _shape(self, each: GangMember) -> Shape:
+        """Return what a member asks of a node; without its constraints if they are not known."""
+        if each.shape is None:
+            requests = resources.pod_requests(each.pod)
+            each.shape = shapes.read(requests, self._constraints(each.pod)) or Shape(requests)
+
+        return each.shape
+
+
+def _by_shape(listed: list[Resources]) -> list[PodsOfShape]:
+    counts = Counter(tuple(sorted(requests.items())) for requests in listed)
+    return [PodsOfShape(Shape(dict(requests)), count) for requests, count in counts.items()]

@@ -1,0 +1,174 @@
+"""Watches PodGroups of the APIs that pods name, and says how many pods of a group start together.
+
+Nothing is watched before a pod names a group of that API. The kinds of coscheduling and of Volcano
+come with CRDs, which may come later than the pods (`ServedInformer`). Kubernetes' own is built in,
+in a version that depends on its release, and behind a feature gate: so it is looked for, again and
+again while it is not there.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from vnode.api import kinds, objects
+from vnode.api.clock import Clock
+from vnode.api.errors import NotFound, VnodeError
+from vnode.api.kinds import Kind
+from vnode.api.objects import Object
+from vnode.gangs import pod_groups
+from vnode.gangs.membership import GangKey, GroupApi
+from vnode.gangs.pod_groups import GroupStanding
+from vnode.kube import answer_limits
+from vnode.kube.client import Client
+from vnode.kube.informer import Informer
+from vnode.runtime.keyed_tasks import KeyedTasks
+from vnode.runtime.served_informer import ServedInformer
+
+_LOOK_AGAIN: Final = 30.0
+"""Seconds after which Kubernetes' own groups are looked for again."""
+
+Changed = Callable[[GangKey], None]
+
+log = logging.getLogger(__name__)
+
+
+class PodGroups:
+    """The groups of a cluster; `changed` is called with each key whose group may be another."""
+
+    def __init__(self, client: Client, clock: Clock) -> None:
+        self._client = client
+        self._clock = clock
+        self._changed: Changed = lambda _key: None
+        self._tasks: KeyedTasks[str] | None = None
+        self._named: dict[GroupApi, set[GangKey]] = {}  # all that were asked for
+        self._served = {
+            GroupApi.COSCHEDULING: self._informer(kinds.COSCHEDULING_GROUPS, GroupApi.COSCHEDULING),
+            GroupApi.VOLCANO: self._informer(kinds.VOLCANO_GROUPS, GroupApi.VOLCANO),
+        }
+        self._native: Informer | None = None
+        self._is_looked_for = False  # whether the API server has said what it serves
+
+    def watch(self, tasks: KeyedTasks[str], changed: Changed) -> None:
+        """Watch in these tasks from now on, once a group is named."""
+        self._tasks, self._changed = tasks, changed
+        for api in self._named:
+            self._begin(api)
+
+    def find(self, key: GangKey) -> GroupStanding:
+        """Return what is known of a group."""
+        named = self._named.get(key.api)
+        if named is None:
+            named = self._named[key.api] = set()
+            self._begin(key.api)
+
+        named.add(key)
+        name = objects.join_key(key.namespace, key.name)
+        if key.api is GroupApi.NATIVE:
+            return self._find_native(key, name)
+
+        informer = self._served[key.api]
+        if (failure := informer.failure) is not None:
+            return GroupStanding(problem=f"PodGroups of {key.api.value} cannot be read: {failure}")
+
+        if not informer.is_known:
+            return GroupStanding()
+
+        group = informer.get(name)
+        if group is None:
+            return pod_groups.missing(key, is_served=informer.is_served)
+
+        return pod_groups.standing(key, group)
+
+    def _find_native(self, key: GangKey, name: str) -> GroupStanding:
+        informer = self._native
+        if informer is None:
+            return (
+                pod_groups.missing(key, is_served=False) if self._is_looked_for else GroupStanding()
+            )
+
+        if informer.failure is not None and not informer.synced.is_set():
+            why = f"PodGroups of {key.api.value} cannot be read: {informer.failure}"
+            return GroupStanding(problem=why)
+
+        if not informer.synced.is_set():
+            return GroupStanding()
+
+        group = informer.store.get(name)
+        return (
+            pod_groups.missing(key, is_served=True)
+            if group is None
+            else pod_groups.standing(key, group)
+        )
+
+    def _informer(self, kind: Kind, api: GroupApi) -> ServedInformer:
+        def changed(old: Object | None, new: Object | None) -> None:
+            self._on_group(api, old, new)
+
+        return ServedInformer(self._client, kind, changed, trim=_trim)
+
+    def _begin(self, api: GroupApi) -> None:
+        if self._tasks is None:
+            return
+
+        if api is GroupApi.NATIVE:
+            self._tasks.start("native-groups", self._look, "native-pod-groups")
+        else:
+            self._served[api].watch(self._tasks)
+
+    async def _look(self) -> None:
+        """Look for the version that is served, and watch that one."""
+        while (kind := await self._native_kind()) is None:
+            self._on_group(GroupApi.NATIVE, None, None)
+            await self._clock.sleep(_LOOK_AGAIN)
+
+        informer = self._native = Informer(self._client, kind, trim=_trim)
+        informer.subscribe(lambda old, new: self._on_group(GroupApi.NATIVE, old, new))
+        assert self._tasks is not None
+        self._tasks.start("native-groups", informer.run, f"native-{kind.version}-pod-groups")
+        await informer.synced.wait()
+        self._on_group(GroupApi.NATIVE, None, None)
+
+    async def _native_kind(self) -> Kind | None:
+        for kind in kinds.NATIVE_GROUPS:
+            try:
+                listed = await self._client.request(
+                    "GET", f"/apis/{kind.api_version}", bound=answer_limits.SMALL
+                )
+            except NotFound:
+                continue
+            except VnodeError as error:
+                log.warning("cannot tell whether PodGroups are served: %s", error)
+                return None
+
+            if any(entry.get("name") == kind.plural for entry in listed.get("resources") or ()):
+                return kind
+
+        self._is_looked_for = True
+        return None
+
+    def _on_group(self, api: GroupApi, old: Object | None, new: Object | None) -> None:
+        for key in self._concerned(api, old, new):
+            self._changed(key)
+
+    def _concerned(
+        self, api: GroupApi, old: Object | None, new: Object | None
+    ) -> Iterable[GangKey]:
+        named = self._named.get(api, set())
+        if old is None and new is None:
+            return list(named)
+
+        group = objects.latest(old, new)
+        key = GangKey(api, objects.namespace(group), objects.name(group))
+        return [key] if key in named else []
+
+
+def _trim(group: Object) -> Object:
+    """Return what is read of a group."""
+    return {"metadata": _metadata(group), "spec": objects.spec(group)}
+
+
+def _metadata(group: Object) -> Object:
+    kept = ("name", "namespace", "uid", "resourceVersion")
+    return {k: v for k, v in objects.metadata(group).items() if k in kept}

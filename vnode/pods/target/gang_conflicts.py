@@ -1,0 +1,111 @@
+"""Has one of two gangs of different sources make way, where each has a part of what both need.
+
+Sources do not know of each other. Candidates of a gang carry what it takes (`vnode.gangs.marks`);
+where two are incomplete in this cluster for some seconds, and hold places, the candidates of the
+lesser are marked as refused. Its source hears that as a rejection, gives them up, and tries another
+target, or this one later.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from vnode.api import keys, kinds, objects
+from vnode.api.clock import Clock
+from vnode.api.errors import Conflict, NotFound
+from vnode.api.objects import Object
+from vnode.gangs import conflicts, marks
+from vnode.gangs.conflicts import PATIENCE, GangThere
+from vnode.kube.client import Client
+from vnode.kube.informer import Informer
+from vnode.runtime.controller import Controller
+from vnode.telemetry import audit
+
+_ALL: Final = "all"  # the only key: which gang makes way depends on all others
+
+log = logging.getLogger(__name__)
+
+
+class GangConflicts:
+    """Works in the leader of a target; `chaperons` are those of its cluster."""
+
+    def __init__(self, client: Client, chaperons: Informer, clock: Clock) -> None:
+        self._client = client
+        self._chaperons = chaperons
+        self._clock = clock
+        # Source and gang -> since when it holds places without being complete.
+        self._incomplete: dict[tuple[str, str], float] = {}
+        self._marked: dict[str, Object] = {}  # by key: the chaperons of gangs
+        self._controller: Controller[str] = Controller(
+            "gang-conflicts", self._reconcile, subject=audit.agent, workers=1
+        )
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        self._chaperons.subscribe(self._on_chaperon)
+        await self._controller.run()
+
+    def _on_chaperon(self, old: Object | None, new: Object | None) -> None:
+        key = objects.key(objects.latest(old, new))
+        if new is not None and keys.GANG_MARK in objects.annotations(new):
+            self._marked[key] = new
+        elif self._marked.pop(key, None) is None:
+            return
+
+        self._controller.add_after(_ALL, 1.0)
+
+    async def _reconcile(self, _key: str) -> float | None:
+        now, gangs = self._clock.monotonic(), self._gangs()
+        incomplete = {name for name, gang in gangs.items() if gang.is_incomplete}
+        self._incomplete = {name: self._incomplete.get(name, now) for name in incomplete}
+        if len({source for source, _ in incomplete}) < 2:
+            return None
+
+        lasting = [gangs[n] for n, since in self._incomplete.items() if now - since >= PATIENCE]
+        for gang in conflicts.lesser(lasting):
+            await self._refuse(gang)
+
+        return 1.0
+
+    def _gangs(self) -> dict[tuple[str, str], GangThere]:
+        """Return what is here of each gang, by source and name."""
+        found: dict[tuple[str, str], GangThere] = {}
+        for key, chaperon in self._marked.items():
+            annotations = objects.annotations(chaperon)
+            mark, source = marks.read(chaperon), annotations.get(keys.PARENT_CLUSTER_UID, "")
+            if mark is None or objects.is_terminating(chaperon):
+                continue
+
+            if keys.GANG_REFUSED in annotations:
+                continue
+
+            gang = found.setdefault((source, mark.id), GangThere(source, mark))
+            is_allowed = keys.IS_ALLOWED in annotations
+            gang.allowed += is_allowed
+            gang.reserved += is_allowed or keys.IS_RESERVED in annotations
+            if not is_allowed:
+                gang.open.append(key)
+
+        return found
+
+    async def _refuse(self, gang: GangThere) -> None:
+        log.info("gang %s of source %s makes way for another one", gang.mark.id, gang.source)
+        why = "a gang of another source comes first here, and both have a part of what they need"
+        for key in gang.open:
+            chaperon = self._marked.get(key)
+            if chaperon is None:
+                continue
+
+            annotations = {keys.GANG_REFUSED: why, keys.IS_RESERVED: None}
+            body = {"metadata": {"uid": objects.uid(chaperon), "annotations": annotations}}
+            with audit.on_behalf_of(audit.of_chaperon(key, chaperon)):
+                try:
+                    await self._client.patch(
+                        kinds.POD_CHAPERONS,
+                        objects.name(chaperon),
+                        body,
+                        objects.namespace(chaperon),
+                    )
+                except (NotFound, Conflict):
+                    log.debug("chaperon %s is gone", key)
