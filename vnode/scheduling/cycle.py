@@ -78,7 +78,7 @@ class CycleState:
         self.asked = asked
         # Whether a node that passes is asked for the pod; if not, doubts count against it.
         self.asks = True
-        # The node that is chosen already: its target has reserved a place for the pod, or for its gang.
+        # The node that is chosen already: its target has a place for the pod, or for its gang.
         self.reserved = ""
         # Nodes that have no room, and whose targets may get some: a node pool grows.
         self.grows: set[str] = set()
