@@ -114,6 +114,10 @@ class WorkloadDemands:
         if demand in self._demands:
             self._demands.remove(demand)
 
+    def tidy(self, policy: Policy) -> None:
+        """Forget what is met, and what is no longer for the workload to meet, by its policy."""
+        self._demands = [d for d in self._demands if d.holds(policy) and not d.is_met]
+
     def end(self) -> None:
         """Tell whoever asks that there is nothing to move, or nothing any more."""
         for demand in self._demands:
@@ -121,11 +125,7 @@ class WorkloadDemands:
                 demand.report(Decision(), 0)
 
     def reasons(self, policy: Policy) -> list[MoveReason]:
-        """Return why to move pods, as the policy wants it or somebody asks; the first one first.
-
-        What is met, and what is no longer for the workload to meet, by its policy, is forgotten.
-        """
-        self._demands = [d for d in self._demands if d.holds(policy) and not d.is_met]
+        """Return why to move pods, as the policy wants it or somebody asks; the first one first."""
         return [each for each in REASONS if self.first(each) or each.is_wanted(policy)]
 
     def first(self, reason: MoveReason) -> MoveDemand | None:

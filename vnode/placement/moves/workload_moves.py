@@ -189,7 +189,8 @@ class WorkloadMoves:
         now: float,
         wall: datetime,
     ) -> SettledMoves:
-        """Look at the pods as they are now, and end the moves that are over."""
+        """Look at the pods as they are now, and end the moves and demands that are over."""
+        self.demands.tidy(policy)
         self._end_moves(policy, workload, is_there, now, wall)
         wait = self.under_way.wait(now)
         return SettledMoves(self._resume(), self._arrive(), wait)
