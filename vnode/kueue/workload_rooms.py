@@ -74,15 +74,15 @@ class WorkloadRooms:
 
     def _comes_soon(self, asked: list[AskedPodSet], rooms: list[TargetRoom]) -> bool:
         """Tell whether what is ending would leave room, in sums: on which nodes is not known."""
-        ending = {room.node: self._judged_by.cache.ending(room.node) for room in rooms}
+        ending = self._judged_by.cache.ending()
+        if not ending:
+            return False
+
         ended = [
-            replace(room, free=resources.add(room.free, ending[room.node]), rows=None)
+            replace(room, free=resources.add(room.free, ending.get(room.node, {})), rows=None)
             for room in rooms
             if room.free is not None
         ]
-        if not any(ending.values()):
-            return False
-
         return deciding.decide(asked, ended, all_known=False).answer is RoomAnswer.NOW
 
     def selector(self, node: str) -> dict[str, str]:

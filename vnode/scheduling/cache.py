@@ -158,14 +158,15 @@ class Cache:
         info = self._node_infos.get(node)
         return (None, None) if info is None else (info.free, info.rows)
 
-    def ending(self, node: str) -> Resources:
-        """Return the sum of what terminating pods hold on a node until they have ended."""
-        total: Resources = {}
+    def ending(self) -> dict[str, Resources]:
+        """Return by node the sum of what terminating pods hold until they have ended."""
+        totals: dict[str, Resources] = {}
         for nodes in self._placed.values():
-            if (placed := nodes.get(node)) is not None and not placed.is_counted:
-                total = resources.add(total, placed.requests)
+            for node, placed in nodes.items():
+                if not placed.is_counted:
+                    totals[node] = resources.add(totals.get(node, {}), placed.requests)
 
-        return total
+        return totals
 
     def has(self, uid: str, node: str) -> bool:
         """Return whether the pod is counted on the node: bound to it, or on its way."""
