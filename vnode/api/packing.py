@@ -8,6 +8,7 @@ there in a better way, but what it finds is there: a row has at least what it sa
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -32,6 +33,22 @@ class _Bin:
     alike: AlikeNodes
     free: Resources
     count: int
+
+
+def by_shape(listed: Iterable[Resources]) -> list[PodsOfShape]:
+    """Return pods of which only requests are known, those with the same together."""
+    counts = Counter(tuple(sorted(requests.items())) for requests in listed)
+    return [PodsOfShape(Shape(dict(requests)), count) for requests, count in counts.items()]
+
+
+def total(pods: Iterable[PodsOfShape]) -> Resources:
+    """Return what all of them request."""
+    requested: Resources = {}
+    for each in pods:
+        amounts = {name: amount * each.count for name, amount in each.shape.wanted.items()}
+        requested = resources.add(requested, amounts)
+
+    return requested
 
 
 def unplaced(rows: Rows, pods: Iterable[PodsOfShape]) -> dict[int, int]:

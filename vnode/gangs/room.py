@@ -34,7 +34,7 @@ class GangRoom:
 
 
 @dataclass(frozen=True, slots=True)
-class FreeThere:
+class FreeInTarget:
     """What a target has told, and what others were promised since then."""
 
     target: str
@@ -45,7 +45,7 @@ class FreeThere:
     pools: tuple[NodePool, ...] = ()
 
 
-def find(pods: Sequence[PodsOfShape], missing: int, there: FreeThere) -> GangRoom:
+def find(pods: Sequence[PodsOfShape], missing: int, there: FreeInTarget) -> GangRoom:
     """Return what a target has for pods of which `missing` are to find a place at once."""
     count = sum(each.count for each in pods)
     rows = there.rows
@@ -71,15 +71,15 @@ def find(pods: Sequence[PodsOfShape], missing: int, there: FreeThere) -> GangRoo
     return GangRoom(deciding.counted(place, count, there.target, why), place)
 
 
-def _by_sum(pods: Sequence[PodsOfShape], missing: int, there: FreeThere) -> GangRoom:
+def _by_sum(pods: Sequence[PodsOfShape], missing: int, there: FreeInTarget) -> GangRoom:
     """Go by what all nodes have together, where single ones are not told, or not all of them."""
-    left = resources.subtract(there.free or {}, _total(there.promised))
+    left = resources.subtract(there.free or {}, packing.total(there.promised))
     place = 0
     for each in sorted(pods, key=lambda each: sorted(each.shape.wanted.values())):
         listed = each.shape.only(left).wanted
         fit = resources.times(listed, left)
         taken = each.count if fit is None else max(0, min(each.count, fit))
-        left = resources.subtract(left, _total([PodsOfShape(each.shape, taken)]))
+        left = resources.subtract(left, packing.total([PodsOfShape(each.shape, taken)]))
         place += taken
 
     if place >= missing:
@@ -92,7 +92,7 @@ def _by_sum(pods: Sequence[PodsOfShape], missing: int, there: FreeThere) -> Gang
     return GangRoom(deciding.counted(place, count, there.target, _short(pods, there)), place)
 
 
-def _unplaced(rows: Rows, pods: Sequence[PodsOfShape], there: FreeThere) -> dict[int, int]:
+def _unplaced(rows: Rows, pods: Sequence[PodsOfShape], there: FreeInTarget) -> dict[int, int]:
     """Return of which of the pods how many find no place beside those that others were promised."""
     told = rows.resources
     others = [PodsOfShape(each.shape.only(told), each.count) for each in there.promised]
@@ -110,7 +110,7 @@ def _at_most(rows: Rows) -> Rows:
     return replace(rows, alike=alike)
 
 
-def _grown(pods: PodsOfShape, there: FreeThere) -> int:
+def _grown(pods: PodsOfShape, there: FreeInTarget) -> int:
     """Return how many pods of a shape find a place on nodes that may come."""
     found = 0
     for pool in there.pools:
@@ -124,7 +124,7 @@ def _grown(pods: PodsOfShape, there: FreeThere) -> int:
     return found
 
 
-def _why(pods: Sequence[PodsOfShape], left: dict[int, int], there: FreeThere) -> str:
+def _why(pods: Sequence[PodsOfShape], left: dict[int, int], there: FreeInTarget) -> str:
     """Return what is missing for those that find no place, in kube-scheduler's words."""
     if short := _short(pods, there):
         return short
@@ -137,16 +137,7 @@ def _why(pods: Sequence[PodsOfShape], left: dict[int, int], there: FreeThere) ->
     return f"Insufficient {shape.order[0]} on any one node" if shape.order else "no node is free"
 
 
-def _short(pods: Sequence[PodsOfShape], there: FreeThere) -> str:
-    left = resources.subtract(there.free or {}, _total(there.promised))
-    lacking = resources.insufficient(_total(pods), left)
+def _short(pods: Sequence[PodsOfShape], there: FreeInTarget) -> str:
+    left = resources.subtract(there.free or {}, packing.total(there.promised))
+    lacking = resources.insufficient(packing.total(pods), left)
     return ", ".join(f"Insufficient {name}" for name in lacking)
-
-
-def _total(pods: Sequence[PodsOfShape]) -> Resources:
-    total: Resources = {}
-    for each in pods:
-        amounts = {name: amount * each.count for name, amount in each.shape.wanted.items()}
-        total = resources.add(total, amounts)
-
-    return total

@@ -190,7 +190,7 @@ def _refusal(room: TargetRoom, wanted: Wanted) -> _Refusal | None:
     if room.free is None:
         return _Refusal("what it has free is not known yet")
 
-    taken = _sum(room.promised)
+    taken = packing.total(room.promised)
     left = resources.subtract(room.free, taken)
     if short := resources.insufficient(total, left):
         beside = ", beside what others are promised" if _fits_alone(total, room) else ""
@@ -220,16 +220,9 @@ def _fits_alone(total: Resources, room: TargetRoom) -> bool:
 
 
 def _total(room: TargetRoom, wanted: Wanted) -> Resources:
-    return _sum(PodsOfShape(room.pods[name].shape, count) for name, count in wanted.items())
-
-
-def _sum(pods: Iterable[PodsOfShape]) -> Resources:
-    total: Resources = {}
-    for each in pods:
-        amounts = {name: amount * each.count for name, amount in each.shape.wanted.items()}
-        total = resources.add(total, amounts)
-
-    return total
+    return packing.total(
+        PodsOfShape(room.pods[name].shape, count) for name, count in wanted.items()
+    )
 
 
 def _placement(wanted: Mapping[str, Wanted]) -> Placement:

@@ -7,14 +7,12 @@ plugins judge it. How many of them fit, `deciding` counts.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from vnode.api import keys, objects, resources, saved_manifest
+from vnode.api import keys, objects, packing, resources, saved_manifest
 from vnode.api import shape as shapes
-from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.api.packing import PodsOfShape
 from vnode.api.resources import Resources
@@ -116,11 +114,7 @@ def _with(spec: Object, selector: Mapping[str, str], tolerations: list[Object]) 
 def _shape(judged_by: JudgedBy, proxy: Object, counted: Resources) -> Shape:
     """Return what a delegate asks of a node; without its constraints if they cannot be read."""
     requests = resources.largest((resources.pod_requests(proxy), counted))
-    constraints = judged_by.constraints(proxy)
-    try:
-        return shapes.of_spec(requests, constraints or {})
-    except ConfigError:
-        return Shape(requests)
+    return shapes.read(requests, judged_by.constraints(proxy)) or Shape(requests)
 
 
 def rooms(
@@ -157,7 +151,7 @@ def rooms(
                 node.known_free() if free is None else free,
                 # A target with pools that may grow is never too small.
                 None if node.virtual.pools else node.virtual.allocatable,
-                (*_by_shape(listed), *(PodsOfShape(each.shape, n) for each, n in others)),
+                (*packing.by_shape(listed), *(PodsOfShape(each.shape, n) for each, n in others)),
                 _quotas(cache, node.name, pods, others),
             )
         )
@@ -185,11 +179,6 @@ def _pods_there(
         return PodsThere(shape, guess.message)
 
     return PodsThere(shape)
-
-
-def _by_shape(listed: Iterable[Resources]) -> list[PodsOfShape]:
-    counts = Counter(tuple(sorted(requests.items())) for requests in listed)
-    return [PodsOfShape(Shape(dict(requests)), count) for requests, count in counts.items()]
 
 
 def _quotas(

@@ -10,7 +10,7 @@ from vnode.api.packing import PodsOfShape
 from vnode.api.rows import AlikeNodes, RowOfNodes, Rows
 from vnode.api.shape import Shape
 from vnode.gangs import room
-from vnode.gangs.room import FreeThere
+from vnode.gangs.room import FreeInTarget
 
 GPU = "example.com/gpu"
 
@@ -24,9 +24,9 @@ def gang(count: int, gpus: int = 1) -> list[PodsOfShape]:
     return [PodsOfShape(Shape({GPU: gpus}), count)]
 
 
-def on(*free: int, most: int = 0, **more: object) -> FreeThere:
+def on(*free: int, most: int = 0, **more: object) -> FreeInTarget:
     total = sum(free) + most * len(free)
-    return FreeThere("east", {GPU: total}, nodes(*free, most=most), **more)  # type: ignore[arg-type]
+    return FreeInTarget("east", {GPU: total}, nodes(*free, most=most), **more)  # type: ignore[arg-type]
 
 
 def test_a_gang_that_fits_is_sure_and_one_that_does_not_says_how_many_do() -> None:
@@ -64,9 +64,9 @@ def test_a_pool_that_may_grow_is_room_for_as_many_as_its_nodes_hold() -> None:
 
 
 def test_a_target_that_does_not_tell_is_left_to_candidates() -> None:
-    assert not room.find(gang(4), 4, FreeThere("east", None, None)).refusal
-    assert not room.find(gang(4), 4, FreeThere("east", {GPU: 4}, None)).refusal
-    assert room.find(gang(5), 5, FreeThere("east", {GPU: 4}, None)).refusal
+    assert not room.find(gang(4), 4, FreeInTarget("east", None, None)).refusal
+    assert not room.find(gang(4), 4, FreeInTarget("east", {GPU: 4}, None)).refusal
+    assert room.find(gang(5), 5, FreeInTarget("east", {GPU: 4}, None)).refusal
 
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=5), st.integers(1, 12), st.integers(1, 3))

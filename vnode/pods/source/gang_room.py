@@ -7,19 +7,17 @@ holds until something changes, for all members that ask.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
-from vnode.api import resources
+from vnode.api import packing, resources
 from vnode.api import shape as shapes
 from vnode.api.objects import Object
 from vnode.api.packing import PodsOfShape
-from vnode.api.resources import Resources
 from vnode.api.shape import Shape
 from vnode.gangs import deciding, room
 from vnode.gangs.gang import Gang, GangMember
-from vnode.gangs.room import FreeThere, GangRoom
+from vnode.gangs.room import FreeInTarget, GangRoom
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.framework import Framework
 from vnode.scheduling.snapshot import VirtualNodeInfo
@@ -62,11 +60,11 @@ class GangRooms:
         for each in waiting.values():
             kinds.setdefault(self._shape(each).key, []).append(each)
 
-        target = node.virtual.target[1]
+        target, snapshot = node.virtual.target[1], self._cache.snapshot()
         able, refusals = list[PodsOfShape](), list[str]()
         pods: list[tuple[Object, int]] = []
         for members in kinds.values():
-            refused = self._framework.check(members[0].pod, self._cache.snapshot(), node.name)
+            refused = self._framework.check(members[0].pod, snapshot, node.name)
             if not refused.is_success:
                 refusals.append(refused.message)
                 continue
@@ -89,7 +87,7 @@ class GangRooms:
         free, rows = self._cache.reported(node.name)
         promised = self._cache.promised(node.name)
         others = [wanted for uid, wanted in promised.items() if uid not in gang.members]
-        there = FreeThere(target, free, rows, _by_shape(others), node.virtual.pools)
+        there = FreeInTarget(target, free, rows, packing.by_shape(others), node.virtual.pools)
         return room.find(able, minimum, there)
 
     def _shape(self, each: GangMember) -> Shape:
@@ -99,8 +97,3 @@ class GangRooms:
             each.shape = shapes.read(requests, self._constraints(each.pod)) or Shape(requests)
 
         return each.shape
-
-
-def _by_shape(listed: list[Resources]) -> list[PodsOfShape]:
-    counts = Counter(tuple(sorted(requests.items())) for requests in listed)
-    return [PodsOfShape(Shape(dict(requests)), count) for requests, count in counts.items()]
