@@ -137,6 +137,11 @@ def is_finished(pod: Object) -> bool:
     return status(pod).get("phase") in ("Succeeded", "Failed")
 
 
+def priority(pod: Object) -> int:
+    """Return the priority in a pod's spec, 0 if it has none; higher ones go first."""
+    return int(spec(pod).get("priority") or 0)
+
+
 def controller_uid(obj: Object) -> str:
     """Return the UID of the controlling owner, "" if there is none."""
     for reference in metadata(obj).get("ownerReferences") or ():

@@ -34,7 +34,7 @@ class KeptRoom:
 
     def keeps_off(self, pod: Object, requests: Mapping[str, int]) -> bool:
         """Tell whether a pod that is in another gang, or in none, is to leave the room to it."""
-        if int(objects.spec(pod).get("priority") or 0) > self.priority:
+        if objects.priority(pod) > self.priority:
             return False
 
         if objects.created(pod) <= self.since:

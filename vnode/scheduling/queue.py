@@ -43,7 +43,6 @@ from vnode.scheduling.queued_pod import (
     QueuedPod,
     Timers,
     concerns_scheduling,
-    priority,
 )
 from vnode.scheduling.retry_budget import RetryBudget
 from vnode.scheduling.status import SUCCESS, Status
@@ -134,7 +133,7 @@ class SchedulingQueue:
         queued = self._pods.get(uid)
         if queued is None:
             now = self._clock.monotonic()
-            queued = QueuedPod(pod, uid, priority(pod), now, since=now)
+            queued = QueuedPod(pod, uid, objects.priority(pod), now, since=now)
             self._pods[uid] = queued
             self._enqueue(queued)
             return
@@ -144,7 +143,7 @@ class SchedulingQueue:
         if not relevant:
             return
 
-        queued.priority = priority(pod)
+        queued.priority = objects.priority(pod)
         if queued.place == IN_FLIGHT:
             queued.changed = True
         elif queued.place in (BACKOFF, UNSCHEDULABLE):

@@ -87,11 +87,6 @@ class Timers:
         return due
 
 
-def priority(pod: Object) -> int:
-    """Return the pod's priority, 0 if it has none; higher ones go first."""
-    return int(objects.spec(pod).get("priority") or 0)
-
-
 def concerns_scheduling(old: Object, new: Object) -> bool:
     """Return whether a change of the pod gives it another attempt."""
     return (

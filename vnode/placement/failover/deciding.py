@@ -67,7 +67,7 @@ def namespace_of(eviction: DueEviction) -> str:
 
 def rank_of(eviction: DueEviction) -> int:
     """Return by what a pod goes before those of other namespaces: the highest priority first."""
-    return -_priority(eviction)
+    return -objects.priority(eviction.pod)
 
 
 def _eviction(pod: Object, policy_of: Callable[[Object], Policy | None]) -> DueEviction | None:
@@ -88,8 +88,4 @@ def _eviction(pod: Object, policy_of: Callable[[Object], Policy | None]) -> DueE
 
 
 def _order(eviction: DueEviction) -> tuple[float, int, str]:
-    return eviction.after, -_priority(eviction), objects.key(eviction.pod)
-
-
-def _priority(eviction: DueEviction) -> int:
-    return int(objects.spec(eviction.pod).get("priority") or 0)
+    return eviction.after, -objects.priority(eviction.pod), objects.key(eviction.pod)

@@ -66,7 +66,7 @@ class UnseenDelegates:
 
         if key not in self._since:
             self._since[key] = self._clock.monotonic()
-            priority = int(objects.spec(chaperon).get("priority") or 0)
+            priority = objects.priority(chaperon)
             heap = self._waiting.setdefault(namespace, [])
             heapq.heappush(heap, (-priority, next(self._order), key))
 
