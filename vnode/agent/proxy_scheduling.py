@@ -137,9 +137,8 @@ class ProxyScheduling:
             event_handlers.follow_scores(self._scores_of, self.scores.subscribe, shared.clock)
 
         assumptions = Assumptions(self.framework, self._cache, queue, shared.clock)
-        requests = CandidateRequests(self._factory, shared.clock, self._leftovers)
         rounds = self._make_gang_rounds(assumptions, queue)
-        requests.gang_mark = rounds.mark
+        requests = CandidateRequests(self._factory, shared.clock, self._leftovers, rounds.mark)
         reporter = UnschedulableReporter(
             shared.client,
             shared.links,

@@ -18,7 +18,7 @@ PATIENCE: Final = 5.0
 
 
 @dataclass(slots=True)
-class GangThere:
+class GangInTarget:
     """A gang of one source, as far as its candidates are in a target."""
 
     source: str
@@ -41,7 +41,7 @@ class GangThere:
         return -self.mark.priority, self.mark.since, self.source, self.mark.id
 
 
-def lesser(gangs: Iterable[GangThere]) -> list[GangThere]:
+def lesser(gangs: Iterable[GangInTarget]) -> list[GangInTarget]:
     """Return those that make way, of gangs that have all been incomplete for long enough."""
     ranked = sorted((each for each in gangs if each.is_incomplete), key=lambda each: each.rank)
     return [each for each in ranked[1:] if each.source != ranked[0].source]

@@ -65,7 +65,7 @@ def member(pod: Object, says: Membership) -> GangMember:
 
 
 @dataclass(frozen=True, slots=True)
-class VainTry:
+class FailedTry:
     """A target that was tried in vain: why, how often in a row, and until when it is left alone."""
 
     reason: str
@@ -94,7 +94,7 @@ class Gang:
     """UIDs of those that are bound, and for which the target keeps a place."""
     is_started: bool = False
     """Enough were bound, each with a place: from then on each one counts for itself."""
-    vain: dict[str, VainTry] = field(default_factory=dict)
+    vain: dict[str, FailedTry] = field(default_factory=dict)
     """By node."""
     complete_since: float | None = None
     """Since when all are there that it takes."""
@@ -144,8 +144,7 @@ class Gang:
 
     def priority(self) -> int:
         """Return the highest priority of its pods."""
-        priorities = (objects.spec(each.pod).get("priority") or 0 for each in self.live().values())
-        return max(map(int, priorities), default=0)
+        return max((objects.priority(each.pod) for each in self.live().values()), default=0)
 
     def since(self) -> str:
         """Return when the oldest of its pods was created."""

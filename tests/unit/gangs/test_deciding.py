@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.unit.gangs.pods import member, pod, table
 from vnode.api import keys
 from vnode.gangs import conflicts, deciding, kept_room, marks
-from vnode.gangs.conflicts import GangThere
+from vnode.gangs.conflicts import GangInTarget
 from vnode.gangs.deciding import NextStep
 from vnode.gangs.gang import Gang
 from vnode.gangs.marks import GangMark
@@ -118,8 +118,8 @@ def test_a_target_that_was_tried_in_vain_is_left_alone_longer_each_time_up_to_a_
     assert deciding.rest(count + 1, spread) >= rest
 
 
-def there(source: str, reserved: int, priority: int = 0, since: str = "1") -> GangThere:
-    return GangThere(source, GangMark("g", 4, since, priority), reserved)
+def there(source: str, reserved: int, priority: int = 0, since: str = "1") -> GangInTarget:
+    return GangInTarget(source, GangMark("g", 4, since, priority), reserved)
 
 
 def test_of_two_sources_the_younger_or_lesser_makes_way() -> None:

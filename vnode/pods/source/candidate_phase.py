@@ -44,7 +44,7 @@ from vnode.pods.source.candidates import (
     Wait,
 )
 from vnode.pods.source.chaperon_factory import ChaperonFactory
-from vnode.pods.source.gang_rounds import GangGate, GangRounds, Stray
+from vnode.pods.source.gang_rounds import GangGate, GangRounds, StrayCandidate
 from vnode.pods.source.known_candidates import KnownCandidates
 from vnode.pods.source.outdated_candidates import OutdatedCandidates
 from vnode.runtime.links import Link, Links
@@ -204,7 +204,7 @@ class CandidatePhase:
         why = self._gangs.explanation(attempt.uid, node)
         return AttemptEnded(Outcome.UNSCHEDULABLE, {node: why} if why else {})
 
-    async def withdraw(self, stray: Stray) -> None:
+    async def withdraw(self, stray: StrayCandidate) -> None:
         """Delete the candidate of a pod that has no attempt, if it is still pending."""
         attempt = Attempt(stray.key, stray.uid, (stray.node,), self._clock.monotonic())
         async with asyncio.TaskGroup() as group:

@@ -55,8 +55,9 @@ class CandidateRequests:
         factory: ChaperonFactory,
         clock: Clock,
         leftovers: Callable[[str, str], int] = lambda _node, _namespace: 0,
+        gang_mark: Callable[[Object], str] = lambda _pod: "",
     ) -> None:
-        self.gang_mark: Callable[[Object], str] = lambda _pod: ""
+        self._gang_mark = gang_mark
         self._factory = factory
         self._leftovers = leftovers
         self._clock = clock
@@ -91,7 +92,7 @@ class CandidateRequests:
         if preempts is not None and preempts.count:
             built["metadata"]["annotations"][keys.PREEMPTED] = preempts.encode()
 
-        if gang := self.gang_mark(pod):
+        if gang := self._gang_mark(pod):
             built["metadata"]["annotations"][keys.GANG_MARK] = gang
 
         async with self._turn(link, pod):

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import enum
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from vnode.api import objects
@@ -21,7 +21,7 @@ from vnode.api.clock import Clock
 from vnode.api.objects import Object
 from vnode.gangs import deciding, marks
 from vnode.gangs.deciding import NextStep
-from vnode.gangs.gang import Gang, VainTry
+from vnode.gangs.gang import FailedTry, Gang
 from vnode.gangs.table import Gangs
 from vnode.planning.policy import Policies
 from vnode.pods.source import gang_choice
@@ -51,7 +51,7 @@ class GangGate(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Stray:
+class StrayCandidate:
     """A member whose candidate is to be deleted, beside any attempt."""
 
     key: str
@@ -89,9 +89,9 @@ class GangRounds:
         rooms = GangRooms(framework, cache, constraints, is_overridden)
         self._chooser = GangChooser(gangs, rooms, assumptions, queue, links, clock)
         self._wake: Callable[[str], bool] = lambda _uid: False
-        self._delete: Callable[[Stray], None] = lambda _stray: None
+        self._delete: Callable[[StrayCandidate], None] = lambda _stray: None
 
-    def follow(self, wake: Callable[[str], bool], delete: Callable[[Stray], None]) -> None:
+    def follow(self, wake: Callable[[str], bool], delete: Callable[[StrayCandidate], None]) -> None:
         """Take what wakes the attempt of a UID, if there is one, and what deletes a candidate."""
         self._wake, self._delete = wake, delete
         self._gangs.subscribe(self._on_gang)
@@ -145,7 +145,9 @@ class GangRounds:
         log.info("gang %s starts on %s with %d pods", gang.key, node, len(gang.ready))
         gang.is_committed = True
         gang.vain.clear()
-        self._wake_all(gang.ready)
+        for each in gang.ready:
+            self._wake(each)
+
         return GangGate.PASS
 
     def is_left(self, uid: str, node: str) -> bool:
@@ -234,18 +236,14 @@ class GangRounds:
         reason = deciding.tally(gang, target)
         log.info("gang %s leaves %s: %s", gang.key, node, reason)
         count = gang.vain[node].count + 1 if node in gang.vain else 1
-        gang.vain[node] = VainTry(reason, count, now + deciding.rest(count, self._spread()))
+        gang.vain[node] = FailedTry(reason, count, now + deciding.rest(count, self._spread()))
         gang.leave()
         for uid, each in gang.members.items():
             if not each.node and not self._wake(uid):
-                self._delete(Stray(objects.key(each.pod), uid, node))
+                self._delete(StrayCandidate(objects.key(each.pod), uid, node))
 
         for uid in gang.waiting():
             self._queue.activate(uid)
-
-    def _wake_all(self, uids: Iterable[str]) -> None:
-        for uid in list(uids):
-            self._wake(uid)
 
 
 def _nowhere(snapshot: Snapshot, why: Status) -> CycleResult:

@@ -26,7 +26,7 @@ from vnode.pods.source.binding import Binder, PodChanged
 from vnode.pods.source.candidate_phase import CandidatePhase
 from vnode.pods.source.candidates import Bind, CandidateState
 from vnode.pods.source.gang_choice import ELSEWHERE
-from vnode.pods.source.gang_rounds import GangRounds, Stray
+from vnode.pods.source.gang_rounds import GangRounds, StrayCandidate
 from vnode.pods.source.preemption_chooser import PreemptionChooser
 from vnode.pods.source.rotation import Rotation
 from vnode.pods.source.unschedulable_reporter import UnschedulableReporter
@@ -249,11 +249,11 @@ class ProxyScheduler:
         attempt.changed.set()
         return True
 
-    def _withdraw(self, stray: Stray, group: asyncio.TaskGroup) -> None:
+    def _withdraw(self, stray: StrayCandidate, group: asyncio.TaskGroup) -> None:
         """Delete the candidate of a pod whose gang has given the target up."""
         group.create_task(self._withdraw_one(stray), name=f"withdraw {stray.key}")
 
-    async def _withdraw_one(self, stray: Stray) -> None:
+    async def _withdraw_one(self, stray: StrayCandidate) -> None:
         try:
             with audit.on_behalf_of(audit.finder(kinds.PODS, self._proxies.store.get)(stray.key)):
                 await self._candidate_phase.withdraw(stray)

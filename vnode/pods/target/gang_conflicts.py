@@ -16,7 +16,7 @@ from vnode.api.clock import Clock
 from vnode.api.errors import Conflict, NotFound
 from vnode.api.objects import Object
 from vnode.gangs import conflicts, marks
-from vnode.gangs.conflicts import PATIENCE, GangThere
+from vnode.gangs.conflicts import PATIENCE, GangInTarget
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.runtime.controller import Controller
@@ -68,9 +68,9 @@ class GangConflicts:
 
         return 1.0
 
-    def _gangs(self) -> dict[tuple[str, str], GangThere]:
+    def _gangs(self) -> dict[tuple[str, str], GangInTarget]:
         """Return what is here of each gang, by source and name."""
-        found: dict[tuple[str, str], GangThere] = {}
+        found: dict[tuple[str, str], GangInTarget] = {}
         for key, chaperon in self._marked.items():
             annotations = objects.annotations(chaperon)
             mark, source = marks.read(chaperon), annotations.get(keys.PARENT_CLUSTER_UID, "")
@@ -80,7 +80,7 @@ class GangConflicts:
             if keys.GANG_REFUSED in annotations:
                 continue
 
-            gang = found.setdefault((source, mark.id), GangThere(source, mark))
+            gang = found.setdefault((source, mark.id), GangInTarget(source, mark))
             is_allowed = keys.IS_ALLOWED in annotations
             gang.allowed += is_allowed
             gang.reserved += is_allowed or keys.IS_RESERVED in annotations
@@ -89,7 +89,7 @@ class GangConflicts:
 
         return found
 
-    async def _refuse(self, gang: GangThere) -> None:
+    async def _refuse(self, gang: GangInTarget) -> None:
         log.info("gang %s of source %s makes way for another one", gang.mark.id, gang.source)
         why = "a gang of another source comes first here, and both have a part of what they need"
         for key in gang.open:
