@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from vnode.api import keys, node_pools, objects, resources, rows, rows_text
+from vnode.api import keys, node_pools, objects, resources, rows
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.api.resources import Resources
@@ -58,17 +58,17 @@ def of_target(
     `node` is its virtual node, and `summary` its ClusterSummary, of which only what Admiralty
     writes counts where vnode does not run any more.
     """
-    told = objects.annotations(summary or {}) if runs_vnode else {}
+    said = summary if runs_vnode else None
     offered = (summary or {}).get("allocatable") or objects.status(node or {}).get("allocatable")
     totals = {n: a for n, a in accounts.amounts(offered).items() if resources.is_extended(n)}
     key = objects.key(target)
-    found = rows_text.decode(told.get(keys.ROWS))
+    found = reported.read_rows(said)
     if found is not None:
         uses = _by_rows(key, found, totals)
     else:
         labels = objects.labels(node or {}) | objects.labels(summary or {})
         model = rows.model_of(labels, rows.MODEL_LABELS)
-        uses = _by_sums(key, model, summary if runs_vnode else None, totals)
+        uses = _by_sums(key, model, said, totals)
 
     growth = _growth(objects.annotations(target).get(keys.NODE_POOLS, ""), found)
     known = {

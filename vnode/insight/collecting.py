@@ -137,15 +137,15 @@ async def connected(local: Client, target: Object) -> AsyncIterator[Client]:
         yield client
 
 
-async def summaries(local: Client, targets: Objects) -> list[tuple[Object | None, str]]:
-    """Return the ClusterSummary of each Target, or None and why it was not to be had."""
+async def summaries(local: Client, targets: Objects) -> list[tuple[Object, Object | None, str]]:
+    """Return each Target with its ClusterSummary, or with None and why that was not to be had."""
     async with asyncio.TaskGroup() as group:
         tasks = [
             group.create_task(_summary(local, target), name=f"ask {objects.key(target)}")
             for target in targets
         ]
 
-    return [task.result() for task in tasks]
+    return [(target, *task.result()) for target, task in zip(targets, tasks, strict=True)]
 
 
 async def _summary(local: Client, target: Object) -> tuple[Object | None, str]:

@@ -18,7 +18,7 @@ from vnode.api.errors import ConfigError, Denied, NotFound
 from vnode.api.objects import Object, Objects
 from vnode.api.target_key import TargetKey
 from vnode.cli.plan import planning, reading, rendering
-from vnode.cli.plan.free_room import ToldTarget
+from vnode.cli.plan.free_room import ReportedTarget
 from vnode.cli.plan.planning import ClusterView, PlanRequest, PolicyPlan
 from vnode.nodes import capacity, virtual
 from vnode.planning.cluster_decision import DecisionKind, DecisionReference
@@ -170,7 +170,7 @@ def test_without_weights_shares_are_by_what_is_free_and_a_note_says_so() -> None
     assert counts(made) == {"statefulset/team-a/web": [("a", 2, 0, 2), ("b", 2, 0, 2)]}
 
 
-def told(*free: int) -> ToldTarget:
+def told(*free: int) -> ReportedTarget:
     """Return what a target with nodes of so many free GPUs says."""
     found = []
     for place, gpus in enumerate(free):
@@ -180,7 +180,7 @@ def told(*free: int) -> ToldTarget:
         labels = {"nvidia.com/gpu.product": "A100"}
         found.append({"metadata": {"name": f"n{place}", "labels": labels}, "status": status})
 
-    return ToldTarget(capacity.summary(map(capacity.trim_node, found), capacity.Usage()))
+    return ReportedTarget(capacity.summary(map(capacity.trim_node, found), capacity.Usage()))
 
 
 def test_without_weights_what_is_free_on_one_node_counts() -> None:

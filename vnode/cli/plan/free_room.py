@@ -14,6 +14,7 @@ from vnode.api import keys, objects, resources, saved_manifest
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object, Objects
 from vnode.api.resources import Resources
+from vnode.insight import accounts
 from vnode.runtime.target_options import NO_OPTIONS, TargetOptions
 from vnode.scheduling import reported, rooms
 from vnode.scheduling.plugin import Handle
@@ -24,7 +25,7 @@ _ORDINARY: Final[Resources] = {resources.CPU: 1000}
 
 
 @dataclass(frozen=True, slots=True)
-class ToldTarget:
+class ReportedTarget:
     """What a target says of itself, and what is said of it."""
 
     summary: Object | None = None
@@ -32,11 +33,14 @@ class ToldTarget:
     options: TargetOptions = NO_OPTIONS
 
 
-_SILENT: Final = ToldTarget()
+_SILENT: Final = ReportedTarget()
 
 
 def of_pod(
-    pod: Object | None, nodes: Objects, told: Mapping[str, ToldTarget], proxies: Iterable[Object]
+    pod: Object | None,
+    nodes: Objects,
+    told: Mapping[str, ReportedTarget],
+    proxies: Iterable[Object],
 ) -> Mapping[str, int | None]:
     """Return room by virtual node, None where that is not known; `told` is by virtual node, too.
 
@@ -57,12 +61,12 @@ def _used(proxies: Iterable[Object]) -> dict[str, Resources]:
     found: dict[str, Resources] = {}
     for pod in proxies:
         if (node := objects.node_name(pod)) and not objects.is_finished(pod):
-            found[node] = resources.add(found.get(node, {}), resources.pod_requests(pod))
+            found[node] = resources.add(found.get(node, {}), accounts.requests(pod))
 
     return found
 
 
-def _info(node: Object, told: ToldTarget, used: Resources) -> VirtualNodeInfo:
+def _info(node: Object, told: ReportedTarget, used: Resources) -> VirtualNodeInfo:
     free, largest = reported.read_free(told.summary)
     return VirtualNodeInfo(
         VirtualNode(

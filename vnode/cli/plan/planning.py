@@ -10,7 +10,7 @@ from vnode.api import keys, objects
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object, Objects
 from vnode.cli.plan import free_room
-from vnode.cli.plan.free_room import ToldTarget
+from vnode.cli.plan.free_room import ReportedTarget
 from vnode.placement.decisions import slices
 from vnode.placement.policies import decoding, judging
 from vnode.placement.policies.matching import PolicyIndex
@@ -48,7 +48,7 @@ class ClusterView:
     """Those that there are."""
     decisions: Objects = field(default_factory=list)
     """PlacementDecisions where the policy's is."""
-    told: Mapping[str, ToldTarget] = field(default_factory=dict)
+    told: Mapping[str, ReportedTarget] = field(default_factory=dict)
     """What targets say of themselves, by virtual node, if that matters for the policy."""
     unasked: tuple[str, ...] = ()
     """Why some could not be asked."""

@@ -11,7 +11,7 @@ from typing import Any, Final
 from vnode.api import documents, keys, kinds
 from vnode.api.errors import ConfigError, Denied, NotFound
 from vnode.api.objects import Object, Objects
-from vnode.cli.plan.free_room import ToldTarget
+from vnode.cli.plan.free_room import ReportedTarget
 from vnode.cli.plan.planning import ClusterView
 from vnode.insight import collecting, status_text
 from vnode.kube.client import Client
@@ -83,16 +83,14 @@ async def ask_targets(
     """Return the view with what those targets have free that pods of a namespace may use."""
     targets = await collecting.covering(client, namespace)
     told, unasked = {}, []
-    for target, (summary, problem) in zip(
-        targets, await collecting.summaries(client, targets), strict=True
-    ):
+    for target, summary, problem in await collecting.summaries(client, targets):
         key = model.key_of(target)
         try:
             options = model.parse(target).options
         except ConfigError:
             continue  # it has no virtual node that takes pods
 
-        told[key.node_name] = ToldTarget(
+        told[key.node_name] = ReportedTarget(
             summary if heartbeats.is_recent(summary or {}, now) else None, options
         )
         if problem:

@@ -85,9 +85,7 @@ async def read(client: Client, namespace: str | None, now: datetime) -> Reading:
         objects.name(node): node for node in await client.list(kinds.NODES, label_selector=selector)
     }
     uses, notices = [], []
-    for target, (summary, problem) in zip(
-        targets, await collecting.summaries(client, targets), strict=True
-    ):
+    for target, summary, problem in await collecting.summaries(client, targets):
         key = model.key_of(target)
         runs_vnode = heartbeats.is_recent(summary or {}, now)
         uses += accelerators.of_target(
