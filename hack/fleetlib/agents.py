@@ -109,7 +109,7 @@ def _start_balancer(directory: Path, place: ClusterSite) -> None:
         directory,
         place.name,
         SERVICE,
-        lambda: _answers(place.service, addresses.SERVICE_STATUS),
+        lambda: answers(place.service, addresses.SERVICE_STATUS),
     )
 
 
@@ -127,10 +127,11 @@ def _credentials(name: str) -> str:
 
 def wait_for_agent(directory: Path, place: ClusterSite, name: str = AGENT) -> None:
     address = place.agents[AGENTS.index(name)]
-    clusters.until(directory, place.name, name, lambda: _answers(address, addresses.AGENT_HEALTH))
+    clusters.until(directory, place.name, name, lambda: answers(address, addresses.AGENT_HEALTH))
 
 
-def _answers(address: str, port: int) -> bool:
+def answers(address: str, port: int) -> bool:
+    """Tell whether a program says on a port that it is ready."""
     connection = http.client.HTTPConnection(address, port, timeout=5)
     try:
         connection.request("GET", "/readyz")

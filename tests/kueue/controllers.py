@@ -7,7 +7,6 @@ certificate that is made here.
 from __future__ import annotations
 
 import base64
-import http.client
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from hack.fleetlib import certificates, clusters, processes
+from hack.fleetlib import agents, certificates, clusters, processes
 from hack.fleetlib.commands import ClusterSite
 from hack.fleetlib.fleet import LocalFleet
 from hack.fleetlib.state import Process
@@ -70,7 +69,10 @@ class BatchController:
         environment = {"KUBECONFIG": str(fleet.kubeconfig(cluster))}
         definition = Process(argv, place.file(f"{self.program}.log"), environment)
         processes.start(fleet.folder, cluster, self.program, definition)
-        clusters.until(fleet.folder, cluster, self.program, lambda: self._is_ready(place))
+        address = place.address
+        clusters.until(
+            fleet.folder, cluster, self.program, lambda: agents.answers(address, self.health_port)
+        )
         manifests = (self.components / "webhook/manifests.yaml").read_text()
         for hooks in yaml.safe_load_all(manifests):
             made = self._called(hooks, f"https://{place.address}:{self.webhook_port}", authority)
@@ -113,13 +115,3 @@ class BatchController:
 
         name = f"{self.program}-{hooks['metadata']['name']}"
         return {**hooks, "metadata": {"name": name}, "webhooks": found}
-
-    def _is_ready(self, place: ClusterSite) -> bool:
-        connection = http.client.HTTPConnection(place.address, self.health_port, timeout=5)
-        try:
-            connection.request("GET", "/readyz")
-            return connection.getresponse().status == 200
-        except (OSError, http.client.HTTPException):
-            return False
-        finally:
-            connection.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.gangs.pods import member, pod, table
-from tests.unit.scheduling.builders import virtual_node
+from tests.unit.scheduling.builders import cache_of, virtual_node
 from tests.unit.scheduling.gpu_targets import make_framework
 from vnode.api.objects import Object
 from vnode.gangs.kept_room import KeptRoom
@@ -20,11 +20,7 @@ ELSEWHERE = unresolvable("the gang is in b")
 
 @pytest.fixture
 def cache() -> Cache:
-    cache = Cache()
-    for name in ("a", "b"):
-        cache.update_node(virtual_node(name))
-
-    return cache
+    return cache_of("a", "b")
 
 
 def spared(name: str, **rest: object) -> Object:

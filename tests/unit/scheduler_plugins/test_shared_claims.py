@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.scheduling.builders import pod, virtual_node
+from tests.unit.scheduling.builders import cache_of, pod
 from tests.unit.scheduling.gpu_targets import make_framework
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.framework import Framework
@@ -25,11 +25,7 @@ def framework() -> Framework:
 
 @pytest.fixture
 def cache() -> Cache:
-    cache = Cache()
-    for name in ("a", "b"):
-        cache.update_node(virtual_node(name))
-
-    return cache
+    return cache_of("a", "b")
 
 
 def bound(name: str, node: str, **spec: Any) -> dict[str, Any]:

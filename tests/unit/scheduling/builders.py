@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from vnode.scheduling.cache import Cache
 from vnode.scheduling.snapshot import VirtualNode
 
 
@@ -64,3 +65,12 @@ def virtual_node(
         "spec": {"taints": taints or [], "unschedulable": cordoned},
     }
     return VirtualNode(name, node, fields.pop("target", ("default", name)), **fields)
+
+
+def cache_of(*names: str) -> Cache:
+    """Build a cache with nodes of these names."""
+    cache = Cache()
+    for name in names:
+        cache.update_node(virtual_node(name))
+
+    return cache
