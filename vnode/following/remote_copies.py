@@ -159,6 +159,7 @@ class RemoteCopies:
                 trim=self._families[kind].trim,
                 accept=shapes.is_copy,
                 ends_denied=ends_denied,
+                clock=self._clock,
             )
             informer.subscribe(lambda old, new: self._on_copy(link, kind, objects.latest(old, new)))
             return informer

@@ -141,6 +141,7 @@ class RemoteTokens:
                 metadata_only=True,
                 accept=lambda copy: shapes.is_copy(copy) and self._is_of(copy, link),
                 ends_denied=ends_denied,
+                clock=self._clock,
             )
             informer.subscribe(lambda old, new: self._on_copy(node, objects.latest(old, new)))
             return informer

@@ -11,7 +11,6 @@ import logging
 import random
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack, aclosing
-from http import HTTPStatus
 from typing import Any, Final, Protocol
 
 from vnode.api import kinds, objects
@@ -26,16 +25,12 @@ from vnode.api.errors import (
     VnodeError,
 )
 from vnode.api.objects import Object, Objects
-from vnode.kube import read_limit, watching
+from vnode.kube import read_limit, refusals, watching
 from vnode.kube.client import Client
 from vnode.kube.object_filter import ObjectFilter
 from vnode.kube.watching import ListOptions
 from vnode.telemetry import metrics
 
-_BACKOFF_FIRST: Final = 0.2  # seconds
-_BACKOFF_LIMIT: Final = 5.0  # seconds; the return of a server is noticed at most this much later
-_DENIED: Final = 200.0  # seconds until an optional one asks again; no silence for alerts
-_CLOSED: Final = 60.0  # seconds, at most, until a namespace is asked again that lets nobody in
 _HOT: Final = 0.5  # seconds; watches that end without an event sooner than this get a pause
 
 log = logging.getLogger(__name__)
@@ -92,7 +87,7 @@ class Reflector:
         self._version = ""  # where the next watch starts; "" means that a list comes first
         self._wake = asyncio.Event()  # set to end a back-off early
         self._last_answer = clock.monotonic()  # when the API server last sent something
-        self._delay = _BACKOFF_FIRST  # of the next back-off
+        self._refusals = refusals.Refusals()
 
     @property
     def namespace(self) -> str | None:
@@ -151,7 +146,7 @@ class Reflector:
     def _succeeded(self) -> None:
         """Note that a watch was accepted: only that shows that the server is back."""
         self.failure = None
-        self._delay = _BACKOFF_FIRST
+        self._refusals.succeeded()
 
     async def _fail(self, error: VnodeError) -> None:
         refused = isinstance(error, (Denied, NotFound))
@@ -167,20 +162,18 @@ class Reflector:
         if isinstance(error, ApiError) and not isinstance(error, TooManyRequests):
             self._version = ""
 
-        is_forbidden = isinstance(error, Denied) and error.status == HTTPStatus.FORBIDDEN
-        if self._ends_denied and is_forbidden:
+        now = self._clock.monotonic()
+        is_final = self._refusals.is_final(error, now, was_allowed=self.is_listed)
+        if self._ends_denied and is_final:
             raise error
 
-        delay = self._delay
-        limit = _CLOSED if refused and self._in_scope else _BACKOFF_LIMIT
-        self._delay = min(delay * 2, limit)
-        if isinstance(error, TooManyRequests):
-            delay = max(delay, error.retry_after)
-        elif denied:
-            delay = _DENIED if self._optional else delay
-            self._last_answer = self._clock.monotonic()
+        limit = refusals.AWAY
+        if denied:
+            self._last_answer = now
+            limit = refusals.OPTIONAL if self._optional else refusals.CLOSED
 
-        await self._pause(delay * random.uniform(0.8, 1.2))  # noqa: S311 - jitter
+        seconds = self._refusals.pause(error, limit)
+        await self._pause(seconds * random.uniform(0.8, 1.2))  # noqa: S311 - jitter
 
     async def _pause(self, seconds: float) -> None:
         """Wait, or until somebody else could read this namespace."""
@@ -190,7 +183,7 @@ class Reflector:
                 stack.enter_context(self._client.scope.waiting(self.namespace, self._wake))
 
             if await happens_within(self._wake, seconds) and self._in_scope:
-                self._delay = _BACKOFF_FIRST
+                self._refusals.retry_soon()
 
     async def _note_refusal(self) -> None:
         """Take for known what is in a namespace that does not exist: nothing."""

@@ -20,6 +20,7 @@ from vnode.following.reference_index import Key
 from vnode.following.references import Ref
 from vnode.following.remote_copies import RemoteCopies
 from vnode.following.remote_informers import RETRY
+from vnode.kube.refusals import STARTING
 from vnode.runtime.links import Links
 from vnode.runtime.supervisor import supervise
 
@@ -233,7 +234,7 @@ async def test_what_was_known_of_all_is_watched_on_when_a_source_may_list_all_no
         DENIED, kind=kinds.SECRETS, when=lambda request: not request.namespace, times=None
     )
     env.server.cut_watches()
-    await asyncio.sleep(1)
+    await asyncio.sleep(2 * STARTING)
     assert env.link.namespaces == {"ns", "left"}
     assert remote.copy(SECRET.ref)
     env.server.remove(kinds.SECRETS, "m", "ns")
