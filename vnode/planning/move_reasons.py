@@ -38,7 +38,14 @@ class MoveReason:
         return False
 
     def may_move(self, workload: Workload, policy: Policy, nodes: Iterable[PolicyNode]) -> bool:
-        """Tell whether there may be pods to move, before the clusters are looked at closely."""
+        """Tell whether there may be pods to move, before the clusters are looked at closely.
+
+        There may be while the workload goes to a destination.
+        """
+        return bool(workload.destination) or self._has_movable(workload, policy, nodes)
+
+    def _has_movable(self, workload: Workload, policy: Policy, nodes: Iterable[PolicyNode]) -> bool:
+        """Tell whether pods may be where they are not to stay."""
         return bool(workload.bound)
 
     def settling(self, policy: Policy) -> float:
@@ -71,7 +78,7 @@ class Draining(MoveReason):
         """Tell whether the policy drains clusters."""
         return bool(policy.drains)
 
-    def may_move(self, workload: Workload, policy: Policy, nodes: Iterable[PolicyNode]) -> bool:
+    def _has_movable(self, workload: Workload, policy: Policy, nodes: Iterable[PolicyNode]) -> bool:
         """Tell whether a cluster has more than may stay.
 
         A workload that is kept together leaves a cluster whole that may not have all of its pods,
@@ -122,7 +129,7 @@ class FailingBack(MoveReason):
         """Tell whether pods go back once there is room; those kept together are moved whole."""
         return policy.failback.mode is not FailbackMode.NEVER and not policy.is_together
 
-    def may_move(self, workload: Workload, policy: Policy, nodes: Iterable[PolicyNode]) -> bool:
+    def _has_movable(self, workload: Workload, policy: Policy, nodes: Iterable[PolicyNode]) -> bool:
         """Tell whether a pod has overflowed."""
         return any(has_overflowed(m.pod) for m in workload.members.values() if m.node)
 

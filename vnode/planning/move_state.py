@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -101,6 +101,22 @@ class Decision:
     """Nothing is under way that would help: room is missing, or a place in the plan."""
     destination: str = ""
     """The cluster that all pods of a workload which is kept together are to go to from now on."""
+
+
+def replicas_of(
+    members: Mapping[str, WorkloadPod],
+    evicted: Collection[str],
+    now: datetime,
+    patience: float,
+    *,
+    moves_jobs: bool = False,
+) -> tuple[Replica, ...]:
+    """Return what moves look at of pods, which it gets by UID, but for those that were evicted."""
+    return tuple(
+        replica_of(member, now, patience, moves_jobs=moves_jobs)
+        for uid, member in members.items()
+        if uid not in evicted
+    )
 
 
 def replica_of(

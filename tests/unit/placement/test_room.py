@@ -26,7 +26,6 @@ def test_a_move_to_a_node_does_not_close_it() -> None:
 def test_a_node_that_was_open_while_pods_waited_there_is_not_believed() -> None:
     room = ProbedRoom()
     room.observe({"a", "b"}, 10.0)
-    assert room.begin_at("a", 15.0)
-    assert not room.begin_at("b", 5.0)
-    assert not room.begin_at("c", 15.0)
+    waited = {"a": 15.0, "b": 5.0, "c": 15.0}
+    assert room.observe({"a", "b"}, 20.0, waited=waited) == {"a"}
     assert (room.since("a"), room.since("b")) == (15.0, 10.0)

@@ -130,7 +130,7 @@ class Moves:
     def closed(self, workload: str, group_by: str) -> dict[str, datetime]:
         """Return until when no pod of a workload is moved to the nodes where that was in vain."""
         moves = self._workloads.get(PlannedWorkload(workload, group_by))
-        return {n: each.until for n, each in moves.closed.items()} if moves else {}
+        return moves.closed.until() if moves else {}
 
     def subscribe(self, changed: Callable[[str], None]) -> None:
         """Call `changed` with the key of a policy when `closed` changes for a workload of it."""
@@ -218,8 +218,8 @@ class Moves:
 
         delays = [settled.wait]
         others = [each.under_way for each in self._workloads.values() if each is not moves]
-        for reason in moves.due(nodes):
-            step = await self._mover.step(moves, reason, others)
+        for wanted in moves.due(nodes):
+            step = await self._mover.step(moves, wanted, others)
             delays.append(step.delay)
             if step.acted:
                 break

@@ -98,6 +98,19 @@ class WorkloadRebalance(MoveDemand):
         self.changed()
 
 
+@dataclass(frozen=True, slots=True)
+class WantedMoves:
+    """Moves of a workload that are wanted for one reason, by its policy or by a demand."""
+
+    reason: MoveReason
+    limit: IntOrPercent
+    """How much of the workload is moved at once."""
+    demand: MoveDemand | None = None
+    """The one to meet, the oldest; None if only the policy wants them."""
+    asked_by: audit.Subject | None = None
+    """The object that asks for them, if another one than the policy."""
+
+
 class WorkloadDemands:
     """All that is asked of one workload and is not met yet, oldest first."""
 
@@ -114,29 +127,36 @@ class WorkloadDemands:
         if demand in self._demands:
             self._demands.remove(demand)
 
-    def tidy(self, policy: Policy) -> None:
-        """Forget what is met, and what is no longer for the workload to meet, by its policy."""
-        self._demands = [d for d in self._demands if d.holds(policy) and not d.is_met]
-
     def end(self) -> None:
         """Tell whoever asks that there is nothing to move, or nothing any more."""
         for demand in self._demands:
             if not demand.is_met:
                 demand.report(Decision(), 0)
 
-    def reasons(self, policy: Policy) -> list[MoveReason]:
-        """Return why to move pods, as the policy wants it or somebody asks; the first one first."""
-        return [each for each in REASONS if self.first(each) or each.is_wanted(policy)]
+    def tidy(self, policy: Policy) -> None:
+        """Forget what is met, and what is no longer for the workload to meet, by its policy."""
+        self._demands = [d for d in self._demands if d.holds(policy) and not d.is_met]
 
-    def first(self, reason: MoveReason) -> MoveDemand | None:
-        """Return the oldest demand for that reason, which is the one to meet; None without any."""
-        return next((d for d in self._demands if d.reason is reason and not d.is_met), None)
+    def wanted(self, policy: Policy, begun: MoveReason | None = None) -> list[WantedMoves]:
+        """Return the moves that the policy wants or somebody asks for, what comes first first.
 
-    def limit(self, reason: MoveReason, policy: Policy) -> IntOrPercent:
-        """Return how much of the workload is moved at once."""
-        demand = self.first(reason)
-        limit = demand.limit if demand is not None else None
-        return policy.failback.max_concurrent if limit is None else limit
+        Those for the reason `begun` come last, if nobody wants them any more.
+        """
+        oldest = {d.reason: d for d in reversed(self._demands) if not d.is_met}
+        reasons = [each for each in REASONS if each in oldest or each.is_wanted(policy)]
+        if begun is not None and begun not in reasons:
+            reasons.append(begun)
+
+        found, usual = [], policy.failback.max_concurrent
+        for reason in reasons:
+            demand = oldest.get(reason)
+            if demand is None:
+                found.append(WantedMoves(reason, usual))
+            else:
+                limit = usual if demand.limit is None else demand.limit
+                found.append(WantedMoves(reason, limit, demand, demand.asked_by))
+
+        return found
 
 
 class PlannedWorkloads:

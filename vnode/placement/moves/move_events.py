@@ -11,9 +11,8 @@ from vnode.kube.events import NORMAL, WARNING, EventRecorder, about
 from vnode.placement.moves.demands import MovingPolicies
 from vnode.placement.policies import decoding
 from vnode.planning.move_reasons import MoveReason
-from vnode.planning.move_state import Decision, PlannedEviction
+from vnode.planning.move_state import Decision
 from vnode.planning.policy import Policy
-from vnode.scheduling.snapshot import Snapshot
 
 MOVED: Final = "Moved"
 WAITS: Final = "MoveWaits"
@@ -59,21 +58,3 @@ class MoveEvents:
             kind = decoding.kind_of(obj)
             reference = objects.reference(obj, kind.kind, kind.api_version)
             self._recorder.event(reference, type_, what, message)
-
-
-def explanation(
-    policy: Policy, reason: MoveReason, eviction: PlannedEviction, snapshot: Snapshot
-) -> str:
-    """Return why a pod is moved."""
-    source, target = snapshot.target_name(eviction.source), snapshot.target_name(eviction.target)
-    whole = " for all" if policy.is_together else ""
-    return (
-        f"moved by {policy.name} ({reason.value}): {eviction.there} of {eviction.replicas} run in "
-        f"{source}, planned {eviction.planned}; {target} has room{whole}"
-    )
-
-
-def blocked(decision: Decision, snapshot: Snapshot) -> str:
-    """Return why pods are left where they are."""
-    names = ", ".join(snapshot.target_name(node) for node in decision.full)
-    return f"{decision.why} in {names}" if names else decision.why

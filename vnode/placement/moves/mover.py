@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from vnode.api import kinds, objects
@@ -19,18 +19,16 @@ from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.events import EventRecorder
 from vnode.kube.eviction import Evictor
-from vnode.placement.moves import move_events
-from vnode.placement.moves.demands import MovingPolicies
+from vnode.placement.moves.demands import MovingPolicies, WantedMoves
 from vnode.placement.moves.move_events import MoveEvents
 from vnode.placement.moves.move_turns import MoveTurns
-from vnode.placement.moves.policy_clusters import PolicyClusters, look
-from vnode.placement.moves.under_way import MovesUnderWay
+from vnode.placement.moves.policy_clusters import PolicyClusters
+from vnode.placement.moves.under_way import Move, MovesUnderWay
 from vnode.placement.moves.workload_moves import WorkloadMoves
 from vnode.placement.policies import decoding
 from vnode.planning.failover import Replacements
 from vnode.planning.move_policy import Openings
-from vnode.planning.move_reasons import SETTLED, MoveReason
-from vnode.planning.move_state import PlannedEviction
+from vnode.planning.move_reasons import SETTLED
 from vnode.planning.pod_size import size_of
 from vnode.planning.policy import Policy
 from vnode.planning.workload_key import PlannedWorkload, namespace_of
@@ -105,9 +103,9 @@ class Mover:
         self.turns.end_look(key, self._evictor.wait(None, PER_MINUTE))
 
     async def step(
-        self, moves: WorkloadMoves, reason: MoveReason, others: Sequence[MovesUnderWay]
+        self, moves: WorkloadMoves, wanted: WantedMoves, others: Sequence[MovesUnderWay]
     ) -> MoveStep:
-        """Take one step for a reason, if one is due."""
+        """Take one step for what is wanted, if one is due."""
         next_in, now = self._evictor.wait(None, PER_MINUTE), self._clock.monotonic()
         if not self.turns.ask(moves.key, moves.policy, next_in, now):
             return MoveStep(True, PATIENT)  # it is woken when it is its turn
@@ -120,30 +118,36 @@ class Mover:
             return MoveStep(True, SETTLED)
 
         snapshot = self._cache.snapshot()
-        takers, size = self._takers(template, snapshot), size_of(template)
-        rooms = self._rooms(template, snapshot)
+        takers, rooms = self._takers(template, snapshot), self._rooms(template, snapshot)
         now, wall = self._clock.monotonic(), self._clock.now()
-        clusters = look(moves, reason, others, snapshot, takers, rooms, size, now, wall)
-        decision, wait = clusters.decide(self._placeholders)
-        if moves.head_for(decision.destination, reason):
+        step = PolicyClusters(
+            moves=moves,
+            wanted=wanted,
+            workload_now=moves.look(wanted, snapshot.nodes, takers, rooms, now, wall),
+            others=others,
+            snapshot=snapshot,
+            size=size_of(template),
+            now=now,
+            wall=wall,
+        ).decide(self._placeholders)
+        destination = step.decision.destination
+        if destination and moves.head_for(destination, wanted.reason):
             self._on_plan_freed(namespace_of(moves.workload.key))
 
-        if decision.evictions:
-            return MoveStep(True, await self._evict(moves, decision.evictions[0], clusters))
+        if step.move is not None:
+            return MoveStep(True, await self._evict(moves, wanted, step.move))
 
-        decision = replace(decision, why=move_events.blocked(decision, snapshot))
-        if moves.report(reason, decision):
-            self._events.blocked(moves.policy, moves.workload.key, reason, decision)
+        if moves.report(wanted, step.decision):
+            self._events.blocked(moves.policy, moves.workload.key, wanted.reason, step.decision)
 
         # Ages and back-offs pass without an event.
-        return MoveStep(False, min(wait or PATIENT, PATIENT) if decision.left else None)
+        return MoveStep(False, min(step.wait or PATIENT, PATIENT) if step.decision.left else None)
 
     def note_closed(self, moves: WorkloadMoves) -> bool:
         """Tell where moves were in vain; return whether that, or where they may go, is new."""
         news = moves.close(self._clock.monotonic(), self._clock.now())
-        for node in news or ():
+        for node, until in (news or {}).items():
             target = self._cache.snapshot().target_name(node)
-            until = moves.closed[node].until
             self._events.failed(moves.policy, moves.workload.key, target, until)
 
         return news is not None
@@ -170,26 +174,18 @@ class Mover:
 
         return moves.template
 
-    async def _evict(
-        self,
-        moves: WorkloadMoves,
-        eviction: PlannedEviction,
-        clusters: PolicyClusters,
-    ) -> float:
-        """Evict the pod, if it is its turn; return when to go on."""
+    async def _evict(self, moves: WorkloadMoves, wanted: WantedMoves, move: Move) -> float:
+        """Evict the pod of a move, if it is its turn; return when to go on."""
         if wait := self._evictor.turn(None, PER_MINUTE):
             return wait
 
-        reason, policy = clusters.reason, moves.policy
-        pod = moves.workload.members[eviction.uid].pod
+        policy, pod = moves.policy, moves.workload.members[move.uid].pod
         self.turns.pay(moves.key, policy)
-        move = clusters.move(eviction)
         moves.begin(move)  # other workloads look while the eviction is on its way
-        why = move_events.explanation(policy, reason, eviction, clusters.snapshot)
-        self._replacements.await_replacement(pod, why)
-        is_evicted = False
+        self._replacements.await_replacement(pod, move.why)
+        asked_by, is_evicted = wanted.asked_by or decoding.subject_of(policy), False
         try:
-            with audit.on_behalf_of(self._subject(moves, reason).because(why)):
+            with audit.on_behalf_of(asked_by.because(move.why)):
                 error = await self._evictor.evict(pod)
 
             is_evicted = error is None
@@ -199,29 +195,22 @@ class Mover:
                 self._replacements.withdraw(pod)
 
         if error is not None:
-            return self._refuse(moves, reason, pod, error)
+            return self._refuse(moves, wanted, pod, error)
 
-        moves.confirm(reason)
-        log.info("%s: %s", objects.key(pod), why)
-        self._events.moved(policy, pod, why)
+        moves.confirm(wanted)
+        log.info("%s: %s", move.key, move.why)
+        self._events.moved(policy, pod, move.why)
         return 0.0
 
-    @staticmethod
-    def _subject(moves: WorkloadMoves, reason: MoveReason) -> audit.Subject:
-        """Return the Rebalance that asks for a move, or the policy that wants it."""
-        demand = moves.demands.first(reason)
-        asked_by = demand.asked_by if demand is not None else None
-        return asked_by or decoding.subject_of(moves.policy)
-
     def _refuse(
-        self, moves: WorkloadMoves, reason: MoveReason, pod: Object, error: ApiError
+        self, moves: WorkloadMoves, wanted: WantedMoves, pod: Object, error: ApiError
     ) -> float:
         """Tell why a pod was not evicted, unless it is gone; return when to try again."""
         if isinstance(error, NotFound | Conflict):
             return SETTLED
 
         # A budget, most often; what else there is users can mend as well.
-        moves.refuse(reason, error.message)
-        metrics.MOVES_REFUSED.labels(reason.value).inc()
+        moves.refuse(wanted, error.message)
+        metrics.MOVES_REFUSED.labels(wanted.reason.value).inc()
         self._events.refused(moves.policy, pod, error.message)
         return self._evictor.retry_in(pod)

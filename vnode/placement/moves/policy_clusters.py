@@ -10,27 +10,33 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final
 
 from vnode.api import objects
 from vnode.api.durations import TICK
 from vnode.api.owners import owner_key
+from vnode.placement.moves.demands import WantedMoves
 from vnode.placement.moves.under_way import Move, MovesUnderWay
-from vnode.placement.moves.workload_moves import WorkloadMoves, WorkloadNow
-from vnode.planning import weighing
+from vnode.placement.moves.workload_moves import WorkloadMoves
+from vnode.placement.moves.workload_now import WorkloadNow
 from vnode.planning.move_policy import TRIED_AGAIN, FailbackMode, Openings
-from vnode.planning.move_reasons import MoveReason
 from vnode.planning.move_state import Decision, PlannedEviction, WorkloadState
 from vnode.planning.moving import decide
 from vnode.planning.moving_together import decide_together
 from vnode.planning.pod_size import PodSize
-from vnode.planning.seats import Share
 from vnode.scheduling.snapshot import Snapshot
 
-UNBOUNDED: Final = 1000
-"""Pods that a cluster has room for if it does not say what it has."""
+
+@dataclass(frozen=True, slots=True)
+class NextMoves:
+    """What to do next about a workload."""
+
+    decision: Decision
+    move: Move | None
+    """The move to begin now; None if pods stay where they are."""
+    wait: float | None
+    """In how many seconds there may be more room; None if an event tells."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,37 +44,25 @@ class PolicyClusters:
     """The clusters of a workload's policy at one moment."""
 
     moves: WorkloadMoves
-    reason: MoveReason
-    """Why pods of it are to be moved."""
+    wanted: WantedMoves
     workload_now: WorkloadNow
     others: Sequence[MovesUnderWay]
     """The moves of other workloads."""
     snapshot: Snapshot
-    shares: tuple[Share, ...]
-    """Of those that can take its pods, given room."""
-    able: frozenset[str]
-    """Those that can take its pods, given room; without those where moves were in vain."""
-    free: frozenset[str]
-    """Those that have room as well, by the filters."""
-    fits: Mapping[str, int]
-    """Cluster -> such pods for which it has room, by what it says is free."""
     size: PodSize
-    """Of such a pod."""
+    """Of a pod of the workload."""
     now: float
     """Of the monotonic clock."""
     wall: datetime
     """The same moment."""
 
-    def decide(self, placeholders: Openings | None) -> tuple[Decision, float | None]:
-        """Return the next steps, and in how many seconds there may be more room.
-
-        `placeholders` is that of `Mover`.
-        """
+    def decide(self, placeholders: Openings | None) -> NextMoves:
+        """Decide what is next; `placeholders` is that of `Mover`."""
         room, wait = self._lasting_room(placeholders)
         moves, now, policy = self.moves, self.workload_now, self.moves.policy
-        shares, caps = self.shares, {}
+        shares, caps = now.shares, {}
         if policy.is_together:
-            shares = tuple(share for share in shares if share.node in self.able)
+            shares = tuple(share for share in shares if share.node in now.able)
 
         if policy.drains:
             caps = {node.name: policy.drained_to(node) for node in self.snapshot.nodes}
@@ -86,16 +80,25 @@ class PolicyClusters:
             caps={node: cap for node, cap in caps.items() if cap is not None},
             destination=moves.workload.destination,
         )
-        return (decide_together if policy.is_together else decide)(state, self.reason), wait
+        found = (decide_together if policy.is_together else decide)(state, self.wanted.reason)
+        if found.full:
+            names = ", ".join(self.snapshot.target_name(node) for node in found.full)
+            found = replace(found, why=f"{found.why} in {names}")
+
+        return NextMoves(found, self._move(found.evictions[0]) if found.evictions else None, wait)
 
     def _lasting_room(self, placeholders: Openings | None) -> tuple[dict[str, int], float | None]:
-        """Return the room that counts for the reason, and in how many seconds there may be more."""
-        moves, probed = self.moves, self.moves.probed
-        room = self._room(self.free)
-        probed.observe(room, self.now, self.workload_now.moves.targets)
-        in_vain = self._in_vain()
-        if not self.reason.needs_lasting_room:
-            return {node: count for node, count in room.items() if node not in in_vain}, None
+        """Return the room that counts for the reason, and in how many seconds there may be more.
+
+        Where pods have waited in vain lately, though there seemed to be room, there is none.
+        """
+        moves, probed, wall = self.moves, self.moves.probed, self.wall.timestamp()
+        ages = {n: wall - at for n, at in moves.workload.saturated(self.size).items()}
+        room, waited = self._room(self.workload_now.free), {n: self.now - ages[n] for n in ages}
+        in_vain = probed.observe(room, self.now, self.workload_now.moves.targets, waited)
+        if not self.wanted.reason.needs_lasting_room:
+            lately = {node for node in in_vain if ages[node] < moves.policy.overflow.after}
+            return {node: count for node, count in room.items() if node not in lately}, None
 
         failback, key = moves.policy.failback, moves.workload.key
         asked: dict[str, int] = {}
@@ -119,20 +122,31 @@ class PolicyClusters:
 
         return found, min(waits, default=None)
 
-    def move(self, eviction: PlannedEviction) -> Move:
+    def _move(self, eviction: PlannedEviction) -> Move:
         """Return the move that begins with an eviction."""
         members, target = self.moves.workload.members, eviction.target
         pod = members[eviction.uid].pod
-        tiers = {share.node: share.tier for share in self.shares}
+        tiers = {share.node: share.tier for share in self.workload_now.shares}
         return Move(
             eviction.uid,
             objects.key(pod),
             target,
             frozenset(members),
-            self.reason,
+            self.wanted.reason,
             owner_key(pod),
             frozenset(n for n, tier in tiers.items() if tier > tiers.get(target, tier)),
-            self.fits[target],
+            self.workload_now.fits[target],
+            self._why(eviction),
+        )
+
+    def _why(self, eviction: PlannedEviction) -> str:
+        """Return why a pod is moved, for people."""
+        policy, name = self.moves.policy, self.snapshot.target_name
+        whole = " for all" if policy.is_together else ""
+        return (
+            f"moved by {policy.name} ({self.wanted.reason.value}): {eviction.there} of "
+            f"{eviction.replicas} run in {name(eviction.source)}, planned {eviction.planned}; "
+            f"{name(eviction.target)} has room{whole}"
         )
 
     def _room(self, nodes: Collection[str], least: int = 0) -> dict[str, int]:
@@ -152,7 +166,7 @@ class PolicyClusters:
 
         found = {
             node: max(least, count - going[node])
-            for node, count in self.fits.items()
+            for node, count in self.workload_now.fits.items()
             if node in nodes and math.isinf(workload.waiting_since(node, self.size))
         }
         return {node: count for node, count in found.items() if count > 0}
@@ -167,7 +181,7 @@ class PolicyClusters:
         workload, taken = self.moves.workload, self.workload_now.moves.targets
         taken = taken.union(*(each.targets(self.now) for each in self.others))
         found = {}
-        for node, count in self._room(self.able, least=1).items():
+        for node, count in self._room(self.workload_now.able, least=1).items():
             if workload.placeholders[node]:
                 at = placeholders.refuted(workload.key, node)
                 # Those that say so were not tried since another one had no place.
@@ -175,62 +189,3 @@ class PolicyClusters:
                 found[node] = room.get(node, 0) if node in taken or is_doubtful else count
 
         return found
-
-    def _in_vain(self) -> set[str]:
-        """Return the nodes where pods have waited in vain lately, though there seemed to be room.
-
-        For failback the time begins anew at such a moment.
-        """
-        after, found = self.moves.policy.overflow.after, set()
-        for node, moment in self.moves.workload.saturated(self.size).items():
-            age = self.wall.timestamp() - moment
-            if self.moves.probed.begin_at(node, self.now - age) and age < after:
-                found.add(node)
-
-        return found
-
-
-def look(
-    moves: WorkloadMoves,
-    reason: MoveReason,
-    others: Sequence[MovesUnderWay],
-    snapshot: Snapshot,
-    takers: tuple[frozenset[str], frozenset[str]],
-    rooms: Mapping[str, int | None],
-    size: PodSize,
-    now: float,
-    wall: datetime,
-) -> PolicyClusters:
-    """Look at the clusters for a reason.
-
-    `takers` are those that can take pods of the workload, and those that do now.
-
-    `rooms` says how many each has room for, None if that is not known. They weigh what they did
-    when a pod was planned. If none was since its pods are counted, they are weighed now, and the
-    weights are kept.
-    """
-    policy, workload = moves.policy, moves.workload
-    nodes, (able, free) = snapshot.nodes, takers
-    if policy.by_capacity and workload.weighting is None:
-        workload.weigh(weighing.weigh(policy.shares(nodes), rooms, workload.bound))
-
-    shares = policy.shares(nodes, workload.weights)
-    fits = {node: UNBOUNDED if count is None else count for node, count in rooms.items()}
-    with_room = {node: fits[node] for node in free}
-    included = frozenset(share.node for share in shares)
-    workload_now = moves.look(reason, included, with_room, now, wall)
-    usable = included - workload_now.moves.in_backoff
-    return PolicyClusters(
-        moves=moves,
-        reason=reason,
-        workload_now=workload_now,
-        others=others,
-        snapshot=snapshot,
-        shares=tuple(share for share in shares if share.node in able),
-        able=able & usable,
-        free=free & usable,
-        fits=fits,
-        size=size,
-        now=now,
-        wall=wall,
-    )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
 
 
 class ProbedRoom:
@@ -22,21 +23,21 @@ class ProbedRoom:
         """Return since when a pod would have passed, None if it would not."""
         return self._since.get(node)
 
-    def observe(self, nodes: Collection[str], now: float, moving: Collection[str] = ()) -> None:
+    def observe(
+        self,
+        nodes: Collection[str],
+        now: float,
+        moving: Collection[str] = (),
+        waited: Mapping[str, float] = MappingProxyType({}),
+    ) -> set[str]:
         """Take note that a pod would pass on these nodes now, and on no others.
 
         Where pods are being moved to, their places count twice for a moment: that closes no node.
+        Until the moments in `waited` pods had waited for these nodes in vain; return those that
+        were open all the time: what they say cannot be relied on, and their time begins anew then.
         """
         still = {node: since for node, since in self._since.items() if node in moving}
         self._since = {**still, **{node: self._since.get(node, now) for node in nodes}}
-
-    def begin_at(self, node: str, moment: float) -> bool:
-        """Take note that a pod had waited for the node in vain until then.
-
-        Return whether the node was open all the time: then what it says cannot be relied on.
-        """
-        if self._since.get(node, math.inf) > moment:
-            return False
-
-        self._since[node] = moment
-        return True
+        in_vain = {n for n, moment in waited.items() if self._since.get(n, math.inf) <= moment}
+        self._since.update({node: waited[node] for node in in_vain})
+        return in_vain

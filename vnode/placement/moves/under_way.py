@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import enum
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -59,6 +59,8 @@ class Move:
     """Clusters that would be better still."""
     fits: int = 0
     """So many such pods the target seemed to have room for."""
+    why: str = ""
+    """For people."""
     alone: float | None = None
     """Since when it is gone without a new pod, None while it is not."""
     replacement: str = ""
@@ -144,8 +146,15 @@ class MovesUnderWay:
         """Return the nodes to which moves were in vain lately."""
         return frozenset(self.backoffs(now))
 
-    def at(self, now: float) -> MovesNow:
-        """Return all that counts of them where clusters are looked at."""
+    def at(self, now: float, free: Mapping[str, int]) -> MovesNow:
+        """Return all that counts of them where clusters are looked at; `free` has room, for so
+        many.
+
+        Where that is more than when moves were in vain there, these do not count any more.
+        """
+        for node, fits in free.items():
+            self.reopen(node, fits, now)
+
         return MovesNow(
             len(self),
             self.evicted(),

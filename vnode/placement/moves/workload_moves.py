@@ -6,58 +6,31 @@ told to whoever asks agree. What clusters have at one moment is in a `PolicyClus
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Final
 
 from vnode.api import objects
 from vnode.api.objects import Object
 from vnode.api.owners import owner_key
-from vnode.placement.moves.demands import WorkloadDemands
+from vnode.placement.moves.demands import WantedMoves, WorkloadDemands
+from vnode.placement.moves.moves_in_vain import MovesInVain
 from vnode.placement.moves.probed_room import ProbedRoom
-from vnode.placement.moves.under_way import Move, MovesNow, MovesUnderWay
+from vnode.placement.moves.under_way import Move, MovesUnderWay
+from vnode.placement.moves.workload_now import SettledMoves, WorkloadNow
+from vnode.planning import weighing
 from vnode.planning.move_reasons import SETTLED, MoveReason
-from vnode.planning.move_state import Decision, Replica, replica_of
+from vnode.planning.move_state import Decision, replicas_of
 from vnode.planning.policy import Policy
 from vnode.planning.policy_node import PlannedNode
 from vnode.planning.unfinished_move import unfinished_move
 from vnode.planning.workload import Workload
 from vnode.planning.workload_key import PlannedWorkload
+from vnode.scheduling.snapshot import VirtualNodeInfo
 from vnode.telemetry import metrics
 
-
-@dataclass(frozen=True, slots=True)
-class ClosedCluster:
-    """A cluster to which nothing is moved for a while, since a move to it was in vain."""
-
-    until: datetime
-    ends: float
-    """The same moment of the monotonic clock."""
-
-
-class SettledMoves(NamedTuple):
-    """What has become of the moves of a workload since the last look."""
-
-    resumed: bool
-    """One is gone on with that another leader has begun."""
-    arrived: bool
-    """All pods of a workload that was moved as one are there."""
-    wait: float | None
-    """Seconds after which to look again if no pod changes; None if never."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkloadNow:
-    """A workload at the moment when its clusters are looked at for one reason."""
-
-    moves: MovesNow
-    replicas: tuple[Replica, ...]
-    """Its pods but for those that were evicted."""
-    unreplaced: int
-    """Pods that are awaited, which their owner makes once others are gone."""
-    limit: int
-    """So many of its pods are moved at once."""
+UNBOUNDED: Final = 1000
+"""Pods that a cluster has room for if it does not say what it has."""
 
 
 class WorkloadMoves:
@@ -80,43 +53,35 @@ class WorkloadMoves:
         self.under_way = MovesUnderWay()
         self.probed = ProbedRoom()
         self.demands = WorkloadDemands()
-        self.closed: dict[str, ClosedCluster] = {}
-        """By node: those to which moves were in vain lately, as it was told."""
+        self.closed = MovesInVain()
         self._template: Object | None = None
         self._together_for: MoveReason | None = None  # why it is being moved as one, if it is
         self._refused = ""  # why the last eviction was refused
         self._stuck = ""  # why pods stay that are to be moved, as it was told last
         self._owner: Object = {}  # the controller of its newest pod; empty before the first look
 
-    def due(self, nodes: Collection[PlannedNode]) -> Iterator[MoveReason]:
-        """Yield why there may be pods to move, the first reason first.
+    def due(self, nodes: Collection[PlannedNode]) -> Iterator[WantedMoves]:
+        """Yield what is wanted for which there may be pods to move, what comes first first.
 
-        Whoever asks for moves is told where there are none. Changes of clusters are awaited
-        together for as long as the last reason does that was yielded.
+        What is over is not wanted any more. Whoever asks for moves is told where there are none.
+        Changes of clusters are awaited together for as long as the last reason does that was
+        yielded.
         """
-        for reason in self._reasons():
-            if self._may_move(reason, nodes):
-                self.settling = reason.settling(self.policy)
-                yield reason
+        self.demands.tidy(self.policy)
+        for wanted in self.demands.wanted(self.policy, self._together_for):
+            if wanted.reason.may_move(self.workload, self.policy, nodes):
+                self.settling = wanted.reason.settling(self.policy)
+                yield wanted
             else:
-                self.report(reason, Decision())
+                self.report(wanted, Decision())
 
     def is_idle(self, nodes: Collection[PlannedNode], now: float) -> bool:
         """Tell whether nothing is left to do or to remember."""
         if self.under_way or self.under_way.in_backoff(now):
             return False
 
-        return not any(self._may_move(reason, nodes) for reason in self._reasons())
-
-    def _reasons(self) -> list[MoveReason]:
-        """Return why pods may be moved; a workload that is moved as one is not left in between."""
-        found = self.demands.reasons(self.policy)
-        begun = self._together_for
-        return found if begun is None or begun in found else [*found, begun]
-
-    def _may_move(self, reason: MoveReason, nodes: Collection[PlannedNode]) -> bool:
-        """Tell whether there may be pods to move, before it is looked at closely."""
-        return bool(self.workload.destination) or reason.may_move(self.workload, self.policy, nodes)
+        all_wanted = self.demands.wanted(self.policy, self._together_for)
+        return not any(w.reason.may_move(self.workload, self.policy, nodes) for w in all_wanted)
 
     def newest(self) -> Object | None:
         """Return the pod that was made last."""
@@ -146,39 +111,39 @@ class WorkloadMoves:
 
     def look(
         self,
-        reason: MoveReason,
-        clusters: frozenset[str],
-        free: Mapping[str, int],
+        wanted: WantedMoves,
+        nodes: Sequence[VirtualNodeInfo],
+        takers: tuple[frozenset[str], frozenset[str]],
+        rooms: Mapping[str, int | None],
         now: float,
         wall: datetime,
     ) -> WorkloadNow:
-        """Look for a reason at those clusters to which it may go; `free` has room, for so many.
+        """Look at the workload and its clusters.
 
-        Where there is more of it than when moves were in vain there, these do not count any more.
+        `takers` are those that can take its pods, and those that do now; `rooms` says how many each
+        has room for, None if that is not known. They weigh what they did when a pod was planned. If
+        none was since its pods are counted, they are weighed now, and the weights are kept.
         """
-        self.clusters = clusters
-        for node, fits in free.items():
-            self.under_way.reopen(node, fits, now)
+        policy, workload, (able, free) = self.policy, self.workload, takers
+        if policy.by_capacity and workload.weighting is None:
+            workload.weigh(weighing.weigh(policy.shares(nodes), rooms, workload.bound))
 
-        moves = self.under_way.at(now)
-        replicas = self._replicas(moves.evicted, wall, moves_jobs=reason.moves_jobs)
-        total = len(replicas) + moves.missing.total()
-        deleted = self.workload.deleted.values()
+        shares = policy.shares(nodes, workload.weights)
+        fits = {node: UNBOUNDED if count is None else count for node, count in rooms.items()}
+        self.clusters = frozenset(share.node for share in shares)
+        moves = self.under_way.at(now, {node: fits[node] for node in free})
+        patience, jobs = policy.overflow.after, wanted.reason.moves_jobs
+        replicas = replicas_of(workload.members, moves.evicted, wall, patience, moves_jobs=jobs)
+        usable = self.clusters - moves.in_backoff
         return WorkloadNow(
             moves=moves,
             replicas=replicas,
-            unreplaced=sum(each.is_awaited(wall.timestamp()) for each in deleted),
-            limit=self.demands.limit(reason, self.policy).of(total),
-        )
-
-    def _replicas(
-        self, evicted: frozenset[str], wall: datetime, *, moves_jobs: bool = False
-    ) -> tuple[Replica, ...]:
-        patience = self.policy.overflow.after
-        return tuple(
-            replica_of(member, wall, patience, moves_jobs=moves_jobs)
-            for uid, member in self.workload.members.items()
-            if uid not in evicted
+            unreplaced=sum(d.is_awaited(wall.timestamp()) for d in workload.deleted.values()),
+            limit=wanted.limit.of(len(replicas) + moves.missing.total()),
+            shares=tuple(share for share in shares if share.node in able),
+            able=able & usable,
+            free=free & usable,
+            fits=fits,
         )
 
     def settle(
@@ -189,8 +154,7 @@ class WorkloadMoves:
         now: float,
         wall: datetime,
     ) -> SettledMoves:
-        """Look at the pods as they are now, and end the moves and demands that are over."""
-        self.demands.tidy(policy)
+        """Look at the pods as they are now, and end the moves that are over."""
         self._end_moves(policy, workload, is_there, now, wall)
         wait = self.under_way.wait(now)
         return SettledMoves(self._resume(), self._arrive(), wait)
@@ -217,8 +181,8 @@ class WorkloadMoves:
         if not self.under_way:
             return
 
-        before = self.under_way.missing()
-        replicas = self._replicas(self.under_way.evicted(), wall)
+        before, evicted = self.under_way.missing(), self.under_way.evicted()
+        replicas = replicas_of(workload.members, evicted, wall, policy.overflow.after)
         for move, outcome in self.under_way.settle(replicas, is_there, now):
             metrics.MOVES.labels(move.reason.value, outcome.value).inc()
 
@@ -267,44 +231,37 @@ class WorkloadMoves:
 
         workload.take_back(node)
 
-    def confirm(self, reason: MoveReason) -> None:
+    def confirm(self, wanted: WantedMoves) -> None:
         """Take note that the pod of the last move was evicted."""
         self._refused = self._stuck = ""
-        if (demand := self.demands.first(reason)) is not None:
-            demand.count_eviction(len(self.under_way))
+        if wanted.demand is not None:
+            wanted.demand.count_eviction(len(self.under_way))
 
-    def refuse(self, reason: MoveReason, why: str) -> None:
+    def refuse(self, wanted: WantedMoves, why: str) -> None:
         """Take note that an eviction was refused."""
         self._refused = why
-        self.report(reason, Decision(left=1))
+        self.report(wanted, Decision(left=1))
 
-    def report(self, reason: MoveReason, decision: Decision) -> bool:
-        """Tell whoever asks for moves of that reason what was decided.
+    def report(self, wanted: WantedMoves, decision: Decision) -> bool:
+        """Tell whoever asks for these moves what was decided.
 
         Return whether it is news for the policy why pods stay that are to be moved.
         """
-        if (demand := self.demands.first(reason)) is not None:
-            demand.report(decision, len(self.under_way), self._refused)
+        if wanted.demand is not None:
+            wanted.demand.report(decision, len(self.under_way), self._refused)
 
-        if not (decision.is_stuck and reason.is_told):
+        if not (decision.is_stuck and wanted.reason.is_told):
             return False
 
         is_news, self._stuck = self._stuck != decision.why, decision.why
         return is_news
 
-    def close(self, now: float, wall: datetime) -> tuple[str, ...] | None:
-        """Take note of where moves were in vain; return which are news, None if nothing changed."""
-        ends, before = self.under_way.backoffs(now), self.closed
-        self.closed = {
-            node: before[node]
-            if node in before and before[node].ends == end
-            else ClosedCluster(wall + timedelta(seconds=round(end - now)), end)
-            for node, end in ends.items()
-        }
-        if self.closed == before:
-            return None
+    def close(self, now: float, wall: datetime) -> dict[str, datetime] | None:
+        """Take note of where moves were in vain.
 
-        return tuple(n for n, each in self.closed.items() if each != before.get(n))
+        Return where that is news, and until when; None if nothing has changed.
+        """
+        return self.closed.update(self.under_way.backoffs(now), now, wall)
 
     def _is_another(self) -> bool:
         """Tell whether the owner was deleted and made anew since the last look.
