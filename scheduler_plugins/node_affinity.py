@@ -10,7 +10,7 @@ from vnode.api import constraint_size, objects, selectors
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.api.selectors import NodeSelector, NodeSelectorTerm, Selector
-from vnode.scheduling import status
+from vnode.scheduling import diagnosis, status
 from vnode.scheduling.cycle import CycleState
 from vnode.scheduling.events import ClusterEventWithHint, EventKind
 from vnode.scheduling.plugin import FilterPlugin, PreFilterPlugin, PreScorePlugin, ScorePlugin
@@ -83,7 +83,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         if requirement.matches(node):
             return SUCCESS
 
-        return status.unresolvable("didn't match Pod's node affinity/selector")
+        return status.unresolvable(diagnosis.LEFT_OUT)
 
     def pre_score(
         self, state: CycleState, pod: Object, snapshot: Snapshot, nodes: Sequence[VirtualNodeInfo]

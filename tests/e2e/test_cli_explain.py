@@ -84,6 +84,39 @@ async def test_a_pod_that_no_target_takes_with_each_target_in_its_own_words(
     assert "show-labels" in story["cures"][0]
 
 
+async def test_the_pods_of_a_deployment_with_the_cause_of_those_that_wait(
+    fleet: Fleet, source: Client
+) -> None:
+    """Of two targets one is left out by the pods themselves, and is no reason."""
+    template = kit.pod_in("c2", "web")
+    large = {"requests": {"cpu": "1000"}}
+    objects.spec(template)["containers"][0]["resources"] = large
+    deployment = {
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {
+            "replicas": 2,
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {k: template[k] for k in ("metadata", "spec")},
+        },
+    }
+    await source.create(kinds.DEPLOYMENTS, deployment, "default")
+    pods = await kit.until_pods(
+        source, "web", lambda all_: len(all_) == 2 and all(map(is_refused, all_.values()))
+    )
+    for pod in pods.values():
+        told = (objects.condition(pod, "PodScheduled") or {})["message"]
+        assert told.startswith("0/2 targets: c2: 0/3 nodes are available: 3 Insufficient cpu")
+        assert "c3" not in told
+        assert "preemption" not in told
+
+    done = vnode("explain", "deployment/web", "--kubeconfig", fleet.kubeconfig("c1"))
+    assert done.code == 0, done.err
+    assert done.out.startswith("2 pods: web-")
+    assert "  Unschedulable: c2: 0/3 nodes are available: 3 Insufficient cpu" in done.out
+    assert "add nodes in the target" in done.out
+    assert "compare" not in done.out
+
+
 async def test_a_tenant_without_targets_hears_of_none(fleet: Fleet, source: Client) -> None:
     tenant = await kit.new_namespace(source, "tenant")
     await source.create(kinds.PODS, kit.pod("alone"), tenant)

@@ -13,7 +13,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-from vnode.api import device_claims, keys, kinds, objects
+from vnode.api import device_claims, keys, kinds, objects, taints
 from vnode.api.clock import Clock
 from vnode.api.errors import ConfigError, Denied, NotFound, VnodeError
 from vnode.api.identity import is_chaperon_of
@@ -26,7 +26,7 @@ from vnode.kube import endpoint
 from vnode.kube.client import Client
 from vnode.placement.policies import decoding
 from vnode.runtime.leader import AGENT_LEASE as LEASE
-from vnode.scheduling import diagnosis
+from vnode.scheduling import diagnosis, reported
 from vnode.targets import model, secrets
 
 TIMEOUT: Final = 6.0  # seconds for one target
@@ -48,11 +48,7 @@ async def collect(
     `connect` yields the client of a Target, for callers that have connections; by default
     `connected`.
     """
-    try:
-        pod = await client.get(kinds.PODS, name, namespace)
-    except NotFound as error:
-        raise ConfigError(f"there is no pod {name!r} in namespace {namespace!r}") from error
-
+    pod = await get_pod(client, name, namespace)
     targets = await covering(client, namespace) if status_text.is_proxy(pod) else []
     labels = diagnosis.labels(map(model.key_of, targets))
     now = clock.now()
@@ -76,7 +72,32 @@ async def collect(
         await _maybe(client, kinds.LEASES, LEASE, agent_namespace),
         await _policies(client, pod),
         await _maybe(client, kinds.NODES, node) if is_other else None,
+        await _lacking_claims(client, pod),
     )
+
+
+async def get_pod(client: Client, name: str, namespace: str) -> Object:
+    """Return a pod; ConfigError if it does not exist."""
+    try:
+        return await client.get(kinds.PODS, name, namespace)
+    except NotFound as error:
+        raise ConfigError(f"there is no pod {name!r} in namespace {namespace!r}") from error
+
+
+async def _lacking_claims(client: Client, pod: Object) -> frozenset[str]:
+    """Return the PersistentVolumeClaims that a pod names and its namespace lacks."""
+    volumes = objects.spec(pod).get("volumes") or ()
+    named = {str((v.get("persistentVolumeClaim") or {}).get("claimName") or "") for v in volumes}
+    lacking = set()
+    for name in sorted(filter(None, named)):
+        try:
+            await client.get(kinds.CLAIMS, name, objects.namespace(pod))
+        except NotFound:
+            lacking.add(name)
+        except Denied:
+            continue
+
+    return frozenset(lacking)
 
 
 async def _policies(client: Client, pod: Object) -> Objects:
@@ -188,6 +209,9 @@ async def _inspect(client: Client, facts: TargetFacts, pod: Object, now: datetim
 
     delegate = await _maybe(client, kinds.PODS, objects.name(chaperons[0]), namespace)
     facts = replace(facts, chaperon=chaperons[0], delegate=delegate)
+    if "taint" in facts.rejection:
+        facts = replace(facts, taints=await _taints(client))
+
     if delegate is None:
         return facts
 
@@ -197,6 +221,14 @@ async def _inspect(client: Client, facts: TargetFacts, pod: Object, now: datetim
 
     events = await _events(client, namespace, f"involvedObject.uid={objects.uid(delegate)}")
     return replace(facts, events=events, missing=await _missing(client, delegate))
+
+
+async def _taints(client: Client) -> tuple[str, ...]:
+    """Return the taints of a target's nodes that keep pods away, as its agent tells them."""
+    summary = await _maybe(client, kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME)
+    rows = reported.read_rows(summary)
+    found = (taint for alike in (rows.alike if rows else ()) for taint in alike.taints)
+    return tuple(dict.fromkeys(map(taints.describe, found)))
 
 
 async def _devices(client: Client, delegate: Object) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ class TargetFacts:
     source, from where they would follow, lacks as well. `unenforced` are the names of the source's
     NetworkPolicies that select the pod, and of which the target of its delegate has no copy.
     `devices` are those that its claims have got there, as `gpu: DRIVER/POOL/DEVICE`.
+    `taints` are those of its nodes, as far as it tells, where they keep the pod away.
     `label` is the target's name in messages, if it differs from its name.
     """
 
@@ -36,6 +37,7 @@ class TargetFacts:
     missing_in_source: frozenset[str] = frozenset()
     unenforced: tuple[str, ...] = ()
     devices: tuple[str, ...] = ()
+    taints: tuple[str, ...] = ()
     label: str = ""
 
     @property
@@ -79,6 +81,7 @@ class Facts:
     lease: Object | None = None  # of the source's agent
     policies: Objects = field(default_factory=list)  # placement policies that may be for it
     node: Object | None = None  # that the pod is bound to, if none of its targets is behind it
+    lacking_claims: frozenset[str] = frozenset()  # that the pod names, and its namespace lacks
 
     @property
     def node_name(self) -> str:

@@ -6,6 +6,7 @@ a reader would. Cures name commands that the reader can run.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum
@@ -13,7 +14,7 @@ from enum import Enum
 from vnode.api import keys, objects, saved_manifest
 from vnode.api.objects import Object
 from vnode.gangs import membership
-from vnode.insight import advice, failing, losing, refusal_cures, refusals, status_text
+from vnode.insight import advice, failing, losing, nearest, refusal_cures, refusals, status_text
 from vnode.insight.facts import Facts, TargetFacts
 from vnode.insight.failing import FailureKind
 from vnode.kube.events import WARNING
@@ -132,14 +133,9 @@ def _pending(facts: Facts) -> Verdict:
         )
 
     if not any(target.is_ready for target in facts.targets):
-        return Verdict(
-            PodState.UNREACHABLE,
-            "none of its targets is ready",
-            (
-                *(f"{t.name}: {t.ready.get('message', 'not checked yet')}" for t in facts.targets),
-                "vnode doctor checks both sides of each connection",
-            ),
-        )
+        found = {t.name: str(t.ready.get("message") or "not checked yet") for t in facts.targets}
+        first, *others = [f"target {name} is not ready: {why}" for name, why in found.items()]
+        return Verdict(PodState.UNREACHABLE, first, (*others, *refusal_cures.not_connected(found)))
 
     waiting = [t.name for t in facts.targets if t.candidate in _UNDECIDED]
     scheduled = objects.condition(facts.pod, "PodScheduled") or {}
@@ -154,16 +150,19 @@ def _pending(facts: Facts) -> Verdict:
         if not reasons and membership.of(facts.pod) is not None:
             return Verdict(PodState.WAITING, message)  # no target was tried
 
-        reasons = reasons or {"": message}
-        reasons |= {t.name: t.rejection for t in facts.targets if t.rejection}
-        is_unknown = saved_manifest.UNKNOWN in message
-        return Verdict(
-            PodState.UNSCHEDULABLE,
-            saved_manifest.UNKNOWN if is_unknown else "no target has a place for the pod",
-            refusal_cures.unschedulable(reasons),
-        )
+        return _unschedulable(facts, message, reasons)
 
     return Verdict(PodState.WAITING, "the pod is in the queue of the agent")
+
+
+def _unschedulable(facts: Facts, message: str, told: Mapping[str, str]) -> Verdict:
+    """Return the cause of the target that came nearest; `told` is what the message says of each."""
+    rejected = {t.name: diagnosis.tidy(t.rejection) for t in facts.targets if t.rejection}
+    ready = {target.name: target.is_ready for target in facts.targets}
+    found = nearest.relevant({**told, **rejected} or {"": message}, ready)
+    is_unknown = saved_manifest.UNKNOWN in message
+    text = saved_manifest.UNKNOWN if is_unknown else nearest.headline(found)
+    return Verdict(PodState.UNSCHEDULABLE, text, refusal_cures.unschedulable(found, facts))
 
 
 def _bound(facts: Facts) -> Verdict:
@@ -221,7 +220,7 @@ def _bound(facts: Facts) -> Verdict:
 def _refused(facts: Facts, target: TargetFacts) -> Verdict | None:
     """Return why a bound pod has no delegate, or one without a node."""
     if why := refusals.of_delegate(facts, target):
-        cures = refusal_cures.unschedulable({target.name: why})
+        cures = refusal_cures.unschedulable({target.name: why}, facts)
         return Verdict(PodState.NOT_STARTING, f"target {target.name} has no place: {why}", cures)
 
     if target.chaperon is not None or target.delegate is not None:

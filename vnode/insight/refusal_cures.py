@@ -8,6 +8,8 @@ from typing import Final
 
 from vnode.api import cures, keys, objects, saved_manifest
 from vnode.api.objects import Object
+from vnode.insight import looked_up_cures
+from vnode.insight.facts import Facts
 
 _WHOLE_REASONS: Final = (
     (
@@ -46,7 +48,14 @@ _WHOLE_REASONS: Final = (
 )
 """Reasons that are matched and removed first, since patterns of `_CURES` match parts of them."""
 
+_NO_KUBECONFIG: Final = r"there is no Secret|Secret \S+ has no key|kubeconfig"
+_CONNECT: Final = (
+    "vnode connect --source FILE --target FILE --name {target} makes the Secret of its kubeconfig "
+    "again"
+)
+
 _CURES: Final = (
+    (_NO_KUBECONFIG, _CONNECT),
     (r"Insufficient|Too many pods", "add nodes in the target, or lower the pod's requests"),
     (
         r"exceeded quota|no room in ResourceQuota",
@@ -99,13 +108,6 @@ _CURES: Final = (
     ),
     (r"the virtual node was unschedulable", "vnode uncordon {target}"),
     (
-        r"at its maximum of \d+ by",
-        (
-            "raise a maxReplicas of the policy, give it another cluster, or have the workload run "
-            "fewer pods"
-        ),
-    ),
-    (
         r"(?<!node\(s\) )didn't (match pod|satisfy existing pods) (anti-)?affinity rules",
         "relax the pod's affinity between pods, or connect a target that satisfies it",
     ),
@@ -114,14 +116,7 @@ _CURES: Final = (
         "relax the pod's topologySpreadConstraints, or connect a target that satisfies them",
     ),
     (
-        r"node\(s\) (were unschedulable|had untolerated taint)",
-        (
-            "uncordon the nodes of {target} (there: kubectl uncordon NODE), or give the pod a "
-            "toleration for their taints"
-        ),
-    ),
-    (
-        r"(?<!node\(s\) )had untolerated taint",
+        r"had untolerated taint",
         (
             "give the pod a toleration for the taint of the virtual node, in the annotation "
             f"{keys.PROXY_CONSTRAINTS}"
@@ -129,7 +124,7 @@ _CURES: Final = (
     ),
     (r"cannot be reached|not connected|unreachable", "vnode doctor says what is in the way"),
     (r"namespaces .* not found", "create the namespace in the target"),
-    (r"persistentvolumeclaim", "create the claim in the target"),
+    (r"persistentvolumeclaim", "see why the claim is not bound, in the target"),
     (
         r"ResourceClaim(Template)? \S+ (not found|is being deleted)",
         "create it here, in the namespace of the pod, and it follows",
@@ -162,12 +157,19 @@ _REFUSED: Final = (
 """What helps where no pattern of `_CURES` tells more."""
 
 
-def unschedulable(reasons: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the cures for the reasons of targets, by name.
+def not_connected(reasons: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the cures where no target is ready, for what their Targets say, by name."""
+    named = [n for n, text in reasons.items() if re.search(_NO_KUBECONFIG, text)]
+    checks = "vnode doctor checks both sides of each connection"
+    return (_CONNECT.format(target=named[0]), checks) if named else (checks,)
+
+
+def unschedulable(reasons: Mapping[str, str], facts: Facts | None = None) -> tuple[str, ...]:
+    """Return the cures for the reasons of targets, by name, and by what is known of the pod.
 
     Waiting is always one of them, because pods are tried again.
     """
-    left, found = dict(reasons), []
+    left, found = (dict(reasons), []) if facts is None else looked_up_cures.find(reasons, facts)
     for pattern, cure in _WHOLE_REASONS:
         if any(re.search(pattern, text) for text in left.values()):
             left = {name: re.sub(pattern, "", text) for name, text in left.items()}

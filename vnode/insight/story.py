@@ -183,7 +183,7 @@ def _candidate(target: TargetFacts, chaperon: Object) -> Iterable[Line]:
 
     match target.candidate:
         case CandidateState.REJECTED:
-            yield Line(f"rejected: {target.rejection}", at)
+            yield Line(f"rejected: {diagnosis.tidy(target.rejection)}", at)
             if victims := preemption.read(chaperon):
                 yield Line(f"would preempt {victims}, and has not been allowed to")
         case CandidateState.PREEMPTING:
@@ -206,7 +206,7 @@ def _news(target: TargetFacts, chaperon: Object) -> str:
     if placeholders.could_start(chaperon):
         return "there is room now"
 
-    return f"no room: {target.rejection}" if target.rejection else "no answer yet"
+    return f"no room: {diagnosis.tidy(target.rejection)}" if target.rejection else "no answer yet"
 
 
 def verdict_of(facts: Facts, target: TargetFacts) -> str:

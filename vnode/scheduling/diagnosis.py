@@ -19,7 +19,14 @@ NAMES_SHOWN: Final = 3
 EVENT_LIMIT: Final = 1024
 """Characters that the API allows in the note of an Event."""
 
+LEFT_OUT: Final = "didn't match Pod's node affinity/selector"
+"""What the filter of node affinity says of a target: the pod wants others."""
+
 _MORE_REASONS: Final = re.compile(r"; and \d+ more reasons$")
+_NOISE: Final = re.compile(
+    r"[.,]? ?(no new claims to deallocate|still not schedulable|preemption: \d+/\d+ nodes).*$"
+)
+"""What kube-scheduler adds of preemption, and says again of each node: no reason of its own."""
 
 
 def labels(targets: Iterable[TargetKey]) -> dict[TargetKey, str]:
@@ -35,8 +42,9 @@ def labels(targets: Iterable[TargetKey]) -> dict[TargetKey, str]:
 def explain(reasons: Mapping[TargetKey, str], namespace: str, limit: int = EVENT_LIMIT) -> str:
     """Return one line made of the reason of each target that pods of the namespace may use.
 
-    Targets with the same reason are grouped, at most three of them by name. The line is cut to
-    `limit` characters, if possible at the end of a reason, and then says how many are left out.
+    Targets with the same reason are grouped, at most three of them by name. Those that the pod's
+    own node affinity leaves out give no reason where another is left. The line is cut to `limit`
+    characters, if possible at the end of a reason, and then says how many there are besides.
     """
     if not reasons:
         return (
@@ -47,7 +55,10 @@ def explain(reasons: Mapping[TargetKey, str], namespace: str, limit: int = EVENT
     head = f"0/{len(reasons)} targets: "
     grouped: dict[str, list[str]] = {}
     for target, label in sorted(labels(reasons).items(), key=lambda item: item[1]):
-        grouped.setdefault(_tidy(reasons[target]), []).append(label)
+        grouped.setdefault(tidy(reasons[target]), []).append(label)
+
+    if len(grouped) > 1:
+        grouped.pop(LEFT_OUT, None)
 
     parts = [
         f"{enumeration.some(targets, NAMES_SHOWN)}: {reason}" for reason, targets in grouped.items()
@@ -62,9 +73,10 @@ def explain(reasons: Mapping[TargetKey, str], namespace: str, limit: int = EVENT
 
 
 def split(message: str, known: Collection[str]) -> dict[str, str]:
-    """Return the reason of each target that a line of `explain` names, by the target's label.
+    """Return the reason of each target that a line of `explain` is about, by the target's label.
 
-    Reasons may contain anything, so only `known` labels begin a new one.
+    Reasons may contain anything, so only `known` labels begin a new one. Those that it counts and
+    does not name are left out by the pod.
     """
     head, colon, text = message.partition(": ")
     if not known or not colon or not head.endswith(" targets"):
@@ -78,9 +90,14 @@ def split(message: str, known: Collection[str]) -> dict[str, str]:
         shown = re.sub(r" and \d+ more$", "", names)
         found.update(dict.fromkeys(shown.split(", "), reason))
 
+    is_whole = text.count(" more: ") == 0 and not _MORE_REASONS.search(text)
+    if found and is_whole and head == f"0/{len(known)} targets":
+        found |= {label: LEFT_OUT for label in known if label not in found}
+
     return found
 
 
-def _tidy(reason: str) -> str:
-    """Remove line breaks and the final stop, which messages of schedulers have."""
-    return " ".join(reason.split()).rstrip(".") or "no reason given"
+def tidy(reason: str) -> str:
+    """Remove line breaks, noise and the final stop, which messages of schedulers have."""
+    text = " ".join(reason.split())
+    return (_NOISE.sub("", text) or text).rstrip(".") or "no reason given"

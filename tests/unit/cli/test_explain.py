@@ -53,7 +53,11 @@ from vnode.insight.judging import PodState
         (facts(proxy(spec=GATES), target()), PodState.GATED, "example.com/gate"),
         (facts(proxy(), target(), lease=lease(600)), PodState.NO_AGENT, "does not run"),
         (facts(proxy()), PodState.NO_TARGET, "no Target"),
-        (facts(proxy(), target(ready=False, why="gone")), PodState.UNREACHABLE, "none of its"),
+        (
+            facts(proxy(), target(ready=False, why="gone")),
+            PodState.UNREACHABLE,
+            "c2 is not ready: gone",
+        ),
         (facts(proxy(), target(), lease=lease(1)), PodState.WAITING, "in the queue"),
         (facts(proxy(), target(chaperon=chaperon())), PodState.WAITING, "answer of c2"),
         (
@@ -62,7 +66,7 @@ from vnode.insight.judging import PodState
                 target(chaperon=chaperon(message="0/3 nodes are available")),
             ),
             PodState.UNSCHEDULABLE,
-            "no target has a place",
+            "c2: 0/3 nodes are available",
         ),
         (
             facts(proxy(conditions=refused(f"0/1 targets: c2: {UNKNOWN}: it ...")), target()),
@@ -75,7 +79,7 @@ from vnode.insight.judging import PodState
                 target(chaperon=chaperon()),
             ),
             PodState.UNSCHEDULABLE,
-            "no target has a place",
+            "c2: no answer for 30 s",
         ),
         (
             facts(proxy(node=NODE), target(chaperon=ALLOWED, delegate=delegate())),

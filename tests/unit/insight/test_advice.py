@@ -50,7 +50,6 @@ NOT_VALID = (
         ([NOT_VALID], ["see that the service account exists"]),
         ([NO_ACCOUNT], [ACCOUNT]),
         ([f"{UNKNOWN}: annotation, run vnode migrate"], ["vnode migrate signs"]),
-        (["at its maximum of 5 by placementpolicy/web"], ["raise a maxReplicas"]),
         (["no node has nvidia.com/gpu.product=H100"], ["compare its constraints with the labels"]),
         (['ResourceClaim "shared" not found: create it in namespace a'], ["create it here"]),
         (['ResourceClaim "shared" is used in target c3'], ["wait until no pod uses the claim"]),

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterator, Mapping
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, Final
 
 from vnode import __version__
-from vnode.api import keys, kinds, objects, webhook_paths
+from vnode.api import keys, kinds, objects
 from vnode.api.objects import Object, Objects
 from vnode.cli import manifests, scoped_rights
-from vnode.cli.doctor import cures, scope_checks
+from vnode.cli.doctor import cures, endpoint_checks, scope_checks
 from vnode.cli.doctor.facts import ClusterFacts
-from vnode.cli.doctor.findings import IN_THE_TEXT, Finding, Level, in_days
+from vnode.cli.doctor.findings import IN_THE_TEXT, Finding, Level, Result
 from vnode.insight import status_text
-from vnode.runtime.certs import keypairs
 from vnode.targets import source_rbac
 
 SKEW_WARN: Final = 5.0  # seconds; less can be due to the network and to rounding
 SKEW_FAIL: Final = 60.0  # seconds; tokens and certificates begin to be refused
-_SOON: Final = timedelta(days=1)  # webhook certificates are renewed long before
 _MAX_WAIT: Final = timedelta(seconds=15)  # for a running scheduler to look at a pod
 _LEASE_SLACK: Final = timedelta(seconds=15)  # clocks differ, and a leader may change
 
-_Result = tuple[Level, str, str]  # level, text, cure
+_AGENT: Final = "agent"
 
 
 def check(facts: ClusterFacts) -> list[Finding]:
@@ -34,18 +31,18 @@ def check(facts: ClusterFacts) -> list[Finding]:
         return [Finding(facts.name, "reachable", Level.FAIL, facts.unreachable, cure)]
 
     found = [Finding(facts.name, "reachable", Level.OK, f"Kubernetes {facts.version}")]
-    checks: list[tuple[str, _Result | None]] = [
+    checks: list[tuple[str, Result | None]] = [
         ("clock", skew(facts.skew)),
         ("CRDs", _crds(facts)),
         ("agent's rights", _roles(facts)),
         ("agent's policies", _policies(facts)),
-        ("agent", _agent(facts)),
+        (_AGENT, _agent(facts)),
     ]
     if facts.targets:
         checks += [
-            ("webhook", _webhook(facts)),
-            ("webhook certificate", _serving(facts)),
-            ("admission", _admission(facts)),
+            ("webhook", endpoint_checks.webhook(facts)),
+            (endpoint_checks.CERTIFICATE, endpoint_checks.serving(facts)),
+            (endpoint_checks.ADMISSION, endpoint_checks.admission(facts)),
         ]
     elif not facts.sources:
         text = "it has no Target and no Source: it neither sends nor receives pods"
@@ -56,13 +53,26 @@ def check(facts: ClusterFacts) -> list[Finding]:
 
     found += [Finding(facts.name, name, *result) for name, result in checks if result]
     found += _sources(facts)
-    found += _kubelets(facts)
+    found += endpoint_checks.kubelets(facts)
     found += _namesakes(facts)
     found += scope_checks.check(facts)
-    return found
+    return [_behind(each, found) for each in found]
 
 
-def skew(seconds: float | None) -> _Result:
+def _behind(finding: Finding, found: list[Finding]) -> Finding:
+    """Return a finding without a cure of its own if it follows from an agent that does not run."""
+    is_dead = any(each.check == _AGENT and each.level is Level.FAIL for each in found)
+    if (
+        is_dead
+        and finding.level is Level.FAIL
+        and finding.check in endpoint_checks.OF_RUNNING_AGENTS
+    ):
+        return Finding(finding.place, finding.check, Level.SKIP, "the agent does not run")
+
+    return finding
+
+
+def skew(seconds: float | None) -> Result:
     """Check a clock that is this many seconds ahead of ours."""
     if seconds is None:
         return Level.SKIP, "the API server sends no header Date", ""
@@ -93,7 +103,7 @@ def contains(present: Any, wanted: Any) -> bool:
     return bool(present == wanted)
 
 
-def _crds(facts: ClusterFacts) -> _Result:
+def _crds(facts: ClusterFacts) -> Result:
     if facts.crds is None:
         return Level.SKIP, "may not be read with these credentials", ""
 
@@ -111,7 +121,7 @@ def _are_served(crds: Objects) -> str:
     return ""
 
 
-def _roles(facts: ClusterFacts) -> _Result:
+def _roles(facts: ClusterFacts) -> Result:
     if facts.roles is None:
         return Level.SKIP, "may not be read with these credentials", ""
 
@@ -125,7 +135,7 @@ def _roles(facts: ClusterFacts) -> _Result:
     return _compared(wanted, facts.roles, "rules", "", cures.install(facts))
 
 
-def _policies(facts: ClusterFacts) -> _Result | None:
+def _policies(facts: ClusterFacts) -> Result | None:
     """Check the policies that hold the agent's account; older versions of Kubernetes have none."""
     if facts.policies is None:
         return None
@@ -139,7 +149,7 @@ def _policies(facts: ClusterFacts) -> _Result | None:
     return (Level.OK if level is Level.OK else Level.WARN), text, cure
 
 
-def _compared(wanted: Objects, present: Objects, field: str, trouble: str, cure: str) -> _Result:
+def _compared(wanted: Objects, present: Objects, field: str, trouble: str, cure: str) -> Result:
     known = {objects.name(obj): obj for obj in present}
     missing = [objects.name(obj) for obj in wanted if objects.name(obj) not in known]
     if missing:
@@ -163,7 +173,7 @@ def _compared(wanted: Objects, present: Objects, field: str, trouble: str, cure:
     return Level.OK, f"{len(wanted)}, as vnode {__version__} has them", ""
 
 
-def _agent(facts: ClusterFacts) -> _Result:
+def _agent(facts: ClusterFacts) -> Result:
     if not facts.may_read_leases:
         return Level.SKIP, "its lease may not be read with these credentials", ""
 
@@ -195,67 +205,7 @@ def lease(obj: Object, facts: ClusterFacts) -> tuple[str, bool]:
     return f"{holder} leads, seen {status_text.duration(age)} ago", age < life
 
 
-def _webhook(facts: ClusterFacts) -> _Result:
-    if facts.webhook_denied:
-        return Level.SKIP, "its configuration may not be read with these credentials", ""
-
-    hook, *_ = (facts.webhook or {}).get("webhooks") or [None]
-    if hook is None:
-        return Level.FAIL, "its configuration is missing: no pod is elected", cures.install(facts)
-
-    bundle = (hook.get("clientConfig") or {}).get("caBundle")
-    if not bundle:
-        cure = "start the agent, which writes it; if it runs, see its log"
-        return Level.FAIL, "it has no caBundle: the API server cannot trust it", cure
-
-    authorities = _ends(str(bundle))
-    alive = [end for end in authorities if end > facts.now]
-    if not alive:
-        return Level.FAIL, "no certificate in its caBundle is valid", "restart the agent"
-
-    if "" in webhook_paths.secrets_in(facts.webhook or {}):
-        text = "its paths have no secret: whoever reaches the agent has it answer reviews"
-        cure = "the agent adds one five minutes after an installation; if it does not, see its log"
-        return Level.WARN, text, cure
-
-    return Level.OK, f"its CA ends on {in_days(max(alive), facts.now)}", ""
-
-
-def _ends(bundle: str) -> list[datetime]:
-    try:
-        pem = base64.b64decode(bundle)
-        return [keypairs.expiry(found) for found in keypairs.parse_bundle(pem)]
-    except ValueError:
-        return []
-
-
-def _serving(facts: ClusterFacts) -> _Result | None:
-    if facts.serving is None:
-        return None  # a Service cannot be reached from here; the trial pod tests it
-
-    text = f"ends on {in_days(facts.serving, facts.now)}"
-    if facts.serving - facts.now < _SOON:
-        return Level.FAIL, text, "the agent renews it long before: see its log"
-
-    return Level.OK, text, ""
-
-
-def _admission(facts: ClusterFacts) -> _Result:
-    label, value = keys.WEBHOOK_NAMESPACE_LABEL
-    if facts.admission is None:
-        return (
-            Level.WARN,
-            f"no namespace has the label {label}={value}, or no pod may be created there",
-            f"kubectl label namespace NAMESPACE {label}={value}",
-        )
-
-    if facts.admission:
-        return Level.FAIL, f"a trial pod: {facts.admission}", cures.reach(facts)
-
-    return Level.OK, "a trial pod was elected (and not kept)", ""
-
-
-def _scheduler(facts: ClusterFacts) -> _Result:
+def _scheduler(facts: ClusterFacts) -> Result:
     cure = "start a kube-scheduler with vnode scheduler-config; see its log"
     old = [pod for pod in facts.waiting if _age(pod, facts) > _MAX_WAIT]
     if old:
@@ -294,22 +244,6 @@ def _sources(facts: ClusterFacts) -> Iterator[Finding]:
             yield Finding(facts.name, name, Level.WARN, text, cure)
         else:
             yield Finding(facts.name, name, Level.OK, str(condition.get("message", "")))
-
-
-def _kubelets(facts: ClusterFacts) -> Iterator[Finding]:
-    for name, trouble in facts.kubelets.items():
-        check_name, node = "logs and exec", f"of {name}"
-        if not trouble:
-            yield Finding(facts.name, check_name, Level.OK, f"the API server reaches those {node}")
-        elif "address not allowed" in trouble or "Forbidden" in trouble[:20]:
-            text = f"{node} cannot be tried through the API server: {trouble}"
-            yield Finding(facts.name, check_name, Level.SKIP, text)
-        else:
-            cure = "let the API server reach the agent's --advertise-address and kubelet ports"
-            if "x509" in trouble:
-                cure = "see docs/limits.md: API servers that check kubelet certificates"
-
-            yield Finding(facts.name, check_name, Level.FAIL, f"{node}: {trouble}", cure)
 
 
 def _namesakes(facts: ClusterFacts) -> Iterator[Finding]:

@@ -18,6 +18,7 @@ from vnode.cli.doctor import (
     examining,
     migration_checks,
     neighbour_checks,
+    pod_checks,
     set_checks,
     token_checks,
     trying,
@@ -49,8 +50,10 @@ async def diagnose(
         found += set_checks.check(facts)
         found += neighbour_checks.check(facts)
         found += migration_checks.check(facts)
+        found += pod_checks.check(facts)
         for connection in connections:
             found += connection_checks.check(connection)
+            found += pod_checks.unanswered(facts, connection.target)
 
         return facts, found
 

@@ -95,6 +95,7 @@ async def examine(client: Client, name: str, namespace: str, clock: Clock) -> Cl
         target_sets=await target_sets(client),
         own=await own_objects.read(client, nodes) if targets else OwnObjects(),
         unplaced=await or_none(client.list(kinds.PODS, field_selector=signing.WAITING)) or [],
+        outside=await outside(client) if targets else [],
         finalized=await _finalized(client) if targets else [],
         scope=await _scope(client, named) if named else None,
     )
@@ -121,6 +122,21 @@ async def _exists(client: Client, kind: Kind, name: str, namespace: str = "") ->
         return await installation.find(client, kind, name, namespace) is not None
     except ApiError:
         return True
+
+
+async def outside(client: Client) -> list[str]:
+    """Name the pods that ask to be sent, in namespaces that do not take part."""
+    label, value = keys.WEBHOOK_NAMESPACE_LABEL
+    listed = await or_none(client.list(kinds.NAMESPACES, label_selector=f"{label}!={value}")) or []
+    asks = {objects.name(space): keys.ELECT in objects.annotations(space) for space in listed}
+    pods, _version = await or_none(client.list_at(kinds.PODS, metadata_only=True)) or ([], "")
+    return [
+        objects.key(pod)
+        for pod in pods
+        if objects.namespace(pod) in asks
+        and (asks[objects.namespace(pod)] or keys.ELECT in objects.annotations(pod))
+        and keys.NO_ELECT not in objects.annotations(pod)
+    ]
 
 
 async def _finalized(client: Client) -> list[str]:

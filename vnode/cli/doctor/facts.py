@@ -71,6 +71,8 @@ class ClusterFacts:
     target_sets: Objects = field(default_factory=list)  # TargetSets and ClusterTargetSets
     own: OwnObjects = field(default_factory=OwnObjects)  # of a source
     unplaced: Objects = field(default_factory=list)  # proxy pods without a node
+    outside: list[str] = field(default_factory=list)
+    """Pods that ask to be sent, in namespaces that do not take part."""
     finalized: list[str] = field(default_factory=list)  # `kind/namespace/name`, by Admiralty
     scope: ScopeFacts | None = None  # None where the agent has rights in all namespaces
 

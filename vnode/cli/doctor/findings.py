@@ -21,6 +21,9 @@ class Level(Enum):
     SKIP = "skip"  # could not be checked with these credentials
 
 
+Result = tuple[Level, str, str]
+"""Level, text and cure of a finding."""
+
 IN_THE_TEXT: Final = "the text names it"
 """The cure of a finding whose text names it already; it is not printed."""
 

@@ -8,18 +8,19 @@ from pathlib import Path
 import click
 
 from vnode.api.clock import SystemClock
+from vnode.api.errors import ConfigError
 from vnode.cli import access, manifests, tables, terminal
 from vnode.cli.access import Access
-from vnode.cli.explain import rendering
+from vnode.cli.explain import rendering, several
 from vnode.cli.main import run
-from vnode.insight import collecting, story
+from vnode.insight import named_pods
 
 
 def command() -> click.Command:
     """Return the click command."""
 
     @click.command("explain")
-    @click.argument("arguments", metavar="[pod] NAME", nargs=-1, required=True)
+    @click.argument("arguments", metavar="[KIND] NAME...", nargs=-1, required=True)
     @access.options
     @access.namespaced
     @click.option(
@@ -39,39 +40,39 @@ def command() -> click.Command:
     ) -> None:
         """Tell the whole story of a pod: what happened, how it stands, what to do.
 
-        Asks the targets with the credentials of their own Secrets.
+        Of several pods, or of those of a Deployment, Job or other owner, tells how they stand and
+        what to do. Asks the targets with the credentials of their own Secrets.
+
+        \b
+        vnode explain web-1
+        vnode explain deployment/web -n team-a
+        vnode explain job import -o json
         """
-        name = _name(arguments)
+        try:
+            wanted = named_pods.parse(arguments)
+        except ConfigError as error:
+            raise click.UsageError(str(error)) from error
 
         async def explain() -> None:
-            clock = SystemClock()
             async with Access(kubeconfig, context).client() as client:
-                facts = await collecting.collect(
+                found = await several.explain(
                     client,
-                    name,
+                    wanted,
                     namespace or client.endpoint.namespace,
                     agent_namespace=agent_namespace,
-                    clock=clock,
+                    clock=SystemClock(),
                 )
 
-            found = story.build(facts)
-            if output == "text":
+            is_one = len(wanted) == 1 and wanted[0].kind == named_pods.POD
+            if output != "text":
+                listed = [rendering.as_object(each) for each in found.stories]
+                terminal.say(tables.document(listed, output, single=is_one))
+            elif is_one:
                 width = shutil.get_terminal_size().columns
-                terminal.say(rendering.as_text(found, facts.now, width))
+                terminal.say(rendering.as_text(found.stories[0], found.now, width))
             else:
-                terminal.say(tables.document([rendering.as_object(found)], output, single=True))
+                terminal.say(rendering.as_summary(found.stories, found.notes))
 
         run(explain())
 
     return explain_command
-
-
-def _name(arguments: tuple[str, ...]) -> str:
-    """Parse `pod NAME`, `pod/NAME` or `NAME`."""
-    *kind, name = [part for argument in arguments for part in argument.split("/")]
-    if kind not in ([], ["pod"], ["pods"], ["po"]):
-        raise click.UsageError(
-            "usage: vnode explain pod NAME, with -n NAMESPACE for another namespace"
-        )
-
-    return name

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
-from vnode.api import objects, visible
+from vnode.api import enumeration, objects, visible
 from vnode.api.objects import Object
 from vnode.cli import terminal
 from vnode.insight import status_text
+from vnode.insight.judging import Verdict
 from vnode.insight.story import Line, Story
 
 _AGO: Final = 10  # columns for the age of a line
+_NAMED: Final = 5  # pods that stand alike
 
 
 def as_text(story: Story, now: datetime, width: int = 100) -> str:
@@ -34,6 +37,30 @@ def as_text(story: Story, now: datetime, width: int = 100) -> str:
         lines += [f"  - {visible.line(cure)}" for cure in verdict.cures]
 
     return "\n".join(lines)
+
+
+def as_summary(stories: Sequence[Story], notes: Sequence[str]) -> str:
+    """Render how several pods stand, those that stand alike together, and what to do."""
+    groups: dict[Verdict, list[str]] = {}
+    for story in stories:
+        groups.setdefault(story.verdict, []).append(story.pod.partition("/")[2])
+
+    lines = []
+    for verdict, names in sorted(groups.items(), key=lambda item: item[0].state.is_good):
+        colour = terminal.GOOD if verdict.state.is_good else terminal.BAD
+        count = f"{len(names)} pods: " if len(names) > 1 else ""
+        lines.append(terminal.styled(f"{count}{enumeration.some(names, _NAMED)}", bold=True))
+        lines.append(
+            "  " + terminal.styled(f"{verdict.state.value}: {visible.line(verdict.text)}", colour)
+        )
+        lines += [f"  - {visible.line(cure)}" for cure in verdict.cures]
+        lines.append("")
+
+    lines += [visible.line(note) for note in notes]
+    if any(not story.verdict.state.is_good for story in stories):
+        lines.append("vnode explain NAME tells the whole story of a pod")
+
+    return "\n".join(lines).rstrip("\n")
 
 
 def _wrapped(line: Line, now: datetime, width: int) -> list[str]:

@@ -247,7 +247,9 @@ async def test_quotas_that_may_not_be_read_change_nothing_and_are_asked_for_rare
         await source.until_bound("p")
         await asyncio.sleep(1000)
         assert all(informer.answered.is_set() for informer in quotas)
-        assert 4 <= target.server.count("list", kinds.RESOURCE_QUOTAS) <= 7
+        assert 10 <= target.server.count("list", kinds.RESOURCE_QUOTAS) <= 16
+        await asyncio.sleep(1000)
+        assert target.server.count("list", kinds.RESOURCE_QUOTAS) <= 23
         assert target.link.health.healthy
         assert max(informer.silence for informer in quotas) < 300
         assert [r for r in caplog.records if r.levelname == "WARNING"] == []

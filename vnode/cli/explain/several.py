@@ -1,0 +1,170 @@
+"""Explains pods: one that is named by itself, or several, such as those of a Deployment.
+
+The pods come from the source. Of several, those that run there as they should need no more; of the
+others the targets are asked, over one connection to each.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from vnode.api import kinds, objects
+from vnode.api.clock import Clock
+from vnode.api.errors import ConfigError, Denied, NotFound
+from vnode.api.kinds import Kind
+from vnode.api.objects import Object, Objects
+from vnode.insight import collecting, failing, named_pods, status_text, story
+from vnode.insight.judging import PodState, Verdict
+from vnode.insight.named_pods import Named
+from vnode.insight.story import Story
+from vnode.kube.client import Client
+from vnode.kube.events import WARNING
+from vnode.targets import model
+
+MOST: Final = 30  # pods of which targets are asked
+_AT_ONCE: Final = 8
+
+_KINDS: Final[dict[str, Kind]] = {
+    "deployment": kinds.DEPLOYMENTS,
+    "replicaset": Kind("apps", "v1", "replicasets", "ReplicaSet"),
+    "statefulset": kinds.STATEFUL_SETS,
+    "job": kinds.JOBS,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Several:
+    """The stories of the pods that were asked for, and what else is to be said of them."""
+
+    stories: tuple[Story, ...]
+    notes: tuple[str, ...]
+    """About owners without pods, and pods that were not looked at."""
+    now: datetime
+
+
+async def explain(
+    client: Client, wanted: Sequence[Named], namespace: str, *, agent_namespace: str, clock: Clock
+) -> Several:
+    """Explain the pods, and those of owners; ConfigError for a name that does not exist."""
+    notes = []
+    pods: dict[str, Object] = {}
+    for each in wanted:
+        found = await _pods(client, each, namespace)
+        pods |= {objects.name(pod): pod for pod in found}
+        if not found:
+            notes.append(await _without_pods(client, each, namespace))
+
+    now, is_one = clock.now(), len(wanted) == 1 and wanted[0].kind == named_pods.POD
+    fine = {name for name, pod in pods.items() if not is_one and _is_fine(pod, now)}
+    asked = [name for name in sorted(pods) if name not in fine]
+    if len(asked) > MOST:
+        notes.append(f"{len(asked) - MOST} more pods are not fine, and were not looked at")
+
+    async with AsyncExitStack() as stack:
+        connect, slots = _Connections(stack).connected, asyncio.Semaphore(_AT_ONCE)
+
+        async def tell(name: str) -> Story:
+            async with slots:
+                facts = await collecting.collect(
+                    client,
+                    name,
+                    namespace,
+                    agent_namespace=agent_namespace,
+                    clock=clock,
+                    connect=connect,
+                )
+                return story.build(facts)
+
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(tell(name), name=f"explain {name}") for name in asked[:MOST]]
+
+    told = (task.result() for task in tasks)
+    return Several((*told, *(_fine(pods[name]) for name in sorted(fine))), tuple(notes), now)
+
+
+async def _pods(client: Client, named: Named, namespace: str) -> Objects:
+    if named.kind != named_pods.POD:
+        return named_pods.of_owner(await client.list(kinds.PODS, namespace), named)
+
+    return [await collecting.get_pod(client, named.name, namespace)]
+
+
+async def _without_pods(client: Client, owner: Named, namespace: str) -> str:
+    """Return why an owner has no pods; ConfigError if there is no such owner."""
+    nothing = f"{owner} has no pods in namespace {namespace}"
+    if (kind := _KINDS.get(owner.kind)) is None:
+        return nothing
+
+    try:
+        found = await client.get(kind, owner.name, namespace)
+    except Denied:
+        return nothing
+    except NotFound as error:
+        raise ConfigError(
+            f"there is no {owner.kind} {owner.name!r} in namespace {namespace!r}"
+        ) from error
+
+    if objects.spec(found).get("replicas") == 0:
+        return f"{nothing}: it is scaled to 0"
+
+    why = await _last_warning(client, owner, namespace)
+    return f"{nothing}: {why}" if why else nothing
+
+
+async def _last_warning(client: Client, owner: Named, namespace: str) -> str:
+    """Return the last warning about an owner, or the ReplicaSets that it made; "" for none."""
+    try:
+        events = await client.list(kinds.EVENTS, namespace)
+    except Denied:
+        return ""
+
+    def is_about(event: Object) -> bool:
+        about = event.get("involvedObject") or {}
+        named = Named(str(about.get("kind") or "").lower(), str(about.get("name") or ""))
+        is_made = named.kind == "replicaset" and named.name.startswith(f"{owner.name}-")
+        return named == owner or is_made
+
+    told = [e for e in events if e.get("type") == WARNING and is_about(e)]
+    return str(max(told, key=collecting.moment).get("message") or "") if told else ""
+
+
+def _is_fine(pod: Object, now: datetime) -> bool:
+    """Tell whether a pod runs, or has ended well, by what the source knows."""
+    if not status_text.is_proxy(pod) or objects.is_terminating(pod):
+        return False
+
+    is_running = objects.is_condition_true(pod, "Ready") and failing.find(pod, now) is None
+    return is_running or objects.status(pod).get("phase") == "Succeeded"
+
+
+def _fine(pod: Object) -> Story:
+    if objects.status(pod).get("phase") == "Succeeded":
+        verdict = Verdict(PodState.FINISHED, "the pod has ended: Succeeded")
+    else:
+        verdict = Verdict(PodState.RUNNING, f"the pod runs on node {objects.node_name(pod)}")
+
+    return Story(objects.key(pod), status_text.pod_status(pod), (), verdict)
+
+
+class _Connections:
+    """One connection to each target, open until the end."""
+
+    def __init__(self, stack: AsyncExitStack) -> None:
+        self._stack = stack
+        self._clients: dict[str, Client] = {}
+        self._opening = asyncio.Lock()
+
+    @asynccontextmanager
+    async def connected(self, local: Client, target: Object) -> AsyncIterator[Client]:
+        key = str(model.key_of(target))
+        async with self._opening:
+            if key not in self._clients:
+                opened = collecting.connected(local, target)
+                self._clients[key] = await self._stack.enter_async_context(opened)
+
+        yield self._clients[key]
