@@ -13,8 +13,17 @@ TICK: Final = 0.001
 _DURATION: Final = re.compile(r"(?=.)(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,6})s)?", re.ASCII)
 
 
-def seconds(text: str, where: str) -> float:
-    """Return how many seconds `1h30m`, `2m` or `90s` are. Raises ConfigError."""
+_IN_DAYS: Final = re.compile(r"(\d{1,6})d", re.ASCII)
+
+
+def seconds(text: str, where: str, *, days: bool = False) -> float:
+    """Return how many seconds `1h30m`, `2m`, `90s` and, with `days`, `7d` are.
+
+    Raises ConfigError.
+    """
+    if days and (match := _IN_DAYS.fullmatch(text)):
+        return float(int(match[1]) * 24 * 3600)
+
     match = _DURATION.fullmatch(text)
     if match is None:
         raise ConfigError(f'{where}: "{text[:32]}" is no duration: write 90s, 2m or 1h30m')

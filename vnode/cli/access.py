@@ -58,7 +58,11 @@ class Access:
         return self._parse(default) if home and default.exists() else None
 
     def _parse(self, file: Path) -> Kubeconfig:
-        return Kubeconfig.parse(_read(file), self.context, file.parent)
+        text = _read(file)
+        try:
+            return Kubeconfig.parse(text, self.context, file.parent)
+        except ConfigError as error:
+            raise ConfigError(f"{file}: {error}") from error
 
     def endpoint(self, *, home: bool = True) -> Endpoint:
         """Return the API server's endpoint; ConfigError names the options if there is none."""
@@ -70,8 +74,8 @@ class Access:
             return endpoint.in_cluster()
         except ConfigError as error:
             raise ConfigError(
-                "no cluster is named: pass --kubeconfig FILE, set KUBECONFIG, or run in a pod that "
-                "has a service account token"
+                f"no cluster is named, and there is no {_HOME}: pass --kubeconfig FILE, set "
+                "KUBECONFIG, or run in a pod that has a service account token"
             ) from error
 
     def client(self, name: str = "cluster") -> Client:

@@ -7,6 +7,7 @@ Adding one takes a line in `_COMMANDS`.
 from __future__ import annotations
 
 import asyncio
+import difflib
 import importlib
 import sys
 from collections.abc import Coroutine
@@ -16,7 +17,7 @@ import click
 
 from vnode import __version__
 from vnode.api.errors import VnodeError
-from vnode.cli import terminal
+from vnode.cli import examples, terminal
 from vnode.telemetry import logs
 
 # Name -> (module, first line of the help), so that `vnode --help` imports nothing.
@@ -65,7 +66,22 @@ class LazyGroup(click.Group):
 
         command = importlib.import_module(module).command()
         assert isinstance(command, click.Command), f"command() of {cmd_name} made no command"
+        command.epilog = examples.epilog(cmd_name)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; of one that does not exist, say which was probably meant."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            meant = difflib.get_close_matches(args[0], _COMMANDS, n=1)
+            if not meant:
+                raise
+
+            text = f"{error.message} Did you mean {meant[0]!r}?"
+            raise click.UsageError(text, ctx) from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without importing them."""

@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from vnode.api.clock import SystemClock
-from vnode.cli import access, identity, main, manifests
+from vnode.cli import access, durations, identity, main, manifests
 from vnode.cli.access import Access
 from vnode.cli.migration import left_pods, signing
 from vnode.cli.migration.back import BackOptions, prepare
@@ -59,9 +59,7 @@ def command() -> click.Command:
         help="With --back: stay, and delete for good the pods that hang because Admiralty has let "
         "them go within their grace period, until vnode has admitted none that is left.",
     )
-    @click.option(
-        "--timeout", type=click.IntRange(1), default=60, show_default=True, help="Seconds per step."
-    )
+    @durations.STEP
     def migrate_command(
         kubeconfig: Path | None,
         context: str | None,
@@ -69,7 +67,7 @@ def command() -> click.Command:
         agent_namespace: str,
         back: bool,
         watch: bool,
-        timeout: int,
+        timeout: float,
     ) -> None:
         """Finish a source's migration from Admiralty, or prepare a cluster for the way back.
 

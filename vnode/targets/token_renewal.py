@@ -10,11 +10,12 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from vnode.api import account_users, keys, objects
+from vnode.api import account_users, durations, keys, objects
 from vnode.api.errors import ConfigError, VnodeError
 from vnode.api.objects import Object
 from vnode.kube.kubeconfig import Kubeconfig
@@ -29,8 +30,6 @@ _RETRY_LIMIT: Final = 300.0  # seconds
 _LAST_CHANCES: Final = 4.0  # what is left of the life is good for so many attempts, at least
 _SHORTEST: Final = 600  # seconds; API servers give no shorter token
 _LARGEST: Final = 16_384  # characters of a token; those of API servers have a thousand
-_LIFETIME: Final = re.compile(r"(\d{1,7})([mhd])")
-_UNITS: Final = {"m": 60, "h": 3600, "d": 86400}  # seconds
 _TOKEN: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.=-]+")
 
 
@@ -81,11 +80,11 @@ def parse_lifetime(text: str, setting: str) -> int:
 
     API servers give no token for less than ten minutes.
     """
-    match = _LIFETIME.fullmatch(text)
-    if not match or int(match[1]) * _UNITS[match[2]] < _SHORTEST:
-        raise ConfigError(f"{setting} {text[:40]!r} must be at least 10m, e.g. 24h or 365d")
+    with suppress(ConfigError):
+        if (found := int(durations.seconds(text, setting, days=True))) >= _SHORTEST:
+            return found
 
-    return int(match[1]) * _UNITS[match[2]]
+    raise ConfigError(f"{setting} {text[:40]!r} must be at least 10m, e.g. 24h or 365d")
 
 
 def managed(secret: Object, kubeconfig: Kubeconfig) -> ManagedToken | None:

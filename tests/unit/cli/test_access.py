@@ -82,5 +82,15 @@ def test_a_broken_file_among_several_is_named(
 
 
 def test_where_nothing_says_which_cluster_the_error_names_the_ways() -> None:
-    with pytest.raises(ConfigError, match="--kubeconfig FILE, set KUBECONFIG"):
+    with pytest.raises(ConfigError, match=r"there is no ~/\.kube/config: pass --kube.*, set KUBE"):
+        Access().endpoint()
+
+
+def test_the_default_file_is_named_where_it_will_not_do(tmp_path, monkeypatch):
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    file = tmp_path / ".kube" / "config"
+    file.parent.mkdir()
+    file.write_text("contexts: []")
+    with pytest.raises(ConfigError, match=f"{file}: the kubeconfig has no current-context"):
         Access().endpoint()

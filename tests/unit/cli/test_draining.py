@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
-from vnode.cli.drain import command, filters
+from vnode.cli.drain import filters
 from vnode.cli.drain.filters import DrainRules
 
 
@@ -48,13 +47,3 @@ def test_others_need_a_flag_which_the_error_names(
     assert chosen.errors == []
     assert len(chosen.warnings) == 1
     assert chosen.evicted == ([what] if evicted else [])
-
-
-def test_time_limits() -> None:
-    assert (command.seconds("0s"), command.seconds("5m"), command.seconds("1h")) == (
-        None,
-        300,
-        3600,
-    )
-    with pytest.raises(ConfigError, match="--timeout"):
-        command.seconds("5")

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from vnode import __version__
 from vnode.api.errors import ConfigError
-from vnode.cli import main
+from vnode.cli import examples, main
 from vnode.telemetry import logs
 
 
@@ -20,6 +20,22 @@ def test_help_lists_every_subcommand_and_each_of_them_loads():
     for name in main.cli.list_commands(click.Context(main.cli)):
         assert name in shown.output
         assert CliRunner().invoke(main.cli, [name, "--help"]).exit_code == 0
+
+
+NAMES = main.cli.list_commands(click.Context(main.cli))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_help_ends_with_examples_which_are_right(name):
+    shown = CliRunner().invoke(main.cli, [name, "--help"]).output
+    command = main.cli.get_command(click.Context(main.cli), name)
+    assert command is not None
+    assert examples.of(name)
+    for line in examples.of(name):
+        assert f"\n    {line}\n" in f"{shown}\n"
+        program, called, *words = line.partition(" >")[0].split()
+        assert (program, called) == ("vnode", name)
+        command.make_context(name, words)
 
 
 def test_help_imports_no_subcommand():
@@ -44,6 +60,8 @@ LONG_NAME = ["--cluster-name", "x" * 64]
         (["scheduler-config", "--extender", "http://x"], 1, "Error: --extender"),
         (["scheduler-config"], 2, "Missing option '--extender'"),
         (["nothing"], 2, "No such command 'nothing'"),
+        (["conect", "x"], 2, "No such command 'conect'. Did you mean 'connect'?"),
+        (["Explain"], 2, "Did you mean 'explain'?"),
         (["install", "--kubeconfig", "absent"], 1, "Error: cannot read kubeconfig absent"),
         (["connect", "--source", "absent", "--target", "x"], 1, "Error: --source: cannot read"),
         (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -15,20 +14,11 @@ from vnode.cli import access, naming, terminal
 from vnode.cli.access import Access, Command
 from vnode.cli.drain import eviction, filters, unschedulable
 from vnode.cli.drain.filters import DrainRules
+from vnode.cli.durations import DurationType
 from vnode.cli.main import run
 from vnode.kube.client import Client
 
 _TIMEOUT = "Of the eviction of all: give up after; 0s: never."
-_UNITS = {"s": 1, "m": 60, "h": 3600}  # seconds
-
-
-def seconds(text: str) -> float | None:
-    """Parse `90s`, `5m`, `1h` to seconds, `0s` to None (no limit); else raise ConfigError."""
-    match = re.fullmatch(r"(\d+)([smh])", text)
-    if not match:
-        raise ConfigError(f"--timeout {text!r} must be a number with s, m or h, e.g. 5m")
-
-    return float(int(match[1]) * _UNITS[match[2]]) or None
 
 
 async def drain(
@@ -78,7 +68,9 @@ async def drain(
 def rules(function: Command) -> Command:
     """Add the options that say which pods are evicted, and how."""
     for option in (
-        click.option("--timeout", default="0s", show_default=True, help=_TIMEOUT),
+        click.option(
+            "--timeout", type=DurationType(), default="0s", show_default=True, help=_TIMEOUT
+        ),
         click.option("--grace-period", type=int, default=-1, help="Seconds; -1: each pod's own."),
         click.option("--delete-emptydir-data", is_flag=True, help="Evict pods with emptyDir, too."),
         click.option("--ignore-daemonsets", is_flag=True, help="Leave pods of DaemonSets alone."),
@@ -121,7 +113,7 @@ def command() -> click.Command:
         ignore_daemonsets: bool,
         delete_emptydir_data: bool,
         grace_period: int,
-        timeout: str,
+        timeout: float,
         pod_selector: str,
         per_minute: int,
         dry_run: bool,
@@ -130,7 +122,7 @@ def command() -> click.Command:
 
         Disruption budgets are respected. TARGET is NAME, NAMESPACE/NAME, or its virtual node.
         """
-        limit = seconds(timeout)
+        limit = timeout or None
         chosen = DrainRules(force, ignore_daemonsets, delete_emptydir_data, pod_selector)
 
         async def do() -> None:

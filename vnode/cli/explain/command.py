@@ -42,11 +42,6 @@ def command() -> click.Command:
 
         Of several pods, or of those of a Deployment, Job or other owner, tells how they stand and
         what to do. Asks the targets with the credentials of their own Secrets.
-
-        \b
-        vnode explain web-1
-        vnode explain deployment/web -n team-a
-        vnode explain job import -o json
         """
         try:
             wanted = named_pods.parse(arguments)

@@ -15,11 +15,11 @@ from vnode.api import account_users, kinds, objects
 from vnode.api.clock import SystemClock
 from vnode.api.errors import Denied, NotFound, VnodeError
 from vnode.api.objects import Object, Objects
-from vnode.cli import access, manifests, naming
+from vnode.cli import access, durations, manifests, naming
 from vnode.cli.access import Access
 from vnode.cli.connect import desired
 from vnode.cli.main import run
-from vnode.cli.remove import source_side, target_side
+from vnode.cli.remove import consequences, source_side, target_side
 from vnode.cli.remove.report import RemovalReport, remove
 from vnode.cli.remove.source_side import Ends
 from vnode.kube.client import Client
@@ -149,9 +149,8 @@ def command() -> click.Command:
     @click.option("--target", type=access.FILE, help="Kubeconfig of the target, if you have one.")
     @click.option("--target-context", help="Context; the current one if not given.")
     @click.option("--agent-namespace", default=manifests.NAMESPACE, show_default=True)
-    @click.option(
-        "--timeout", type=click.IntRange(1), default=60, show_default=True, help="Seconds per step."
-    )
+    @durations.STEP
+    @consequences.options
     def disconnect_command(
         name: str,
         kubeconfig: Path | None,
@@ -160,19 +159,27 @@ def command() -> click.Command:
         target: Path | None,
         target_context: str | None,
         agent_namespace: str,
-        timeout: int,
+        timeout: float,
+        dry_run: bool,
+        yes: bool,
     ) -> None:
         """Delete a Target with its Secret and, with --target, the Source in the target cluster.
 
         Its delegate pods terminate, and the owners of their proxy pods replace them elsewhere. To
         respect disruption budgets, run vnode drain first. If the target is unreachable, the
-        command does the rest and prints what to delete there.
+        command does the rest and prints what to delete there. On a terminal it says what becomes
+        of pods, and asks.
         """
         target_access = Access(target, target_context) if target or target_context else None
 
         async def do() -> None:
             report = RemovalReport()
             async with Access(kubeconfig, context).client("source") as client:
+                _key, found = await naming.target(client, name, namespace)
+                lines = await consequences.of_targets(client, [found])
+                if not consequences.may_go_on(lines, dry_run=dry_run, yes=yes):
+                    return
+
                 await disconnect(
                     client,
                     name,

@@ -20,11 +20,11 @@ from vnode.api.clock import SystemClock
 from vnode.api.errors import ConfigError, Denied, NotFound
 from vnode.api.kinds import Kind
 from vnode.api.objects import Objects
-from vnode.cli import access, manifests, released_rights
+from vnode.cli import access, durations, manifests, released_rights, tables
 from vnode.cli.access import Access
 from vnode.cli.installed import helm_release
 from vnode.cli.main import run
-from vnode.cli.remove import admiralty_finalizers, source_side, target_side
+from vnode.cli.remove import admiralty_finalizers, consequences, source_side, target_side
 from vnode.cli.remove.copied_objects import remove_copies
 from vnode.cli.remove.report import RemovalReport, remove, remove_named
 from vnode.cli.remove.source_side import Ends
@@ -218,6 +218,20 @@ async def _remove_namespace(client: Client, name: str, report: RemovalReport) ->
         await remove_named(client, kinds.NAMESPACES, name, report)
 
 
+async def _consequences(client: Client, options: UninstallOptions) -> list[str]:
+    """Return what an uninstallation would do."""
+    targets = await _listed(client, kinds.TARGETS, kinds.CLUSTER_TARGETS)
+    sources = await _listed(client, kinds.SOURCES, kinds.CLUSTER_SOURCES)
+    lines = await consequences.of_targets(client, targets, keep=options.keep)
+    lines += await consequences.of_delegates(client, keep=options.keep)
+    lines += [f"deletes {tables.source_kind(s).kind} {objects.key(s)}" for s in sources]
+    lines.append("deletes the webhook, the agent's roles, policies, certificates and leases")
+    if options.crds:
+        lines.append("deletes the CRDs, and all objects of them")
+
+    return lines
+
+
 def command() -> click.Command:
     """Return the click command."""
 
@@ -233,28 +247,33 @@ def command() -> click.Command:
         "--crds", is_flag=True, help="Also delete the CRDs, and with them all their objects."
     )
     @click.option("--agent-namespace", default=manifests.NAMESPACE, show_default=True)
-    @click.option(
-        "--timeout", type=click.IntRange(1), default=60, show_default=True, help="Seconds per step."
-    )
+    @durations.STEP
+    @consequences.options
     def uninstall_command(
         kubeconfig: Path | None,
         context: str | None,
         delegates: str,
         crds: bool,
         agent_namespace: str,
-        timeout: int,
+        timeout: float,
+        dry_run: bool,
+        yes: bool,
     ) -> None:
         """Remove vnode from a cluster. No finalizer stays, even if targets are unreachable.
 
         It works while the agent runs and after you have stopped it. With --delegates=keep, delegate
         pods keep running: those in this cluster stay with their PodChaperons or, with --crds, as
-        ordinary pods.
+        ordinary pods. On a terminal it says what becomes of pods, and asks.
         """
 
         async def do() -> None:
             report = RemovalReport()
             async with Access(kubeconfig, context).client() as client:
                 options = UninstallOptions(agent_namespace, delegates == "keep", crds, timeout)
+                lines = await _consequences(client, options)
+                if not consequences.may_go_on(lines, dry_run=dry_run, yes=yes):
+                    return
+
                 await uninstall(client, options, report)
 
             report.finish()
