@@ -6,6 +6,10 @@ from collections.abc import Mapping
 from typing import Final
 
 _EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
+    "quickstart": (
+        "vnode quickstart --source c1.kubeconfig --target c2.kubeconfig --chart vnode-0.2.0.tgz",
+        "vnode quickstart --source-context a --target-context b --chart charts/vnode",
+    ),
     "agent": (
         "vnode agent --advertise-address 192.0.2.1",
         "vnode agent --context c1 --cluster-name c1",

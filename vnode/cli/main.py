@@ -22,6 +22,7 @@ from vnode.telemetry import logs
 
 # Name -> (module, first line of the help), so that `vnode --help` imports nothing.
 _COMMANDS: Final[dict[str, tuple[str, str]]] = {
+    "quickstart": ("vnode.cli.quickstart.command", "Install on both sides, and connect them."),
     "agent": ("vnode.cli.agent", "Run the agent of one cluster."),
     "install": ("vnode.cli.install", "Apply CRDs, RBAC and the webhook configuration."),
     "connect": ("vnode.cli.connect.command", "Let one cluster run pods in another."),

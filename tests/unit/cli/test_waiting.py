@@ -8,7 +8,7 @@ from aiohttp import web
 from tests import answering
 from vnode.api import kinds
 from vnode.api.errors import ServerError, Unreachable, VnodeError
-from vnode.cli.remove import waiting
+from vnode.cli import waiting
 
 NO_STATUS = {"kind": "Status", "code": 500, "message": "etcd is away"}
 

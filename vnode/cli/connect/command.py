@@ -13,7 +13,7 @@ from vnode.cli.connect.connect import ConnectOptions, Side, connect
 from vnode.cli.main import run
 
 
-def _clusters(function: Command) -> Command:
+def clusters(function: Command) -> Command:
     """Add the options that name the two clusters."""
     for option in (
         click.option("--target-context", help="Context; the current one if not given."),
@@ -81,7 +81,7 @@ def command() -> click.Command:
     """Return the click command."""
 
     @click.command("connect")
-    @_clusters
+    @clusters
     @click.option(
         "-n", "--namespace", help="Whose pods may go; by default that of the source's context."
     )
@@ -111,7 +111,7 @@ def command() -> click.Command:
     ) -> None:
         """Let pods of the source cluster run in the target cluster. Doing it again is harmless."""
         options = ConnectOptions(**given)  # type: ignore[arg-type]
-        _check(options)
+        check(options)
         if target is None and target_context is None:
             raise click.UsageError("--target FILE is needed, or --target-context of $KUBECONFIG")
 
@@ -126,7 +126,8 @@ def command() -> click.Command:
     return connect_command
 
 
-def _check(options: ConnectOptions) -> None:
+def check(options: ConnectOptions) -> None:
+    """Raise UsageError for options that exclude each other."""
     if options.cluster_wide and options.namespace:
         raise click.UsageError("--namespace and --cluster-wide exclude each other")
 

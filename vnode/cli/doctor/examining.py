@@ -251,12 +251,13 @@ async def _admission(client: Client, named: tuple[str, ...]) -> str | None:
             continue
 
         if not objects.is_terminating(namespace):  # else nothing can be created in it
-            return await _create_trial(client, name)
+            return await create_trial(client, name)
 
     return None
 
 
-async def _create_trial(client: Client, namespace: str) -> str | None:
+async def create_trial(client: Client, namespace: str) -> str | None:
+    """Return why a trial pod was not elected, "" if it was; None if we may not create pods."""
     trial = {
         "metadata": {"generateName": "vnode-doctor-", "annotations": {keys.ELECT: ""}},
         "spec": {"containers": [{"name": "trial", "image": "trial"}]},

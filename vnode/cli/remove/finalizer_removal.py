@@ -20,7 +20,7 @@ from vnode.api.errors import Conflict, NotFound
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
 from vnode.api.owners import key_as_owner, owner_key
-from vnode.cli.remove import waiting
+from vnode.cli import waiting
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.runtime.supervisor import supervise

@@ -15,7 +15,7 @@ from vnode.api import keys, kinds, objects
 from vnode.api.errors import ConfigError, VnodeError
 from vnode.api.identity import Identity, is_made_for_parent
 from vnode.api.objects import Object, Objects
-from vnode.cli.remove import waiting
+from vnode.cli import waiting
 from vnode.cli.remove.copied_objects import remove_copies
 from vnode.cli.remove.report import RemovalReport, counted
 from vnode.insight.collecting import Connect, connected

@@ -19,8 +19,8 @@ from vnode.api.clock import Clock
 from vnode.api.errors import ConfigError, Conflict, Denied, NotFound
 from vnode.api.objects import Object, Objects
 from vnode.api.target_key import TargetKey
-from vnode.cli import identity, tables
-from vnode.cli.remove import remote_cleanup, waiting
+from vnode.cli import identity, tables, waiting
+from vnode.cli.remove import remote_cleanup
 from vnode.cli.remove.remote_cleanup import RemoteObjects
 from vnode.cli.remove.report import RemovalReport, counted, remove
 from vnode.kube.client import Client

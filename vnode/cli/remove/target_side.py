@@ -18,8 +18,7 @@ from vnode.api import keys, kinds, objects, route
 from vnode.api.errors import NotFound
 from vnode.api.objects import Object, Objects
 from vnode.api.owners import OwnerKey, key_as_owner, owner_key
-from vnode.cli import tables
-from vnode.cli.remove import waiting
+from vnode.cli import tables, waiting
 from vnode.cli.remove.finalizer_removal import FinalizerRemover, remove_finalizers
 from vnode.cli.remove.report import RemovalReport, counted, remove
 from vnode.cli.remove.source_side import Ends

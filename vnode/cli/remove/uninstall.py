@@ -28,8 +28,8 @@ from vnode.cli.remove import admiralty_finalizers, consequences, source_side, ta
 from vnode.cli.remove.copied_objects import remove_copies
 from vnode.cli.remove.report import RemovalReport, remove, remove_named
 from vnode.cli.remove.source_side import Ends
-from vnode.cli.remove.waiting import until_gone
 from vnode.cli.scheduler_config import LEASE as SCHEDULER_LEASE
+from vnode.cli.waiting import until_gone
 from vnode.kube.client import Client
 from vnode.runtime import manifest_key
 from vnode.runtime.certs import authority, issued

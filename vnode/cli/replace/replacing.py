@@ -6,7 +6,6 @@ another cluster, it deletes those whose delegates that one lacks, for their owne
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,15 +16,14 @@ from vnode.api.errors import ConfigError, NotFound
 from vnode.api.identity import Identity
 from vnode.api.objects import Object, Objects
 from vnode.api.target_key import TargetKey
-from vnode.cli import tables
+from vnode.cli import tables, waiting
 from vnode.cli.drain import unschedulable
-from vnode.cli.remove import remote_cleanup, waiting
+from vnode.cli.remove import remote_cleanup
 from vnode.cli.remove.remote_cleanup import RemoteObjects
 from vnode.cli.remove.report import RemovalReport, counted
 from vnode.cli.replace.steps import ReplacementStep
 from vnode.insight.collecting import Connect
 from vnode.kube.client import Client
-from vnode.kube.informer import Informer
 from vnode.pods.source import unreserved_pods
 from vnode.targets import cluster_identity
 
@@ -137,26 +135,16 @@ class Replacement:
         if self.dry_run:
             return
 
-        kind, done = tables.target_kind(self.target), asyncio.Event()
-        informer = Informer.of_object(self.source, kind, self.key.name, self.key.namespace or None)
-
-        def on_target(_old: Object | None, new: Object | None) -> None:
-            if self._is_connected(new or {}):
-                done.set()
-
-        informer.subscribe(on_target)
-        try:
-            async with asyncio.timeout(self.seconds), asyncio.TaskGroup() as group:
-                watch = group.create_task(informer.run(), name="replaced-target")
-                await done.wait()
-                watch.cancel()
-        except TimeoutError:
-            seen = next(iter(informer.store.values()), {})
+        kind, namespace = tables.target_kind(self.target), self.key.namespace or None
+        is_met, seen = await waiting.until_one(
+            self.source, kind, self.key.name, namespace, self._is_connected, self.seconds
+        )
+        if not is_met:
             message = (objects.condition(seen, "Ready") or {}).get("message") or "no word of it yet"
             raise ConfigError(
                 f"timed out waiting for the condition on {self.name}: {message}. Once that is put "
                 "right, run the same again; it goes on from here"
-            ) from None
+            )
 
         self.report.say(f"{self.name} condition met")
 

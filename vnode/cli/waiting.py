@@ -1,9 +1,10 @@
-"""Waits until objects are gone, with a watch and for a bounded time."""
+"""Waits until objects are gone, or are as wanted, with a watch and for a bounded time."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 
 from vnode.api import objects
 from vnode.api.errors import Unreachable
@@ -56,6 +57,35 @@ async def until_gone(
         return sorted(left(), key=objects.key)
 
     return []
+
+
+async def until_one(
+    client: Client,
+    kind: Kind,
+    name: str,
+    namespace: str | None,
+    condition: Callable[[Object], bool],
+    seconds: float,
+) -> tuple[bool, Object]:
+    """Wait until the condition holds of an object; tell whether it does, with the object.
+
+    That one is empty if there is none.
+    """
+    done = asyncio.Event()
+    informer = Informer.of_object(client, kind, name, namespace)
+
+    def on_change(_old: Object | None, new: Object | None) -> None:
+        if new is not None and condition(new):
+            done.set()
+
+    informer.subscribe(on_change)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds), asyncio.TaskGroup() as group:
+            watch = group.create_task(informer.run(), name=f"{kind.plural}-awaited")
+            await done.wait()
+            watch.cancel()
+
+    return done.is_set(), next(iter(informer.store.values()), {})
 
 
 def check_synced(informer: Informer, seconds: float) -> None:

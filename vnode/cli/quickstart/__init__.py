@@ -1,0 +1,1 @@
+"""`vnode quickstart`: from two clusters to a first pod, in one command."""
