@@ -33,7 +33,7 @@ def test_values_of_both_come_before_those_of_one() -> None:
 
 def test_without_helm_the_error_names_the_other_ways(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")
-    with pytest.raises(ConfigError, match="helm not found: install Helm.*vnode install"):
+    with pytest.raises(ConfigError, match=r"helm not found: install Helm.*vnode install"):
         helm.check()
 
 
