@@ -25,9 +25,16 @@ CASES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
     ),
     "VnodeAgentAbsent": ({}, {f'vnode_build_info{{{N},version="1"}}': "1x30"}),
     "VnodeTargetUnhealthy": (
-        {f'vnode_target_healthy{{{N},target="t"}}': "0x30"},
-        # Seen by one replica at least.
+        # The leader's word counts: it makes the virtual node NotReady.
         {
+            f'vnode_leader{{{N},pod="a"}}': "1x30",
+            f'vnode_leader{{{N},pod="b"}}': "0x30",
+            f'vnode_target_healthy{{{N},target="t",pod="a"}}': "0x30",
+            f'vnode_target_healthy{{{N},target="t",pod="b"}}': "1x30",
+        },
+        {
+            f'vnode_leader{{{N},pod="a"}}': "0x30",
+            f'vnode_leader{{{N},pod="b"}}': "1x30",
             f'vnode_target_healthy{{{N},target="t",pod="a"}}': "0x30",
             f'vnode_target_healthy{{{N},target="t",pod="b"}}': "1x30",
         },
@@ -65,13 +72,11 @@ CASES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
         {f'vnode_target_set_removal_held{{{N},set="gpu"}}': "0x60"},
     ),
     "VnodePodsPending": (
+        # An agent that has bound none since it began has no such series.
+        {f'vnode_pending_pods{{{N},queue="unschedulable"}}': "3x60"},
         {
             f'vnode_pending_pods{{{N},queue="unschedulable"}}': "3x60",
-            f'vnode_scheduling_attempts_total{{{N},result="bound"}}': "7x60",
-        },
-        {
-            f'vnode_pending_pods{{{N},queue="held"}}': "3x60",
-            f'vnode_scheduling_attempts_total{{{N},result="bound"}}': "7x60",
+            f'vnode_scheduling_attempts_total{{{N},result="bound"}}': "0+1x60",
         },
     ),
     "VnodeCandidatesSilent": (
@@ -95,17 +100,17 @@ CASES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
         },
     ),
     "VnodeInformerSilent": (
-        {f'vnode_informer_silence_seconds{{{N},pod="a",cluster="t",resource="pods"}}': "0+60x60"},
-        {f'vnode_informer_silence_seconds{{{N},pod="a",cluster="t",resource="pods"}}': "61x60"},
+        {f'vnode_informer_silence_seconds{{{N},pod="a",api_server="t",resource="x"}}': "0+60x60"},
+        {f'vnode_informer_silence_seconds{{{N},pod="a",api_server="t",resource="x"}}': "61x60"},
     ),
     "VnodeApiErrors": (
         {
-            f'vnode_api_requests_total{{{N},cluster="t",verb="GET",code="none"}}': "0+2x60",
-            f'vnode_api_requests_total{{{N},cluster="t",verb="GET",code="200"}}': "0+8x60",
+            f'vnode_api_requests_total{{{N},api_server="t",verb="GET",code="none"}}': "0+2x60",
+            f'vnode_api_requests_total{{{N},api_server="t",verb="GET",code="200"}}': "0+8x60",
         },
         {
-            f'vnode_api_requests_total{{{N},cluster="t",verb="GET",code="404"}}': "0+5x60",
-            f'vnode_api_requests_total{{{N},cluster="t",verb="GET",code="200"}}': "0+5x60",
+            f'vnode_api_requests_total{{{N},api_server="t",verb="GET",code="404"}}': "0+5x60",
+            f'vnode_api_requests_total{{{N},api_server="t",verb="GET",code="200"}}': "0+5x60",
         },
     ),
     "VnodeReconcileErrors": (
@@ -123,8 +128,8 @@ CASES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
         {f'vnode_certificate_expiry_timestamp_seconds{{{N},certificate="ca"}}': "900000x120"},
     ),
     "VnodeEventsDropped": (
-        {f'vnode_events_dropped_total{{{N},cluster="local"}}': "0+1x60"},
-        {f'vnode_events_dropped_total{{{N},cluster="local"}}': "5x60"},
+        {f'vnode_events_dropped_total{{{N},api_server="local"}}': "0+1x60"},
+        {f'vnode_events_dropped_total{{{N},api_server="local"}}': "5x60"},
     ),
 }
 _WHEN = {"VnodeCertificateExpiring": "90m"}
@@ -142,9 +147,23 @@ def test_the_rules_are_valid() -> None:
     assert f"SUCCESS: {len(rules())} rules found" in printed
 
 
-def test_the_operators_object_has_the_same_rules() -> None:
-    objs = template({"monitoring": {"prometheusRule": {"enabled": True}}})
-    assert one(objs, "PrometheusRule")["spec"] == yaml.safe_load(RULES.read_text())
+def test_the_operators_object_has_the_same_rules_about_its_own_namespace() -> None:
+    objs = template({"monitoring": {"prometheusRule": {"enabled": True}}}, namespace="agents")
+    text = RULES.read_text()
+    own = text.replace("absent(vnode_build_info)", 'absent(vnode_build_info{namespace="agents"})')
+    assert own != text
+    assert one(objs, "PrometheusRule")["spec"] == yaml.safe_load(own)
+
+
+def test_links_to_runbooks_open_where_the_user_says_they_are() -> None:
+    where = "https://git.example.com/vnode/docs/runbooks/"
+    values = {"monitoring": {"prometheusRule": {"enabled": True, "runbooks": where}}}
+    (group,) = one(template(values), "PrometheusRule")["spec"]["groups"]
+    pages = {path.name for path in (CHART.parents[1] / "docs" / "runbooks").iterdir()}
+    for rule in group["rules"]:
+        start, _, page = rule["annotations"]["runbook_url"].rpartition("/")
+        assert start == where.rstrip("/")
+        assert page in pages
 
 
 def test_every_alert_has_a_case() -> None:
@@ -174,6 +193,81 @@ def test_it_fires_when_it_should_and_only_then(alert: str, tmp_path: Path) -> No
 
     file = tmp_path / "test.yaml"
     body = {"rule_files": [str(RULES)], "evaluation_interval": "1m", "tests": tests}
+    file.write_text(yaml.safe_dump(body))
+    kit.run([kit.program("promtool"), "test", "rules", str(file)])
+
+
+LEADS = {f'vnode_leader{{{N},pod="a"}}': "1x60", f'vnode_build_info{{{N},version="1"}}': "1x60"}
+ATTEMPTS = "vnode_scheduling_attempts_total"
+
+# What happens -> series of an hour, and all alerts that fire then.
+SITUATIONS: dict[str, tuple[dict[str, str], set[str]]] = {
+    "all is well": (
+        {
+            **LEADS,
+            f'vnode_target_healthy{{{N},target="t",pod="a"}}': "1x60",
+            f'{ATTEMPTS}{{{N},result="bound"}}': "0+1x60",
+            f'vnode_pending_pods{{{N},queue="unschedulable"}}': "3x60",
+        },
+        set(),
+    ),
+    "no agent runs": ({f'vnode_leader{{{N},pod="a"}}': "1x5"}, {"VnodeAgentAbsent"}),
+    "agents run, and none leads": (
+        {**LEADS, f'vnode_leader{{{N},pod="a"}}': "0x60"},
+        {"VnodeNoLeader"},
+    ),
+    "a target is away since the agent began, and pods wait for it": (
+        {
+            **LEADS,
+            f'vnode_target_healthy{{{N},target="t",pod="a"}}': "0x60",
+            f'vnode_pending_pods{{{N},queue="unschedulable"}}': "3x60",
+        },
+        {"VnodeTargetUnhealthy", "VnodePodsPending"},
+    ),
+    "only a replica that does not lead cannot reach a target": (
+        {
+            **LEADS,
+            f'vnode_leader{{{N},pod="b"}}': "0x60",
+            f'vnode_target_healthy{{{N},target="t",pod="a"}}': "1x60",
+            f'vnode_target_healthy{{{N},target="t",pod="b"}}': "0x60",
+        },
+        set(),
+    ),
+    "a target's candidate scheduler has ended": (
+        {
+            **LEADS,
+            f'vnode_target_healthy{{{N},target="t",pod="a"}}': "1x60",
+            f'vnode_candidate_duration_seconds_count{{{N},target="t",outcome="silent"}}': "0+1x60",
+            f'{ATTEMPTS}{{{N},result="bound"}}': "7x60",
+            f'{ATTEMPTS}{{{N},result="unschedulable"}}': "0+1x60",
+            f'vnode_pending_pods{{{N},queue="backoff"}}': "3x60",
+        },
+        {"VnodeCandidatesSilent", "VnodePodsPending"},
+    ),
+    "pods wait for gates of other controllers": (
+        {**LEADS, f'vnode_pending_pods{{{N},queue="held"}}': "9x60"},
+        set(),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SITUATIONS)
+def test_in_a_situation_these_alerts_fire_and_no_others(name: str, tmp_path: Path) -> None:
+    series, expected = SITUATIONS[name]
+    samples = [{"labels": f'{{alertname="{alert}"}}', "value": 1} for alert in sorted(expected)]
+    test = {
+        "interval": "1m",
+        "input_series": [{"series": k, "values": v} for k, v in series.items()],
+        "promql_expr_test": [
+            {
+                "expr": 'count by (alertname) (ALERTS{alertstate="firing"})',
+                "eval_time": "50m",
+                "exp_samples": samples,
+            }
+        ],
+    }
+    body = {"rule_files": [str(RULES)], "evaluation_interval": "1m", "tests": [test]}
+    file = tmp_path / "test.yaml"
     file.write_text(yaml.safe_dump(body))
     kit.run([kit.program("promtool"), "test", "rules", str(file)])
 

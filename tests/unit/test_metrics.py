@@ -34,12 +34,12 @@ def test_requests_are_counted_by_verb_and_code_and_measured_if_answered():
     requests.answered("GET", 404, 0.1)
     requests.unanswered("GET")
     total = "vnode_api_requests_total"
-    assert sample(total, cluster="counted", verb="GET", code="200") == 1
-    assert sample(total, cluster="counted", verb="GET", code="404") == 1
-    assert sample(total, cluster="counted", verb="GET", code="none") == 1
+    assert sample(total, api_server="counted", verb="GET", code="200") == 1
+    assert sample(total, api_server="counted", verb="GET", code="404") == 1
+    assert sample(total, api_server="counted", verb="GET", code="none") == 1
     duration = "vnode_api_request_duration_seconds"
-    assert sample(f"{duration}_count", cluster="counted", verb="GET") == 2
-    assert sample(f"{duration}_sum", cluster="counted", verb="GET") == pytest.approx(0.4)
+    assert sample(f"{duration}_count", api_server="counted", verb="GET") == 2
+    assert sample(f"{duration}_sum", api_server="counted", verb="GET") == pytest.approx(0.4)
 
 
 def count_of_target(target: str) -> None:
@@ -72,14 +72,24 @@ async def test_the_series_of_a_target_go_with_it():
     metrics.forget("team/stays")
 
 
+async def test_a_target_that_cannot_be_connected_at_all_is_unhealthy_until_it_is_gone() -> None:
+    client, key = APIServer("c1", SystemClock()).client(), TargetKey("team", "gone")
+    parts = client, Identity("c1", "u"), TargetLister(client), Links()
+    controller = TargetController(*parts, clock=SystemClock(), trust=lambda _key: Trust())
+    target = {"metadata": {"name": "gone", "namespace": "team"}, "spec": {}}
+    controller._set_problem(key, target, "Invalid", "there is no Secret")
+    assert sample("vnode_target_healthy", target="team/gone") == 0
+    await controller._forget(key)
+    assert sample("vnode_target_healthy", target="team/gone") is None
+
+
 def test_every_metric_that_has_a_label_for_a_target_is_forgotten_with_it():
     named = {
         metric
         for metric in vars(metrics).values()
-        if {"cluster", "target"} & set(getattr(metric, "_labelnames", ()))
+        if {"api_server", "target"} & set(getattr(metric, "_labelnames", ()))
     }
-    by_connection = {metrics.TARGET_HEALTHY}  # each removes its own
-    assert named - by_connection == {metric for metric, _names in metrics._OF_TARGETS}
+    assert named == {metric for metric, _names in metrics._OF_TARGETS}
 
 
 def test_a_lag_is_measured_from_its_first_start_and_once(monkeypatch: pytest.MonkeyPatch):
@@ -136,16 +146,16 @@ async def test_informers_of_one_kind_share_a_series_that_ends_with_them(
             await one.synced.wait()
 
         informer.measure()
-        assert sample("vnode_informer_objects", cluster="silent", resource="pods") == 2
-        silence = sample("vnode_informer_silence_seconds", cluster="silent", resource="pods")
+        assert sample("vnode_informer_objects", api_server="silent", resource="pods") == 2
+        silence = sample("vnode_informer_silence_seconds", api_server="silent", resource="pods")
         assert silence is not None
         assert silence >= 0
         for task in tasks:
             task.cancel()
 
     informer.measure()
-    assert sample("vnode_informer_objects", cluster="silent", resource="pods") is None
-    assert sample("vnode_informer_silence_seconds", cluster="silent", resource="pods") is None
+    assert sample("vnode_informer_objects", api_server="silent", resource="pods") is None
+    assert sample("vnode_informer_silence_seconds", api_server="silent", resource="pods") is None
 
 
 def test_results_that_alerts_wait_for_are_there_before_the_first_of_them():

@@ -53,7 +53,7 @@ _NAME_ROOM: Final = 253 - 17  # characters that a dot and 16 hex digits leave fo
 DROPPED: Final = Counter(
     "vnode_events_dropped_total",
     "Kubernetes Events that were not recorded: too many waited, or were about one object.",
-    ["cluster"],
+    ["api_server"],
     registry=metrics.REGISTRY,
 )
 

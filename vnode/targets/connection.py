@@ -177,8 +177,7 @@ class Connection:
                 finally:
                     self._link = None
                     self._links.remove(link)
-                    # Without a sample: a deleted Target is not an unhealthy one.
-                    metrics.TARGET_HEALTHY.remove(str(key))
+                    metrics.TARGET_HEALTHY.labels(str(key)).set(0)
 
     async def _serve(self, link: Link, recognition: Recognition) -> None:
         prober = self._prober = Prober(link, self._clock, recognition)

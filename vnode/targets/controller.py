@@ -183,7 +183,7 @@ class TargetController:
             if not self._targets.fits(key):
                 await self._disconnect(key)
                 why = self._targets.quota.explain(key)
-                self.findings.set_problem(key, obj, target_quota.EXCEEDED, why)
+                self._set_problem(key, obj, target_quota.EXCEEDED, why)
                 return None
 
             try:
@@ -198,19 +198,19 @@ class TargetController:
                     self._running[key].connection.withhold(why)
 
                 reason = error.reason if isinstance(error, ProfileRefused) else "Invalid"
-                self.findings.set_problem(key, obj, reason, str(error))
+                self._set_problem(key, obj, reason, str(error))
                 return left if left > 0 else None
             except ProfileUnavailable as error:
                 if error.reason == PLUGIN_RUNS and key in self._running:
                     return _RESTART  # the former connection goes on meanwhile
 
-                self.findings.set_problem(key, obj, error.reason, str(error))
+                self._set_problem(key, obj, error.reason, str(error))
                 return _RESTART
             except Unreachable as error:
-                self.findings.set_problem(key, obj, "SecretUnreadable", str(error))
+                self._set_problem(key, obj, "SecretUnreadable", str(error))
                 return _RESTART
             except Exception as error:
-                self.findings.set_problem(key, obj, "Failing", explain(error))
+                self._set_problem(key, obj, "Failing", explain(error))
                 raise
 
             self._outliving.forget(key)
@@ -220,6 +220,12 @@ class TargetController:
             self._probe_refused(key)
             self._update_conditions(key, obj, access)
             return expiry.seconds_until_change(access.end, self._clock.now())
+
+    def _set_problem(self, key: TargetKey, obj: Object, reason: str, why: str) -> None:
+        """Report why a Target is not connected, or not as it asks; the former is unhealthy."""
+        self.findings.set_problem(key, obj, reason, why)
+        if key not in self._running:
+            metrics.TARGET_HEALTHY.labels(str(key)).set(0)
 
     async def _forget(self, key: TargetKey) -> float | None:
         """End the connection of a deleted Target, after the clean-up if this replica leads.
@@ -340,7 +346,7 @@ class TargetController:
         """Set the conditions from what the connection has found so far."""
         link, connection = self._links.get(key.node_name), self._running[key].connection
         if link is None and connection.failure:
-            self.findings.set_problem(key, obj, "Failing", connection.failure)
+            self._set_problem(key, obj, "Failing", connection.failure)
 
         if link is None or link.health.reason == CONNECTING:
             return

@@ -29,45 +29,45 @@ BUILD_INFO: Final = Gauge(
 )
 API_REQUESTS: Final = Counter(
     "vnode_api_requests_total",
-    "Requests to API servers by cluster, verb and code (none: no answer).",
-    ["cluster", "verb", "code"],
+    "Requests to API servers by server, verb and code (none: no answer).",
+    ["api_server", "verb", "code"],
     registry=REGISTRY,
 )
 API_REQUEST_SECONDS: Final = Histogram(
     "vnode_api_request_duration_seconds",
     "Duration of requests to API servers that were answered; watches do not count.",
-    ["cluster", "verb"],
+    ["api_server", "verb"],
     buckets=_SECONDS,
     registry=REGISTRY,
 )
 WATCH_ENDS: Final = Counter(
     "vnode_watch_ends_total",
     "Watches that ended, by why: clean, expired, error.",
-    ["cluster", "resource", "why"],
+    ["api_server", "resource", "why"],
     registry=REGISTRY,
 )
 RELISTS: Final = Counter(
     "vnode_informer_lists_total",
     "Complete lists that informers made.",
-    ["cluster", "resource"],
+    ["api_server", "resource"],
     registry=REGISTRY,
 )
 STORE_OBJECTS: Final = Gauge(
     "vnode_informer_objects",
     "Objects that informers hold.",
-    ["cluster", "resource"],
+    ["api_server", "resource"],
     registry=REGISTRY,
 )
 INFORMER_SILENCE: Final = Gauge(
     "vnode_informer_silence_seconds",
     "Since the API server last sent a list, an event or a bookmark; a minute is usual.",
-    ["cluster", "resource"],
+    ["api_server", "resource"],
     registry=REGISTRY,
 )
 MALFORMED_OBJECTS: Final = Counter(
     "vnode_informer_malformed_objects_total",
     "Objects that an API server sent and that cannot be read.",
-    ["cluster", "resource"],
+    ["api_server", "resource"],
     registry=REGISTRY,
 )
 RECONCILES: Final = Counter(
@@ -337,14 +337,15 @@ class Lags:
 
 
 _OF_TARGETS: Final[tuple[tuple[Counter | Gauge | Histogram, tuple[str, ...]], ...]] = (
-    (API_REQUESTS, ("cluster", "verb", "code")),
-    (API_REQUEST_SECONDS, ("cluster", "verb")),
-    (WATCH_ENDS, ("cluster", "resource", "why")),
-    (RELISTS, ("cluster", "resource")),
-    (STORE_OBJECTS, ("cluster", "resource")),
-    (INFORMER_SILENCE, ("cluster", "resource")),
-    (MALFORMED_OBJECTS, ("cluster", "resource")),
+    (API_REQUESTS, ("api_server", "verb", "code")),
+    (API_REQUEST_SECONDS, ("api_server", "verb")),
+    (WATCH_ENDS, ("api_server", "resource", "why")),
+    (RELISTS, ("api_server", "resource")),
+    (STORE_OBJECTS, ("api_server", "resource")),
+    (INFORMER_SILENCE, ("api_server", "resource")),
+    (MALFORMED_OBJECTS, ("api_server", "resource")),
     (CANDIDATE_SECONDS, ("target", "outcome")),
+    (TARGET_HEALTHY, ("target",)),
     (TARGET_CREDENTIALS_EXPIRY, ("target",)),
     (TARGET_CREDENTIALS_LAST, ("target",)),
     (PLACEHOLDERS, ("target",)),
