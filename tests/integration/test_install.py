@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,9 @@ from tests.fleets import SOURCE, Result, vnode
 from tests.kit import Fleet
 from tests.rights import bind, may, until_may
 from vnode.api import kinds, objects
+from vnode.api.kinds import Kind
 from vnode.cli import kubeconfigs, manifests
+from vnode.cli.access import Access
 from vnode.cli.connect import connector
 from vnode.kube.client import Client
 
@@ -301,3 +304,32 @@ async def test_the_manager_of_connect_is_another_one_than_that_of_install() -> N
     from vnode.cli import installation
 
     assert len({installation.MANAGER, connector.MANAGER}) == 2
+
+
+async def test_kubeconfigs_for_processes_are_of_the_accounts_and_nobody_else_reads_them(
+    fleet: Fleet, installation: Result, tmp_path: Path
+) -> None:
+    agent, scheduler = tmp_path / "agent.kubeconfig", tmp_path / "scheduler.kubeconfig"
+    scheduler.write_text("of before")
+    words = ("--agent-kubeconfig", agent, "--scheduler-kubeconfig", scheduler)
+    done = vnode("install", "--kubeconfig", fleet.kubeconfig(SOURCE), *words)
+    assert done.code == 0, done.err
+    assert f"{agent}: kubeconfig of serviceaccount/vnode; its token ends on 20" in done.out
+    kind = Kind("authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview")
+    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+    for file, account in ((agent, "vnode"), (scheduler, "vnode-candidate-scheduler")):
+        assert file.stat().st_mode & 0o777 == 0o600
+        async with Access(file).client() as own:
+            me = await own.request("POST", kind.path(), body=review)
+            assert me["status"]["userInfo"]["username"] == f"system:serviceaccount:vnode:{account}"
+
+    left = await asyncio.to_thread(lambda: sorted(path.name for path in tmp_path.iterdir()))
+    assert left == [agent.name, scheduler.name]
+
+
+def test_a_kubeconfig_that_cannot_be_written_is_told(fleet: Fleet, installation: Result) -> None:
+    absent = Path("/nonexistent/agent.kubeconfig")
+    words = ("--kubeconfig", fleet.kubeconfig(SOURCE), "--agent-kubeconfig", absent)
+    done = vnode("install", *words)
+    assert done.code == 1
+    assert f"cannot write {absent}: No such file" in done.err

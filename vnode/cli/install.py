@@ -5,7 +5,7 @@ Settings of an earlier run are kept (`installed`). What is done is in `installat
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +17,7 @@ from vnode.api.kinds import Kind
 from vnode.api.objects import Objects
 from vnode.cli import (
     access,
+    account_kubeconfigs,
     installation,
     installed,
     manifests,
@@ -24,13 +25,28 @@ from vnode.cli import (
     terminal,
 )
 from vnode.cli.access import Access
+from vnode.cli.durations import DurationType
 from vnode.cli.installation import find
 from vnode.cli.installed import InstallFlags, InstallSettings
 from vnode.cli.main import run
 from vnode.kube.client import Client
 
 
-async def _main(where: Access, flags: InstallFlags) -> None:
+@dataclass(frozen=True, slots=True)
+class AccountFiles:
+    """Kubeconfigs to be written for processes, with tokens of so many seconds."""
+
+    agent: Path | None
+    scheduler: Path | None
+    lifetime: float
+
+    def by_account(self) -> dict[str, Path]:
+        """Return the files that were asked for, by service account."""
+        asked = {manifests.ACCOUNT: self.agent, manifests.SCHEDULER_ACCOUNT: self.scheduler}
+        return {name: file for name, file in asked.items() if file is not None}
+
+
+async def _main(where: Access, flags: InstallFlags, files: AccountFiles) -> None:
     async with where.client() as client:
         present = await _read_settings(client)
         wanted = flags.applied_to(present)
@@ -43,6 +59,12 @@ async def _main(where: Access, flags: InstallFlags) -> None:
         await _withdraw_rights(client, objects_for(wanted))
         for line in installed.kept_settings(flags, present):
             terminal.say(line)
+
+        for name, file in files.by_account().items():
+            account = (wanted.namespace, name)
+            await account_kubeconfigs.write(
+                client, where, account, file, files.lifetime, terminal.say
+            )
 
 
 async def _withdraw_rights(client: Client, wanted: Objects) -> None:
@@ -194,13 +216,36 @@ def command() -> click.Command:
     @access.options
     @_settings
     @click.option(
+        "--agent-kubeconfig",
+        type=access.FILE,
+        help="Write a kubeconfig of the agent's account, for an agent that runs as a process.",
+    )
+    @click.option(
+        "--scheduler-kubeconfig",
+        type=access.FILE,
+        help="Likewise for the candidate scheduler.",
+    )
+    @click.option(
+        "--token-lifetime",
+        type=DurationType(600),
+        default="365d",
+        show_default=True,
+        help="Wanted life of the tokens in these files; the API server may give less.",
+    )
+    @click.option(
         "--dry-run",
         is_flag=True,
         help="Print the YAML; send nothing. No cluster is asked, unless --kubeconfig or --context "
         "names the one whose settings are to be kept.",
     )
     def install_command(
-        kubeconfig: Path | None, context: str | None, dry_run: bool, **settings: Any
+        kubeconfig: Path | None,
+        context: str | None,
+        agent_kubeconfig: Path | None,
+        scheduler_kubeconfig: Path | None,
+        token_lifetime: float,
+        dry_run: bool,
+        **settings: Any,
     ) -> None:
         """Apply CRDs, RBAC and the webhook configuration.
 
@@ -212,6 +257,7 @@ def command() -> click.Command:
         if dry_run:
             run(_print(where if kubeconfig or context else None, flags))
         else:
-            run(_main(where, flags))
+            files = AccountFiles(agent_kubeconfig, scheduler_kubeconfig, token_lifetime)
+            run(_main(where, flags, files))
 
     return install_command

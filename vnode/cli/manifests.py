@@ -21,6 +21,7 @@ from vnode.cli import scoped_rights
 
 NAMESPACE: Final = "vnode"  # in the files
 ACCOUNT: Final = scoped_rights.ACCOUNT  # the service account of the agent
+SCHEDULER_ACCOUNT: Final = "vnode-candidate-scheduler"
 SERVICE: Final = "vnode"  # of agents that run in the cluster
 WEBHOOK: Final = "vnode"  # the name of the webhook configuration
 SELF_TARGETS: Final = "vnode-self-targets"  # the binding for Targets with `self: true`
