@@ -10,7 +10,7 @@ import click
 
 from vnode.api import kinds, objects
 from vnode.api.errors import ConfigError
-from vnode.cli import access, naming, terminal
+from vnode.cli import access, completing, naming, terminal
 from vnode.cli.access import Access, Command
 from vnode.cli.drain import eviction, filters, unschedulable
 from vnode.cli.drain.filters import DrainRules
@@ -97,7 +97,7 @@ def command() -> click.Command:
     """Return the click command."""
 
     @click.command("drain")
-    @click.argument("target")
+    @click.argument("target", shell_complete=completing.targets)
     @access.options
     @access.namespaced
     @rules

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from vnode.cli import access, naming, terminal
+from vnode.cli import access, completing, naming, terminal
 from vnode.cli.access import Access
 from vnode.cli.drain import unschedulable
 from vnode.cli.main import run
@@ -22,7 +22,7 @@ def make(name: str, wanted: bool, text: str) -> click.Command:
     target_is = "TARGET is NAME, NAMESPACE/NAME, or the name of its virtual node."
 
     @click.command(name, help=f"{text}\n\n{target_is}")
-    @click.argument("target")
+    @click.argument("target", shell_complete=completing.targets)
     @access.options
     @access.namespaced
     @click.option("--dry-run", is_flag=True, help="Only say what would be done.")

@@ -9,7 +9,7 @@ import click
 
 from vnode.api.clock import SystemClock
 from vnode.api.errors import ConfigError
-from vnode.cli import access, manifests, tables, terminal
+from vnode.cli import access, completing, manifests, tables, terminal
 from vnode.cli.access import Access
 from vnode.cli.explain import rendering, several
 from vnode.cli.main import run
@@ -20,7 +20,13 @@ def command() -> click.Command:
     """Return the click command."""
 
     @click.command("explain")
-    @click.argument("arguments", metavar="[KIND] NAME...", nargs=-1, required=True)
+    @click.argument(
+        "arguments",
+        metavar="[KIND] NAME...",
+        nargs=-1,
+        required=True,
+        shell_complete=completing.pods,
+    )
     @access.options
     @access.namespaced
     @click.option(

@@ -15,7 +15,7 @@ from vnode.api import account_users, kinds, objects
 from vnode.api.clock import SystemClock
 from vnode.api.errors import Denied, NotFound, VnodeError
 from vnode.api.objects import Object, Objects
-from vnode.cli import access, durations, manifests, naming
+from vnode.cli import access, completing, durations, manifests, naming
 from vnode.cli.access import Access
 from vnode.cli.connect import desired
 from vnode.cli.main import run
@@ -143,7 +143,7 @@ def command() -> click.Command:
     """Return the click command."""
 
     @click.command("disconnect")
-    @click.argument("name", metavar="TARGET")
+    @click.argument("name", metavar="TARGET", shell_complete=completing.targets)
     @access.source_options
     @access.namespaced
     @click.option("--target", type=access.FILE, help="Kubeconfig of the target, if you have one.")

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import click
 
-from vnode.cli import access, manifests
+from vnode.cli import access, completing, manifests
 from vnode.cli.access import Access, Command
 from vnode.cli.connect.command import credentials
 from vnode.cli.connect.connect import ConnectOptions, Side
@@ -60,7 +60,7 @@ def command() -> click.Command:
     """Return the click command."""
 
     @click.command("replace-target")
-    @click.argument("name", metavar="TARGET")
+    @click.argument("name", metavar="TARGET", shell_complete=completing.targets)
     @access.source_options
     @access.namespaced
     @_clusters

@@ -1,0 +1,77 @@
+"""Completes names of objects in a shell: asks the cluster that the command line names so far.
+
+A shell waits for this at each press of Tab. So a cluster gets a moment to answer, and whatever goes
+wrong there is nothing to offer: an error in the middle of a line that is being typed helps nobody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import click
+from click.shell_completion import CompletionItem
+
+from vnode.api import keys, kinds, objects
+from vnode.api.errors import ApiError, VnodeError
+from vnode.api.kinds import Kind
+from vnode.api.objects import Object, Objects
+from vnode.cli.access import Access
+from vnode.kube.client import Client
+
+_SECONDS: Final = 2.0
+
+Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
+_Read = Callable[[Client, str], Awaitable[list[str]]]
+
+
+def _completing(read: _Read) -> Complete:
+    def complete(
+        context: click.Context, _parameter: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        given = context.params
+        access = Access(given.get("kubeconfig"), given.get("context"))
+
+        async def names() -> list[str]:
+            async with asyncio.timeout(_SECONDS), access.client() as client:
+                return await read(client, given.get("namespace") or client.endpoint.namespace)
+
+        logging.disable()
+        try:
+            found = asyncio.run(names())
+        except (VnodeError, TimeoutError, OSError):
+            return []
+
+        return [CompletionItem(name) for name in sorted(found) if name.startswith(incomplete)]
+
+    return complete
+
+
+async def _targets(client: Client, namespace: str) -> list[str]:
+    listed = await _listed(client, kinds.TARGETS, namespace)
+    listed += await _listed(client, kinds.CLUSTER_TARGETS)
+    return list({objects.name(each) for each in listed})
+
+
+async def _pods(client: Client, namespace: str) -> list[str]:
+    pods = await client.list(kinds.PODS, namespace)
+    return [objects.name(pod) for pod in pods if _is_elected(pod)]
+
+
+def _is_elected(pod: Object) -> bool:
+    return keys.ELECT in objects.annotations(pod)
+
+
+async def _listed(client: Client, kind: Kind, namespace: str | None = None) -> Objects:
+    try:
+        return await client.list(kind, namespace)
+    except ApiError:
+        return []
+
+
+targets: Final = _completing(_targets)
+"""Completes the name of a Target, or of a ClusterTarget."""
+pods: Final = _completing(_pods)
+"""Completes the name of an elected pod."""
