@@ -43,6 +43,8 @@ def _completing(read: _Read) -> Complete:
             found = asyncio.run(names())
         except (VnodeError, TimeoutError, OSError):
             return []
+        finally:
+            logging.disable(logging.NOTSET)
 
         return [CompletionItem(name) for name in sorted(found) if name.startswith(incomplete)]
 
