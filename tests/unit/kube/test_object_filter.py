@@ -18,7 +18,7 @@ MANY = 2000
 
 def malformed() -> float:
     """Return how many objects of the cluster could not be read."""
-    labels = {"cluster": "odd", "resource": "pods"}
+    labels = {"api_server": "odd", "resource": "pods"}
     name = "vnode_informer_malformed_objects_total"
     return metrics.REGISTRY.get_sample_value(name, labels) or 0.0
 
