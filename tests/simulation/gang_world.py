@@ -43,6 +43,8 @@ class GangJob:
     minimums: tuple[str, ...] = ()
     """What each pod says, if not `minimum`."""
     source: str = SOURCE
+    every: float = 0.0
+    """Seconds between two pods that are created."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +140,13 @@ class GangWorld:
     def create(self, job: GangJob) -> None:
         """Make all pods of a job."""
         for number in range(job.count):
-            self.make(job, job.minimums[number] if job.minimums else str(job.minimum))
+            minimum = job.minimums[number] if job.minimums else str(job.minimum)
+            if not job.every:
+                self.make(job, minimum)
+                continue
+
+            later = number * job.every
+            self.sources[job.source].later(later, lambda said=minimum: self.make(job, said))
 
     def make(self, job: GangJob, minimum: str) -> None:
         """Make one pod."""

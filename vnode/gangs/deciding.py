@@ -8,7 +8,8 @@ from collections import Counter
 from typing import Final
 
 from vnode.api import enumeration, keys, objects
-from vnode.gangs.gang import Gang, GangMember
+from vnode.gangs.gang import Gang
+from vnode.gangs.members import GangMember
 from vnode.gangs.pod_groups import GroupStanding
 
 FIRST_REST: Final = 1.0  # seconds; doubled with each try in vain
@@ -38,7 +39,7 @@ def next_step(gang: Gang, minimum: int, now: float) -> NextStep:
     if bound:
         return NextStep.WAIT
 
-    left = sum(1 for uid in gang.waiting() if uid not in gang.refused)
+    left = len(gang.waiting()) - len(gang.refused)
     waits_for_growth = now < gang.grows_until and len(gang.waiting()) >= minimum
     return NextStep.LEAVE if left < minimum and not waits_for_growth else NextStep.WAIT
 
@@ -68,7 +69,7 @@ def hold(gang: Gang, each: GangMember, standing: GroupStanding) -> str:
     if standing.problem or standing.minimum is None:
         return standing.problem or f"it is not known yet how many pods of gang {gang.key} it takes"
 
-    missing = standing.minimum - gang.present()
+    missing = standing.minimum - gang.members.present
     if missing <= 0:
         return ""
 
@@ -77,15 +78,15 @@ def hold(gang: Gang, each: GangMember, standing: GroupStanding) -> str:
 
 def annotated(gang: Gang) -> GroupStanding:
     """Return the standing of a gang whose pods say themselves how many start together."""
-    numbers = {m.says.minimum for m in gang.live().values() if m.says.minimum is not None}
+    numbers = gang.members.minimums
     if len(numbers) == 1:
-        return GroupStanding(numbers.pop())
+        return GroupStanding(numbers[0])
 
     if not numbers:
         why = f"no pod of gang {gang.key} says how many start together"
         return GroupStanding(problem=f"{why}: set annotation {keys.GANG_MINIMUM} to a number")
 
-    found = enumeration.some([str(number) for number in sorted(numbers)], _SHOWN)
+    found = enumeration.some([str(number) for number in numbers], _SHOWN)
     why = f"pods of gang {gang.key} have different annotations {keys.GANG_MINIMUM} ({found})"
     return GroupStanding(problem=f"{why}: give all of them the same")
 
@@ -93,7 +94,7 @@ def annotated(gang: Gang) -> GroupStanding:
 def tally(gang: Gang, target: str) -> str:
     """Return how many of a gang have a place in the target that is tried, and why others wait."""
     have = len(gang.ready) + len(gang.bound())
-    count = have + sum(1 for uid in gang.waiting() if uid not in gang.ready)
+    count = gang.members.present
     reasons = Counter(map(lacking, gang.refused.values()))
     return counted(have, count, target, reasons.most_common(1)[0][0] if reasons else "")
 

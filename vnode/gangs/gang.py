@@ -6,62 +6,12 @@ which of their candidates may run.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from vnode.api import objects
-from vnode.api.objects import Object
-from vnode.api.shape import Shape
-from vnode.gangs.membership import GangKey, Membership
+from vnode.gangs.members import GangMember, GangMembers
+from vnode.gangs.membership import GangKey
 from vnode.gangs.pod_groups import GroupStanding
-
-
-@dataclass(slots=True)
-class GangMember:
-    """A pod of a gang, as the API server has it."""
-
-    pod: Object
-    says: Membership
-    node: str
-    is_gated: bool
-    is_over: bool
-    """It has finished, or is being deleted."""
-    is_ending: bool
-    shape: Shape | None = None
-    """What it asks of a node, once somebody has read that."""
-
-    @property
-    def is_live(self) -> bool:
-        """Whether it runs, or is to run."""
-        return not self.is_over
-
-    @property
-    def is_waiting(self) -> bool:
-        """Whether it is to get a place."""
-        return not (self.node or self.is_over or self.is_gated)
-
-    def stands_as(self, other: GangMember) -> bool:
-        """Tell whether nothing is different that matters to the others."""
-        return (
-            self.node == other.node
-            and self.is_gated == other.is_gated
-            and self.is_over == other.is_over
-            and self.is_ending == other.is_ending
-            and self.says == other.says
-        )
-
-
-def member(pod: Object, says: Membership) -> GangMember:
-    """Return the member that a pod is."""
-    is_ending = objects.is_terminating(pod)
-    return GangMember(
-        pod,
-        says,
-        objects.node_name(pod),
-        bool(objects.spec(pod).get("schedulingGates")),
-        is_ending or objects.is_finished(pod),
-        is_ending,
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +28,10 @@ class Gang:
     """What is known of one gang; moments are those of the monotonic clock."""
 
     key: GangKey
-    members: dict[str, GangMember] = field(default_factory=dict)
-    """By UID."""
+    members: GangMembers = field(default_factory=GangMembers)
     target: str = ""
     """The node that is tried, or was chosen; "" for none. Where members are bound counts before."""
+    # Of members that are waiting, and none is in both: `next_step` counts on it.
     ready: set[str] = field(default_factory=set)
     """UIDs of those that have a place there, and wait for the others."""
     refused: dict[str, str] = field(default_factory=dict)
@@ -90,12 +40,12 @@ class Gang:
     """Until when it is waited for that the target grows."""
     is_committed: bool = False
     """Enough have a place: they are bound."""
-    reserved: set[str] = field(default_factory=set)
-    """UIDs of those that are bound, and for which the target keeps a place."""
     is_started: bool = False
     """Enough were bound, each with a place: from then on each one counts for itself."""
     vain: dict[str, FailedTry] = field(default_factory=dict)
     """By node."""
+    leaving: dict[str, float] = field(default_factory=dict)
+    """Node -> until when it is known that candidates of an earlier try are still going there."""
     complete_since: float | None = None
     """Since when all are there that it takes."""
     unfinished_since: float | None = None
@@ -111,44 +61,37 @@ class Gang:
     is_released: bool = False
     """Those that were held were let into the queue."""
 
-    def live(self) -> dict[str, GangMember]:
-        """Return those that run, or are to run."""
-        return {uid: each for uid, each in self.members.items() if each.is_live}
+    def waiting(self) -> Mapping[str, GangMember]:
+        """Return those that are to get a place."""
+        return self.members.waiting
 
-    def waiting(self) -> dict[str, GangMember]:
-        """Return those that are to get a place, in the order in which they were created."""
-        return {uid: each for uid, each in self.members.items() if each.is_waiting}
-
-    def bound(self) -> dict[str, GangMember]:
+    def bound(self) -> Mapping[str, GangMember]:
         """Return those that are bound and not over."""
-        return {uid: each for uid, each in self.members.items() if each.node and each.is_live}
-
-    def placed(self) -> int:
-        """Count those that are bound and have a place, or have run to their end."""
-        return sum(
-            1
-            for uid, each in self.members.items()
-            if each.node and not each.is_ending and (uid in self.reserved or each.is_over)
-        )
-
-    def present(self) -> int:
-        """Count those that need no more than a place."""
-        return sum(
-            1 for m in self.members.values() if m.is_live and not (m.is_gated and not m.node)
-        )
+        return self.members.bound
 
     def place(self) -> str:
         """Return the node where the gang is, or is tried; "" for none."""
-        nodes = Counter(each.node for each in self.bound().values())
-        return min(nodes, key=lambda node: (-nodes[node], node)) if nodes else self.target
+        return self.members.node or self.target
 
-    def priority(self) -> int:
-        """Return the highest priority of its pods."""
-        return max((objects.priority(each.pod) for each in self.live().values()), default=0)
+    def has_place(self, uid: str) -> bool:
+        """Note that a member has a place in the target that is tried, if it waits for one."""
+        if uid not in self.members.waiting:
+            return False
 
-    def since(self) -> str:
-        """Return when the oldest of its pods was created."""
-        return min((objects.created(each.pod) for each in self.live().values()), default="")
+        self.ready.add(uid)
+        self.refused.pop(uid, None)
+        return True
+
+    def has_none(self, uid: str, why: str) -> None:
+        """Note that a member has no place there, if it waits for one."""
+        self.ready.discard(uid)
+        if uid in self.members.waiting:
+            self.refused[uid] = why
+
+    def forget(self, uid: str) -> None:
+        """Note that a member waits for no place any more."""
+        self.ready.discard(uid)
+        self.refused.pop(uid, None)
 
     def leave(self) -> None:
         """Give the target up that is tried."""

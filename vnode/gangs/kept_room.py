@@ -51,7 +51,7 @@ def keep(gang: Gang, node: str) -> KeptRoom:
         for name, amount in resources.pod_requests(each.pod).items()
         if amount and resources.is_extended(name)
     }
-    return KeptRoom(gang.key, node, gang.priority(), gang.since(), frozenset(names))
+    return KeptRoom(gang.key, node, gang.members.priority, gang.members.since, frozenset(names))
 
 
 def oldest(gangs: Iterable[Gang], now: float, after: float) -> Gang | None:

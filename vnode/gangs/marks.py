@@ -29,7 +29,7 @@ class GangMark(msgspec.Struct, frozen=True, order=True):
 def text(gang: Gang, minimum: int) -> str:
     """Return the annotation for candidates of a gang."""
     name = "/".join((gang.key.api.value, gang.key.namespace, gang.key.name))
-    mark = GangMark(name, minimum, gang.since(), gang.priority())
+    mark = GangMark(name, minimum, gang.members.since, gang.members.priority)
     return msgspec.json.encode(mark).decode()
 
 

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from vnode.api import objects
 from vnode.api.listeners import Listeners
 from vnode.api.objects import Object
-from vnode.gangs import deciding, membership
-from vnode.gangs import gang as gangs_of
-from vnode.gangs.gang import Gang, GangMember
+from vnode.gangs import deciding, members, membership
+from vnode.gangs.gang import Gang
 from vnode.gangs.kept_room import KeptRoom
+from vnode.gangs.members import GangMember
 from vnode.gangs.membership import GangKey, GroupApi
 from vnode.gangs.pod_groups import NO_GANG, GroupStanding
 
@@ -88,7 +88,7 @@ class Gangs:
         """Tell whether enough pods of a gang could run at some time, and some are still bound."""
         if not gang.is_started:
             minimum = self.minimum(gang)
-            if minimum is not None and gang.bound() and gang.placed() >= minimum:
+            if minimum is not None and gang.bound() and gang.members.placed >= minimum:
                 self._start(gang)
 
         return gang.is_started
@@ -99,14 +99,8 @@ class Gangs:
         What was reserved when it was bound may be lost if the agent has ended meanwhile.
         """
         gang = self._by_uid.get(uid)
-        if gang is None or reserved == (uid in gang.reserved):
-            return
-
-        if reserved:
-            gang.reserved.add(uid)
+        if gang is not None and gang.members.reserve(uid, reserved=reserved) and reserved:
             self.is_started(gang)
-        else:
-            gang.reserved.discard(uid)
 
     def saw_allowed(self, uid: str) -> None:
         """Note that a pod was allowed to run, perhaps by a former leader: its gang has started."""
@@ -135,7 +129,7 @@ class Gangs:
             self._remove(uid)
 
         if says is not None:
-            self._put(uid, gangs_of.member(new, says))
+            self._put(uid, members.member(new, says))
 
     def _put(self, uid: str, present: GangMember) -> None:
         key = present.says.key
@@ -143,8 +137,7 @@ class Gangs:
         if gang is None:
             gang = self._gangs[key] = Gang(key)
 
-        before = gang.members.get(uid)
-        gang.members[uid] = present
+        before = gang.members.put(uid, present)
         self._by_uid[uid] = gang
         if before is not None and before.stands_as(present):
             if objects.spec(before.pod) == objects.spec(present.pod):
@@ -159,8 +152,7 @@ class Gangs:
         if gang is None:
             return
 
-        del gang.members[uid]
-        gang.reserved.discard(uid)
+        gang.members.remove(uid)
         self._settle(gang, uid, is_waiting=False)
         if not gang.members:
             del self._gangs[gang.key]
@@ -168,8 +160,7 @@ class Gangs:
     def _settle(self, gang: Gang, uid: str, *, is_waiting: bool) -> None:
         gang.version += 1
         if not is_waiting:
-            gang.ready.discard(uid)
-            gang.refused.pop(uid, None)
+            gang.forget(uid)
 
         if not gang.bound():
             gang.is_started = False  # those that come now are a gang of their own

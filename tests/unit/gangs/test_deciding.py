@@ -72,9 +72,10 @@ def test_a_gang_has_started_once_enough_are_bound_and_until_none_is_left() -> No
 
 def test_those_that_have_finished_count_for_what_has_started_and_not_for_what_is_to_start() -> None:
     gang = gang_of(bound=1, waiting=0, over=2)
-    assert (gang.placed(), gang.present()) == (2, 1)
-    gang.reserved.add("b0")
-    assert (gang.placed(), gang.present()) == (3, 1)
+    members = gang.members
+    assert (members.placed, members.present) == (2, 1)
+    members.reserve("b0", reserved=True)
+    assert (members.placed, members.present) == (3, 1)
 
 
 def test_a_pod_that_a_former_agent_has_let_run_shows_that_its_gang_has_started() -> None:

@@ -33,6 +33,14 @@ def test_an_incomplete_gang_waits_and_says_for_how_many() -> None:
     assert world.running("a") == 0
 
 
+def test_while_pods_of_a_gang_are_created_few_writes_say_what_the_others_wait_for() -> None:
+    world = GangWorld({"c2": (4, 4)}, [GangJob("a", 201, 200, every=0.05)], 1, 0.005)
+    run(world, 25)
+    assert world.messages("a") == {"waiting for 1 of 201 pods of the gang a"}
+    written = world.sources[SOURCE].server.count("patch", kinds.PODS, subresource="status")
+    assert 200 <= written <= 500
+
+
 def test_a_gang_that_fits_nowhere_starts_nothing_and_says_how_many_have_a_place() -> None:
     world = GangWorld({"c2": (2, 1), "c3": (1, 1)}, [GangJob("a", 4, 4)], 1, 0.005)
     run(world, 30)

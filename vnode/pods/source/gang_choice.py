@@ -70,7 +70,7 @@ class GangChooser:
 
             room = self._rooms.of(gang, minimum, scored.node)
             places[scored.name] = room.place
-            if why := self._refusal(gang, scored.name, room):
+            if why := self._refusal(gang, scored.name, room, result.state):
                 statuses[scored.name] = _full(why)
             else:
                 able.append(((room.grows, not room.is_sure), scored))
@@ -94,20 +94,22 @@ class GangChooser:
             state.retry_by(vain.until)
             return vain.reason
 
-        if self._is_leaving(gang, node):
-            state.retry_by(now + deciding.FIRST_REST)
-            return "candidates of an earlier try are being deleted"
-
         return ""
 
-    def _refusal(self, gang: Gang, node: str, room: GangRoom) -> str:
+    def _refusal(self, gang: Gang, node: str, room: GangRoom, state: CycleState) -> str:
         """Return why a target is not tried now; "" if it may be."""
         if room.refusal:
             return _told(gang, node, room.refusal, self._clock.monotonic())
 
         is_guess = room.grows or not room.is_known
-        tried = is_guess and self._is_tried_by_another(gang, node)
-        return "another gang is tried there" if tried else ""
+        if is_guess and self._is_tried_by_another(gang, node):
+            return "another gang is tried there"
+
+        if until := self._left_until(gang, node):
+            state.retry_by(until)
+            return "candidates of an earlier try are being deleted"
+
+        return ""
 
     def _try(self, gang: Gang, node: str, by: str, *, grows: bool) -> None:
         """Promise all members their room on a node, and have the others go there, too."""
@@ -119,6 +121,18 @@ class GangChooser:
         for uid in waiting:
             if uid != by:
                 self._queue.activate(uid)
+
+    def _left_until(self, gang: Gang, node: str) -> float:
+        """Return when to look again whether candidates are gone there; 0 if they are.
+
+        Each member asks, and all candidates are gone through: so what was found holds for a moment.
+        """
+        now = self._clock.monotonic()
+        if now >= gang.leaving.get(node, 0.0):
+            is_leaving = self._is_leaving(gang, node)
+            gang.leaving[node] = now + deciding.FIRST_REST if is_leaving else 0.0
+
+        return gang.leaving[node]
 
     def _is_leaving(self, gang: Gang, node: str) -> bool:
         """Tell whether candidates of an earlier try are still going there: they would fail."""
@@ -160,8 +174,9 @@ def _best(
     A target that is full just now is, too.
     """
     able = {scored.name for scored in result.feasible} | set(result.full())
-    pods = [each.pod for each in gang.waiting().values()]
-    wanted = {name: n for name, n in resources.pod_requests(pods[0]).items() if n} if pods else {}
+    first = next(iter(gang.waiting().values()), None)
+    requests = resources.pod_requests(first.pod) if first is not None else {}
+    wanted = {name: n for name, n in requests.items() if n}
 
     def rank(node: VirtualNodeInfo) -> tuple[int, int, str]:
         size = resources.times(wanted, node.virtual.allocatable or {}) or 0

@@ -14,8 +14,9 @@ from typing import Final
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
 from vnode.gangs import deciding, kept_room
-from vnode.gangs.gang import Gang, GangMember
+from vnode.gangs.gang import Gang
 from vnode.gangs.kept_room import KEPT_FOR
+from vnode.gangs.members import GangMember
 from vnode.gangs.membership import GangKey
 from vnode.gangs.table import Gangs
 from vnode.kube.client import Client
@@ -31,6 +32,10 @@ from vnode.telemetry import audit
 
 SETTLING: Final = 2.0
 """Seconds after which pods tell what they wait for: those of one gang are created one by one."""
+
+TOLD_A_SECOND: Final = 50
+"""How many pods are told so at most while others are created: each that comes changes it for
+all."""
 
 UNFINISHED: Final = 60.0
 """Seconds for which some pods of a gang may be bound that are too few to run."""
@@ -83,7 +88,8 @@ class GangController:
             await self._controller.run()
 
     def _on_gang(self, gang: Gang) -> None:
-        self._controller.add_after(gang.key, SETTLING)
+        held = 0 if gang.is_released else len(gang.waiting())
+        self._controller.add_after(gang.key, SETTLING + held / TOLD_A_SECOND)
 
     def _subject(self, key: GangKey) -> audit.Subject:
         """Return one of its pods, for which the others wait."""

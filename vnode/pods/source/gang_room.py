@@ -16,7 +16,8 @@ from vnode.api.objects import Object
 from vnode.api.packing import PodsOfShape
 from vnode.api.shape import Shape
 from vnode.gangs import deciding, room
-from vnode.gangs.gang import Gang, GangMember
+from vnode.gangs.gang import Gang
+from vnode.gangs.members import GangMember
 from vnode.gangs.room import FreeInTarget, GangRoom
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.framework import Framework

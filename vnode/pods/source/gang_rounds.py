@@ -136,8 +136,9 @@ class GangRounds:
         if gang.is_committed or self._gangs.is_started(gang):
             return GangGate.PASS
 
-        gang.ready.add(uid)
-        gang.refused.pop(uid, None)
+        if not gang.has_place(uid):
+            return GangGate.WAIT  # it is being deleted
+
         minimum = self._gangs.minimum(gang)
         if minimum is None or self._step(gang, minimum) is not NextStep.BIND:
             return GangGate.WAIT
@@ -169,11 +170,8 @@ class GangRounds:
             return
 
         status = result.statuses.get(node)
-        gang.ready.discard(attempt.uid)
-        if attempt.uid in gang.waiting():
-            told = reasons.get(node) or (status.message if status is not None else "")
-            gang.refused[attempt.uid] = told or "no place was found"
-
+        told = reasons.get(node) or (status.message if status is not None else "")
+        gang.has_none(attempt.uid, told or "no place was found")
         self._settle(gang)
 
     def failed(self, attempt: Attempt, result: CycleResult, why: str) -> None:
@@ -202,7 +200,7 @@ class GangRounds:
         standing, now = self._gangs.standing(gang), self._clock.monotonic()
         is_started = self._gangs.is_started(gang)
         is_open = is_started or (
-            standing.minimum is not None and gang.present() >= standing.minimum
+            standing.minimum is not None and gang.members.present >= standing.minimum
         )
         if is_open and not gang.is_released:
             for uid in gang.waiting():

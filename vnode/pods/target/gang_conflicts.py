@@ -17,6 +17,7 @@ from vnode.api.errors import Conflict, NotFound
 from vnode.api.objects import Object
 from vnode.gangs import conflicts, marks
 from vnode.gangs.conflicts import PATIENCE, GangInTarget
+from vnode.gangs.marks import GangMark
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.runtime.controller import Controller
@@ -36,7 +37,8 @@ class GangConflicts:
         self._clock = clock
         # Source and gang -> since when it holds places without being complete.
         self._incomplete: dict[tuple[str, str], float] = {}
-        self._marked: dict[str, Object] = {}  # by key: the chaperons of gangs
+        # By key: the chaperons of gangs, and what they say of theirs.
+        self._marked: dict[str, tuple[Object, GangMark]] = {}
         self._controller: Controller[str] = Controller(
             "gang-conflicts", self._reconcile, subject=audit.agent, workers=1
         )
@@ -48,8 +50,9 @@ class GangConflicts:
 
     def _on_chaperon(self, old: Object | None, new: Object | None) -> None:
         key = objects.key(objects.latest(old, new))
-        if new is not None and keys.GANG_MARK in objects.annotations(new):
-            self._marked[key] = new
+        mark = marks.read(new) if new is not None else None
+        if new is not None and mark is not None:
+            self._marked[key] = new, mark
         elif self._marked.pop(key, None) is None:
             return
 
@@ -71,13 +74,10 @@ class GangConflicts:
     def _gangs(self) -> dict[tuple[str, str], GangInTarget]:
         """Return what is here of each gang, by source and name."""
         found: dict[tuple[str, str], GangInTarget] = {}
-        for key, chaperon in self._marked.items():
+        for key, (chaperon, mark) in self._marked.items():
             annotations = objects.annotations(chaperon)
-            mark, source = marks.read(chaperon), annotations.get(keys.PARENT_CLUSTER_UID, "")
-            if mark is None or objects.is_terminating(chaperon):
-                continue
-
-            if keys.GANG_REFUSED in annotations:
+            source = annotations.get(keys.PARENT_CLUSTER_UID, "")
+            if objects.is_terminating(chaperon) or keys.GANG_REFUSED in annotations:
                 continue
 
             gang = found.setdefault((source, mark.id), GangInTarget(source, mark))
@@ -93,7 +93,7 @@ class GangConflicts:
         log.info("gang %s of source %s makes way for another one", gang.mark.id, gang.source)
         why = "a gang of another source comes first here, and both have a part of what they need"
         for key in gang.open:
-            chaperon = self._marked.get(key)
+            chaperon, _ = self._marked.get(key, (None, None))
             if chaperon is None:
                 continue
 
