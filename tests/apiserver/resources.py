@@ -32,6 +32,7 @@ _WITH_STATUS: Final = frozenset(
         kinds.CSRS,
         kinds.CRDS,
         kinds.RESOURCE_QUOTAS,
+        *kinds.NATIVE_GROUPS,
     }
 )
 _WITH_GENERATION: Final = frozenset(

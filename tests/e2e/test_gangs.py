@@ -10,14 +10,14 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests import kit
-from tests.e2e.gang_watch import GangWatch, watching
+from tests.e2e.gang_pods import SLOT, create, member, offer, until_all_ran
+from tests.e2e.gang_watch import watching
 from tests.fleets import vnode
 from tests.kit import Fleet
 from vnode.api import keys, kinds, names, objects
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 
-SLOT = "example.com/slot"
 C2, C3 = (names.virtual_node("default", name) for name in ("c2", "c3"))
 GROUPS = kinds.COSCHEDULING_GROUPS
 CRD: Object = {
@@ -48,22 +48,6 @@ CRD: Object = {
 }
 
 
-async def offer(source: Client, target: Client, name: str, *slots: int) -> None:
-    """Give the nodes of a target so many slots, and wait until the source knows."""
-    nodes = sorted(objects.name(node) for node in await target.list(kinds.NODES))
-    for node, count in zip(nodes, slots, strict=True):
-        quantity = str(count) if count else None
-        status = {"capacity": {SLOT: quantity}, "allocatable": {SLOT: quantity}}
-        await target.patch(kinds.NODES, node, {"status": status}, subresource="status")
-
-    total = str(sum(slots))
-
-    def knows(virtual: Object) -> bool:
-        return (objects.status(virtual).get("allocatable") or {}).get(SLOT, "0") == total
-
-    await kit.until_one(source, kinds.NODES, names.virtual_node("default", name), "", knows)
-
-
 @pytest.fixture
 async def slots(source: Client, c2: Client, c3: Client) -> AsyncIterator[None]:
     """Give both targets ten slots on three nodes: two gangs of four, and two slots over."""
@@ -73,42 +57,6 @@ async def slots(source: Client, c2: Client, c3: Client) -> AsyncIterator[None]:
     yield
     for name, target in (("c2", c2), ("c3", c3)):
         await offer(source, target, name, 0, 0, 0)
-
-
-def member(gang: str, number: int, minimum: str = "", *, slots: int = 1) -> Object:
-    """Return a pod of a gang; without a minimum it names none."""
-    marks = {keys.GANG: gang, keys.GANG_MINIMUM: minimum} if minimum else {}
-    made = kit.pod(f"{gang}-{number}", annotations={keys.ELECT: "", **marks})
-    made["metadata"]["labels"] = {"app": gang, "gang": gang}
-    requests = objects.spec(made)["containers"][0]["resources"]
-    requests["requests"][SLOT] = str(slots)
-    requests["limits"] = {SLOT: str(slots)}
-    return made
-
-
-async def create(source: Client, gang: str, count: int, minimum: int, *, slots: int = 1) -> None:
-    for number in range(count):
-        body = member(gang, number, str(minimum), slots=slots)
-        await source.create(kinds.PODS, body, "default")
-
-
-async def end(source: Client, watch: GangWatch, gang: str) -> None:
-    """Have the pods of a gang go, as if it had done its work."""
-    watch.ended.add(gang)
-    path = kinds.PODS.path("default")
-    await source.request("DELETE", path, query={"labelSelector": f"app={gang}"})
-
-
-async def until_all_ran(source: Client, watch: GangWatch, count: int, seconds: float) -> None:
-    """Let each gang that runs go on for a moment, and end it, until all have run."""
-    async with asyncio.timeout(seconds):
-        while len(watch.ended) < count:
-            watch.changed.clear()
-            for gang in watch.complete():
-                await end(source, watch, gang)
-
-            if len(watch.ended) < count:
-                await watch.changed.wait()
 
 
 @pytest.mark.usefixtures("slots")
@@ -130,7 +78,7 @@ async def test_gangs_take_turns_and_never_does_a_part_of_one_run(
             await asyncio.to_thread(fleet.run, "stop", "c1", "agent", "--kill")
             await asyncio.to_thread(fleet.run, "start", "c1", "agent")
 
-        await until_all_ran(source, watch, len(gangs), 120)
+        await until_all_ran({source: gangs}, watch, 120)
         assert watch.worst() < 3
         assert all(len(places) == 1 for places in watch.places.values())
 
@@ -193,6 +141,9 @@ async def test_a_pod_group_of_coscheduling_that_comes_late_starts_its_pods(
         await kit.until_one(source, kinds.PODS, "train-0", "default", lambda p: says(waits, p))
         await source.patch(GROUPS, "train", {"spec": {"minMember": 3}}, "default")
         await kit.until_pods(source, "train", lambda all_: kit.running(all_, 3))
+        of_group = "involvedObject.kind=PodGroup,involvedObject.name=train"
+        await kit.until_event(source, "default", f"{of_group},reason=Scheduled")
+        assert "status" not in await source.get(GROUPS, "train", "default")  # another's to write
         assert watch.worst() < 3
         assert len(watch.places["train"]) == 1
 

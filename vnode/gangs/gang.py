@@ -42,12 +42,16 @@ class Gang:
     """Enough have a place: they are bound."""
     is_started: bool = False
     """Enough were bound, each with a place: from then on each one counts for itself."""
+    is_resumed: bool = False
+    """It had started before this agent knew of it."""
     vain: dict[str, FailedTry] = field(default_factory=dict)
     """By node."""
     leaving: dict[str, float] = field(default_factory=dict)
     """Node -> until when it is known that candidates of an earlier try are still going there."""
     complete_since: float | None = None
     """Since when all are there that it takes."""
+    unplaced: str = ""
+    """Why no target took it when one was last looked for, as its pods say."""
     unfinished_since: float | None = None
     """Since when some are bound, and too few to run."""
     best_node: str = ""

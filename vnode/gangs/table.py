@@ -31,6 +31,7 @@ class Gangs:
         self._by_uid: dict[str, Gang] = {}
         self._changed: Listeners[Gang] = Listeners()
         self._started: Listeners[Gang] = Listeners()
+        self._unplaced: Listeners[Gang] = Listeners()
         self.kept: KeptRoom | None = None
         """The room that is kept for a gang."""
 
@@ -45,6 +46,10 @@ class Gangs:
     def on_start(self, started: Callable[[Gang], None]) -> None:
         """Call `started` with each gang of which enough are bound: all that are may run."""
         self._started.add(started)
+
+    def on_unplaced(self, unplaced: Callable[[Gang], None]) -> None:
+        """Call `unplaced` with each gang that no target takes, when that is found."""
+        self._unplaced.add(unplaced)
 
     def values(self) -> list[Gang]:
         """Return all gangs."""
@@ -106,8 +111,16 @@ class Gangs:
         """Note that a pod was allowed to run, perhaps by a former leader: its gang has started."""
         gang = self._by_uid.get(uid)
         if gang is not None and not gang.is_started and uid in gang.bound():
+            gang.is_resumed = True
             self._start(gang)
             self._changed.call(gang)
+
+    def saw_unplaced(self, uid: str, why: str) -> None:
+        """Note that no target takes a pod of a gang that has not started."""
+        gang = self._by_uid.get(uid)
+        if gang is not None and not gang.is_started:
+            gang.unplaced = why
+            self._unplaced.call(gang)
 
     def recheck(self, key: GangKey) -> None:
         """Look at a gang again whose group has changed."""
@@ -163,11 +176,12 @@ class Gangs:
             gang.forget(uid)
 
         if not gang.bound():
-            gang.is_started = False  # those that come now are a gang of their own
+            gang.is_started = gang.is_resumed = False  # those that come now are another gang
 
         self.is_started(gang)
         self._changed.call(gang)
 
     def _start(self, gang: Gang) -> None:
         gang.is_started = True
+        gang.unplaced = ""
         self._started.call(gang)

@@ -35,7 +35,7 @@ class ServedInformer:
         trim: Callable[[Object], Object] | None = None,
     ) -> None:
         self._local = local
-        self._kind = kind
+        self.kind = kind
         self._changed = changed
         self._trim = trim
         self._served = ServedKind(local, kind, self._on_kind)
@@ -84,9 +84,9 @@ class ServedInformer:
         and not with its kind."""
         namespace, name = objects.split_key(key)
         try:
-            await self._local.get(self._kind, name, namespace or None)
+            await self._local.get(self.kind, name, namespace or None)
         except NotFound:
-            return await is_served_now(self._local, self._kind)
+            return await is_served_now(self._local, self.kind)
 
         return False
 
@@ -98,13 +98,13 @@ class ServedInformer:
         self._changed(None, None)
 
     def _follow(self, tasks: KeyedTasks[str], served: bool) -> None:
-        name = self._kind.resource
+        name = self.kind.resource
         if not served:
             self._informer = None
             tasks.stop(name)
             return
 
-        informer = self._informer = Informer(self._local, self._kind, trim=self._trim)
+        informer = self._informer = Informer(self._local, self.kind, trim=self._trim)
         informer.subscribe(lambda old, new: self._on_object(informer, old, new))
         tasks.start(name, informer.run, name)
         tasks.start(name, lambda: self._announce(informer), f"{name}-first")

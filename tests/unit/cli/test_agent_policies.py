@@ -107,6 +107,7 @@ def test_what_the_agent_may_write_in_the_whole_cluster_is_held_by_a_policy_or_is
         "pods/binding": "a policy does not see the pod",
         "pods/eviction": "a policy does not see the pod",
         "events": "they are about anything",
+        "podgroups/status": "it tells what the agent decides, and nobody acts on it but its owner",
         "mutatingwebhookconfigurations": "no policy is asked about those",
         "tokenreviews": "a question",
         "subjectaccessreviews": "a question",

@@ -21,6 +21,7 @@ from vnode.gangs.membership import GangKey
 from vnode.gangs.table import Gangs
 from vnode.kube.client import Client
 from vnode.kube.events import WARNING, EventRecorder, about
+from vnode.pods.source.group_reporter import GroupReporter
 from vnode.pods.source.pod_groups import PodGroups
 from vnode.pods.source.unschedulable_reporter import UnschedulableReporter
 from vnode.runtime import supervisor
@@ -68,6 +69,7 @@ class GangController:
         self._events = events
         self._clock = clock
         self._keep_after = keep_after
+        self._group_reporter = GroupReporter(client, gangs, groups, links, events, clock)
         self._kept_until = 0.0  # monotonic, of `Gangs.kept`
         self._none_until = 0.0  # likewise: until then no room is kept
         self._controller: Controller[GangKey] = Controller(
@@ -81,6 +83,7 @@ class GangController:
         """Work until cancelled."""
         async with supervisor.supervise() as tasks:
             self._gangs.subscribe(self._on_gang)
+            self._gangs.on_unplaced(self._on_gang)
             self._groups.watch(tasks.keyed(), self._gangs.recheck)
             for gang in self._gangs.values():
                 self._on_gang(gang)
@@ -101,10 +104,12 @@ class GangController:
         self._end_kept_room()
         gang = self._gangs.get(key)
         if gang is None:
+            self._group_reporter.forget(key)
             return None
 
         await self._tell(gang)
-        waits = [await self._mend(gang), self._keep_room(gang)]
+        reported = await self._group_reporter.report(gang)
+        waits = [reported, await self._mend(gang), self._keep_room(gang)]
         return min((wait for wait in waits if wait is not None), default=None)
 
     async def _tell(self, gang: Gang) -> None:

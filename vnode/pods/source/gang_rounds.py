@@ -179,6 +179,10 @@ class GangRounds:
         if attempt.in_gang:
             self.ended(attempt, result, dict.fromkeys(attempt.ranked, why))
 
+    def unplaced(self, uid: str, why: str) -> None:
+        """Note what a member was told of why no target takes it."""
+        self._gangs.saw_unplaced(uid, why)
+
     def explanation(self, uid: str, node: str) -> str:
         """Return why the gang of a pod has given a target up; "" if it has not."""
         gang = self.of(uid)

@@ -81,6 +81,17 @@ class PodGroups:
 
         return pod_groups.standing(key, group)
 
+    def get(self, key: GangKey) -> tuple[Kind, Object] | None:
+        """Return the PodGroup of a gang, as far as it is known, with its kind."""
+        name = objects.join_key(key.namespace, key.name)
+        if (served := self._served.get(key.api)) is not None:
+            group = served.get(name)
+            return (served.kind, group) if group is not None else None
+
+        native = self._native if key.api is GroupApi.NATIVE else None
+        group = native.store.get(name) if native is not None else None
+        return (native.kind, group) if native is not None and group is not None else None
+
     def _find_native(self, key: GangKey, name: str) -> GroupStanding:
         informer = self._native
         if informer is None:
@@ -166,9 +177,11 @@ class PodGroups:
 
 def _trim(group: Object) -> Object:
     """Return what is read of a group."""
-    return {"metadata": _metadata(group), "spec": objects.spec(group)}
+    conditions = objects.status(group).get("conditions") or []
+    status = {"conditions": conditions}  # those of other APIs are not read
+    return {"metadata": _metadata(group), "spec": objects.spec(group), "status": status}
 
 
 def _metadata(group: Object) -> Object:
-    kept = ("name", "namespace", "uid", "resourceVersion")
+    kept = ("name", "namespace", "uid", "resourceVersion", "generation")
     return {k: v for k, v in objects.metadata(group).items() if k in kept}

@@ -395,7 +395,9 @@ class ProxyScheduler:
             self._gangs.ended(attempt, result, reasons)
 
         if reasons or not result.feasible:
-            await self._reporter.report(queued.pod, result, reasons)
+            told = await self._reporter.report(queued.pod, result, reasons)
+            if attempt.in_gang:
+                self._gangs.unplaced(queued.uid, told)
 
         offers = attempt.offers
         more = bool(reasons) and self._rotation.record(queued, attempt, result, reasons)

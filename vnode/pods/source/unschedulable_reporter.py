@@ -48,9 +48,11 @@ class UnschedulableReporter:
         self._events = events
         self._clock = clock
 
-    async def report(self, pod: Object, result: CycleResult, reasons: Mapping[str, str]) -> None:
-        """Report the result of a cycle, and by node why candidates have no place."""
-        await self.tell(pod, self._message(pod, result, reasons))
+    async def report(self, pod: Object, result: CycleResult, reasons: Mapping[str, str]) -> str:
+        """Report the result of a cycle, and by node why candidates have no place; return that."""
+        message = self._message(pod, result, reasons)
+        await self.tell(pod, message)
+        return message
 
     async def tell(self, pod: Object, message: str) -> None:
         """Report on a pod why it is pending."""
