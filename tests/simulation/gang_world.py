@@ -23,7 +23,7 @@ from tests.simulation.owners import admitted, pod
 from tests.simulation.schedule import SOURCE, SimulatedWorkload, WorkloadOwner
 from vnode.api import keys, kinds, objects
 from vnode.api.kinds import Kind
-from vnode.api.objects import Objects
+from vnode.api.objects import Object, Objects
 from vnode.scheduling import registry
 
 HALF: Final = 3.0
@@ -45,6 +45,9 @@ class GangJob:
     source: str = SOURCE
     every: float = 0.0
     """Seconds between two pods that are created."""
+    last_runs: float = 0.0
+    """For how long the last of them runs, if not as long as the others."""
+    owner: WorkloadOwner = WorkloadOwner.USER
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +154,9 @@ class GangWorld:
     def make(self, job: GangJob, minimum: str) -> None:
         """Make one pod."""
         number = self._made[job.name] = self._made.get(job.name, -1) + 1
-        workload = SimulatedWorkload(
-            job.name, WorkloadOwner.USER, 0.0, cpu=job.cpu, runs=job.runs, farewell=0.5
-        )
+        is_last = number == job.count - 1
+        runs = job.last_runs if is_last and job.last_runs else job.runs
+        workload = SimulatedWorkload(job.name, job.owner, 0.0, cpu=job.cpu, runs=runs, farewell=0.5)
         manifest = pod(workload, f"{job.name}-{number}")
         manifest["metadata"]["annotations"] |= {keys.GANG: job.name, keys.GANG_MINIMUM: minimum}
         proxy = admitted(manifest, list(self.nodes), None)
@@ -168,6 +171,10 @@ class GangWorld:
         job = self.jobs.get(objects.labels(old).get("app", ""))
         if job is not None and not objects.is_finished(old):
             self.sources[job.source].soon(lambda: self.make(job, str(job.minimum)))
+
+    def delete(self, pod: Object) -> None:
+        """Delete a pod of the source."""
+        self.sources[SOURCE].writer.delete(kinds.PODS, objects.key(pod), {})
 
     def pods_of(self, name: str) -> Objects:
         """Return the proxies of a gang."""

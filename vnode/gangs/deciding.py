@@ -52,6 +52,15 @@ def rest(count: int, spread: float) -> float:
     return float(min(FIRST_REST * 2 ** min(count - 1, 16), LONGEST_REST) * (0.5 + spread))
 
 
+def is_short(gang: Gang, minimum: int | None) -> bool:
+    """Tell whether a gang waits for pods that do not come, as these have done their work."""
+    members = gang.members
+    if gang.is_started or not minimum or not members.waiting:
+        return False
+
+    return members.present < minimum <= members.present + members.succeeded
+
+
 def hold(gang: Gang, each: GangMember, standing: GroupStanding) -> str:
     """Return why a member may not be tried yet, with the cure; "" if it may."""
     if each.says.problem:

@@ -50,6 +50,10 @@ class Gang:
     """Node -> until when it is known that candidates of an earlier try are still going there."""
     complete_since: float | None = None
     """Since when all are there that it takes."""
+    short_since: float | None = None
+    """Since when too few are left, and would be enough with those that have done their work."""
+    is_spent: bool = False
+    """Those that are left start without the others."""
     unplaced: str = ""
     """Why no target took it when one was last looked for, as its pods say."""
     unfinished_since: float | None = None

@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from vnode.api import objects
+from vnode.api import objects, owners
 from vnode.api.objects import Object
+from vnode.api.owners import OwnerKey
 from vnode.api.shape import Shape
 from vnode.gangs.membership import Membership
 
@@ -30,6 +31,9 @@ class GangMember:
     is_over: bool
     """It has finished, or is being deleted."""
     is_ending: bool
+    has_succeeded: bool = False
+    controller: OwnerKey | None = None
+    """The object that makes it anew."""
     shape: Shape | None = None
     """What it asks of a node, once somebody has read that."""
 
@@ -64,6 +68,8 @@ def member(pod: Object, says: Membership) -> GangMember:
         bool(objects.spec(pod).get("schedulingGates")),
         is_ending or objects.is_finished(pod),
         is_ending,
+        objects.status(pod).get("phase") == "Succeeded" and not is_ending,
+        owners.owner_key(pod),
     )
 
 
@@ -85,6 +91,8 @@ class GangMembers(Mapping[str, GangMember]):
         self._priorities: Counter[int] = Counter()
         self._created: Counter[str] = Counter()
         self._minimums: Counter[int] = Counter()
+        self._controllers: Counter[OwnerKey | None] = Counter()
+        self._succeeded: Counter[OwnerKey] = Counter()  # by controller, those that have
 
     def __getitem__(self, uid: str) -> GangMember:
         return self._all[uid]
@@ -114,6 +122,14 @@ class GangMembers(Mapping[str, GangMember]):
     def present(self) -> int:
         """How many need no more than a place."""
         return len(self._waiting) + len(self._bound)
+
+    @property
+    def succeeded(self) -> int:
+        """How many have done their work, of the controllers of those that are not over."""
+        if not self._succeeded:
+            return 0
+
+        return sum(n for owner, n in self._succeeded.items() if owner in self._controllers)
 
     @property
     def minimums(self) -> list[int]:
@@ -179,9 +195,13 @@ class GangMembers(Mapping[str, GangMember]):
             self._placed.discard(uid)
 
     def _count(self, each: GangMember, by: int) -> None:
+        if each.has_succeeded and each.controller:
+            _add(self._succeeded, each.controller, by)
+
         if each.is_over:
             return
 
+        _add(self._controllers, each.controller, by)
         _add(self._priorities, objects.priority(each.pod), by)
         _add(self._created, objects.created(each.pod), by)
         if each.says.minimum is not None:

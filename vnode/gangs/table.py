@@ -65,7 +65,17 @@ class Gangs:
         return None if gang is None or self.minimum(gang) == NO_GANG else gang
 
     def standing(self, gang: Gang) -> GroupStanding:
-        """Return how many pods of a gang start together, or why that is not known."""
+        """Return how many pods of a gang start together, or why that is not known.
+
+        Once some have done their work for good, it is as many as are left.
+        """
+        found = self._read(gang)
+        if not gang.is_spent or not found.minimum:
+            return found
+
+        return GroupStanding(max(1, min(found.minimum, gang.members.present)))
+
+    def _read(self, gang: Gang) -> GroupStanding:
         if gang.key.api is GroupApi.ANNOTATION:
             if gang.said is None or gang.said[0] != gang.version:
                 gang.said = gang.version, deciding.annotated(gang)
@@ -114,6 +124,11 @@ class Gangs:
             gang.is_resumed = True
             self._start(gang)
             self._changed.call(gang)
+
+    def spend(self, gang: Gang) -> None:
+        """Let the pods that are left of a gang start without those that have done their work."""
+        gang.is_spent = True
+        self._changed.call(gang)
 
     def saw_unplaced(self, uid: str, why: str) -> None:
         """Note that no target takes a pod of a gang that has not started."""
@@ -183,5 +198,5 @@ class Gangs:
 
     def _start(self, gang: Gang) -> None:
         gang.is_started = True
-        gang.unplaced = ""
+        gang.is_spent, gang.unplaced = False, ""
         self._started.call(gang)

@@ -9,6 +9,8 @@ from tests.unit.gangs.pods import member as pod_of
 from vnode.gangs import members, membership
 from vnode.gangs.members import GangMember, GangMembers
 
+OWNED = [{"controller": True, "uid": "job"}]
+
 
 @st.composite
 def changed(draw: st.DrawFn) -> GangMember:
@@ -25,6 +27,7 @@ def changed(draw: st.DrawFn) -> GangMember:
         "p",
         draw(st.sampled_from([None, 2, 3])),
         node=draw(st.sampled_from(["", "", "t", "u"])),
+        ownerReferences=draw(st.sampled_from([[], OWNED, [{**OWNED[0], "uid": "other"}]])),
         spec=spec,
         status={"phase": draw(st.sampled_from(["Pending", "Running", "Succeeded"]))},
         **moment,
@@ -76,6 +79,9 @@ def check(found: GangMembers, known: dict[str, GangMember], reserved: set[str]) 
         for uid, each in known.items()
         if each.node and not each.is_ending and (uid in reserved or each.is_over)
     )
+    owners = {each.controller for each in live.values() if each.controller}
+    succeeded = [each for each in known.values() if each.has_succeeded]
+    assert found.succeeded == sum(each.controller in owners for each in succeeded)
     assert found.minimums == sorted({m.says.minimum for m in live.values() if m.says.minimum})
     assert found.node == min(nodes, key=lambda node: (-nodes.count(node), node), default="")
     metadata = [each.pod["metadata"]["creationTimestamp"] for each in live.values()]

@@ -9,9 +9,10 @@ import pytest
 
 from tests.apiserver.store import Change
 from tests.simulation.gang_world import AgentKill, GangJob, GangWorld, run
-from tests.simulation.schedule import SOURCE
+from tests.simulation.schedule import SOURCE, WorkloadOwner
 from vnode.api import kinds, objects
 from vnode.api.kinds import Kind
+from vnode.api.objects import Object
 
 
 def started(world: GangWorld) -> dict[str, float]:
@@ -31,6 +32,32 @@ def test_an_incomplete_gang_waits_and_says_for_how_many() -> None:
     run(world, 20)
     assert world.messages("a") == {"waiting for 1 of 4 pods of the gang a"}
     assert world.running("a") == 0
+
+
+def test_a_pod_that_is_lost_once_the_others_have_finished_starts_without_them() -> None:
+    owner = WorkloadOwner.STATEFUL_SET  # any controller
+    job = GangJob("a", 4, 4, runs=10.0, last_runs=30.0, owner=owner)
+    world = GangWorld({"c2": (4, 4)}, [job], 1, 0.005)
+    lost: list[Object] = []
+
+    def on_change(kind: Kind, _change: Change) -> None:
+        """Have the last one replaced as soon as the others have finished."""
+        pods = world.pods_of("a") if kind is kinds.PODS and not lost else []
+        left = [each for each in pods if objects.status(each)["phase"] == "Running"]
+        if len(left) == 1 and len([p for p in pods if objects.is_finished(p)]) == 3:
+            lost.extend(left)
+            world.sources[SOURCE].soon(lambda: replace(left[0]))
+
+    def replace(pod: Object) -> None:
+        world.delete(pod)
+        world.make(job, "4")
+
+    world.sources[SOURCE].server.store.changed.add(on_change)
+    run(world, 100)
+    assert lost
+    assert started(world).keys() == {"a"}
+    phases = [objects.status(each)["phase"] for each in world.pods_of("a")]
+    assert phases.count("Succeeded") == 4, phases
 
 
 def test_while_pods_of_a_gang_are_created_few_writes_say_what_the_others_wait_for() -> None:

@@ -41,6 +41,10 @@ all."""
 UNFINISHED: Final = 60.0
 """Seconds for which some pods of a gang may be bound that are too few to run."""
 
+SHORT: Final = 30.0
+"""Seconds after which pods of a Job start without those that have done their work: others of a new
+round would be there by then."""
+
 log = logging.getLogger(__name__)
 
 
@@ -109,7 +113,7 @@ class GangController:
 
         await self._tell(gang)
         reported = await self._group_reporter.report(gang)
-        waits = [reported, await self._mend(gang), self._keep_room(gang)]
+        waits = [reported, self._spend(gang), await self._mend(gang), self._keep_room(gang)]
         return min((wait for wait in waits if wait is not None), default=None)
 
     async def _tell(self, gang: Gang) -> None:
@@ -118,6 +122,19 @@ class GangController:
         for each in list(gang.waiting().values()):
             if why := deciding.hold(gang, each, standing):
                 await self._reporter.tell(each.pod, why)
+
+    def _spend(self, gang: Gang) -> float | None:
+        """Let pods start without those of their Jobs that have done their work."""
+        if gang.short_since is None or gang.is_spent:
+            return None
+
+        left = gang.short_since + SHORT - self._clock.monotonic()
+        if left > 0:
+            return left
+
+        log.info("what is left of gang %s starts without those that have finished", gang.key)
+        self._gangs.spend(gang)
+        return None
 
     async def _mend(self, gang: Gang) -> float | None:
         """Delete pods that are bound and cannot run; return when to look again."""

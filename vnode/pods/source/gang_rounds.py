@@ -215,6 +215,11 @@ class GangRounds:
         if not is_open or is_started:
             gang.complete_since = None
 
+        if not deciding.is_short(gang, standing.minimum):
+            gang.short_since = None
+        elif gang.short_since is None:
+            gang.short_since = now
+
         if gang.bound() and not is_started:
             gang.unfinished_since = gang.unfinished_since or now
         else:
