@@ -27,6 +27,7 @@ from vnode.runtime.certs import authority
 
 NAMESPACE: Final = "default"
 AGENT_NAMESPACE: Final = "vnode"
+DEVICE: Final = "example.com/device"  # the extended resource of nodes that have one
 _AGAIN: Final = 0.5  # seconds until somebody tries again whose API server is down
 
 
@@ -151,12 +152,17 @@ def inject(request: APIRequest, obj: Object) -> Object:
     return {**obj, "metadata": metadata, "spec": {**obj["spec"], "containers": containers}}
 
 
-def prepare_target(cluster: SimulatedCluster, cpus: Sequence[int]) -> None:
-    """Make the real nodes, and an injector."""
+def prepare_target(
+    cluster: SimulatedCluster, cpus: Sequence[int], devices: Sequence[int] = ()
+) -> None:
+    """Make the real nodes, the first of which have devices, and an injector."""
     _install(cluster)
     cluster.server.admit(inject)
     for number, cpu in enumerate(cpus):
         amounts = {"cpu": str(cpu), "memory": "64Gi", "pods": "110"}
+        if number < len(devices) and devices[number]:
+            amounts[DEVICE] = str(devices[number])
+
         name = f"{cluster.name}-{number}"
         cluster.server.add(kinds.NODES, {"metadata": {"name": name}, "status": _ready(amounts)})
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 from unittest.mock import patch
@@ -40,6 +40,8 @@ class GangJob:
     at: float = 0.0
     runs: float = 0.0
     cpu: int = 1
+    devices: int = 0
+    """For each pod, but the first one, which launches the others."""
     minimums: tuple[str, ...] = ()
     """What each pod says, if not `minimum`."""
     source: str = SOURCE
@@ -97,13 +99,19 @@ class GangWatcher:
 
 
 class GangWorld:
-    """All of it; `nodes` has the CPUs of each node of each target."""
+    """All of it; `nodes` has the CPUs of each node of each target, `devices` those of the first."""
 
     def __init__(
-        self, nodes: dict[str, tuple[int, ...]], jobs: Sequence[GangJob], seed: int, latency: float
+        self,
+        nodes: dict[str, tuple[int, ...]],
+        jobs: Sequence[GangJob],
+        seed: int,
+        latency: float,
+        devices: Mapping[str, tuple[int, ...]] | None = None,
     ) -> None:
         dice = random.Random(seed)
         self.nodes = nodes
+        self.devices = devices or {}
         self.jobs = {job.name: job for job in jobs}
         sources = sorted({SOURCE, *(job.source for job in jobs)})
         self.clusters = {
@@ -130,7 +138,7 @@ class GangWorld:
             source.server.store.changed.add(self._on_change)
 
         for name, cpus in self.nodes.items():
-            prepare_target(self.clusters[name], cpus)
+            prepare_target(self.clusters[name], cpus, self.devices.get(name, ()))
             self.kubelets[name].follow()
             self.schedulers[name].follow()
 
@@ -156,7 +164,15 @@ class GangWorld:
         number = self._made[job.name] = self._made.get(job.name, -1) + 1
         is_last = number == job.count - 1
         runs = job.last_runs if is_last and job.last_runs else job.runs
-        workload = SimulatedWorkload(job.name, job.owner, 0.0, cpu=job.cpu, runs=runs, farewell=0.5)
+        workload = SimulatedWorkload(
+            job.name,
+            job.owner,
+            0.0,
+            cpu=job.cpu,
+            devices=job.devices if number else 0,
+            runs=runs,
+            farewell=0.5,
+        )
         manifest = pod(workload, f"{job.name}-{number}")
         manifest["metadata"]["annotations"] |= {keys.GANG: job.name, keys.GANG_MINIMUM: minimum}
         proxy = admitted(manifest, list(self.nodes), None)

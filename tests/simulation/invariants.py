@@ -21,7 +21,7 @@ from tests.faults.snapshot import (
     virtual_node,
 )
 from tests.simulation.clusters import SimulatedCluster
-from tests.simulation.kube_scheduler import CandidateScheduler, cpus
+from tests.simulation.kube_scheduler import CandidateScheduler, fits, wanted
 from tests.simulation.owners import Controllers
 from tests.simulation.placement_rules import PlacementRules
 from vnode.api import keys, kinds, objects
@@ -153,7 +153,7 @@ def _waiting(everything: Everything, env: FleetSnapshot) -> Iterator[str]:
             if group is not None and group.excuses(pod, virtual_node(name)):
                 continue
 
-            if max(scheduler.free().values()) >= cpus(pod):
+            if any(fits(wanted(pod), left) for left in scheduler.free().values()):
                 condition = objects.condition(pod, "PodScheduled") or {}
                 yield f"{key} waits, and {name} has room: {condition.get('message')}"
 

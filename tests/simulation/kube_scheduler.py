@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
 
 from tests.apiserver.status import StatusError
 from tests.apiserver.store import Change
 from tests.simulation.agents import SimulatedAgent
-from tests.simulation.clusters import SimulatedCluster
+from tests.simulation.clusters import DEVICE, SimulatedCluster
 from vnode.api import keys, kinds, objects
 from vnode.api.errors import VnodeError
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.pods.target.extender import BindRequest
+
+Amounts: TypeAlias = tuple[int, int]
+"""CPUs and devices, wanted or free."""
 
 _BACKOFF: Final = 2.0  # seconds after a call that failed
 _HTTP_TIMEOUT: Final = 40.0  # seconds that a call may take
@@ -30,7 +33,7 @@ class CandidateScheduler:
 
     cluster: SimulatedCluster
     agent: SimulatedAgent
-    _assumed: dict[str, tuple[str, int]] = field(default_factory=dict)  # UID -> node, CPUs
+    _assumed: dict[str, tuple[str, Amounts]] = field(default_factory=dict)  # UID -> node, wanted
     _waiting: dict[str, str] = field(default_factory=dict)  # UID -> key, of those without a place
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
@@ -38,19 +41,19 @@ class CandidateScheduler:
         """Hear of all changes from now on."""
         self.cluster.server.store.changed.add(self._on_change)
 
-    def free(self) -> dict[str, int]:
-        """Tell how many CPUs are free on each node."""
+    def free(self) -> dict[str, Amounts]:
+        """Tell what is free on each node."""
         left = {
-            objects.name(node): int(objects.status(node)["allocatable"]["cpu"])
+            objects.name(node): _amounts(objects.status(node)["allocatable"])
             for node in self.cluster.server.store.all(kinds.NODES)
         }
         held = dict(self._assumed)
         for pod in self.cluster.pods():
             if (node := objects.spec(pod).get("nodeName")) and not objects.is_finished(pod):
-                held[objects.uid(pod)] = node, cpus(pod)
+                held[objects.uid(pod)] = node, wanted(pod)
 
-        for node, amount in held.values():
-            left[node] -= amount
+        for node, (cpu, devices) in held.values():
+            left[node] = left[node][0] - cpu, left[node][1] - devices
 
         return left
 
@@ -81,11 +84,11 @@ class CandidateScheduler:
         if pod is None or objects.is_terminating(pod) or objects.spec(pod).get("nodeName"):
             return
 
-        wanted, free = cpus(pod), self.free()
-        node = next((name for name, left in free.items() if left >= wanted), None)
+        needed, free = wanted(pod), self.free()
+        node = next((name for name, left in free.items() if fits(needed, left)), None)
         if node is None:
             self._waiting[uid] = key
-            text = f"0/{len(free)} nodes are available: {len(free)} Insufficient cpu."
+            text = f"0/{len(free)} nodes are available: {_lacking(needed, free)}."
             self._unscheduled(pod, "Unschedulable", text)
             return
 
@@ -93,7 +96,7 @@ class CandidateScheduler:
             self.cluster.writer.bind(key, {"target": {"name": node}})
             return
 
-        self._assumed[uid] = node, wanted
+        self._assumed[uid] = node, needed
         call = asyncio.create_task(self._bind(pod, node), name=f"schedule {key}")
         self._tasks.add(call)
         call.add_done_callback(self._tasks.discard)
@@ -130,9 +133,30 @@ class CandidateScheduler:
                 raise
 
 
+def wanted(pod: Object) -> Amounts:
+    """Sum up what a pod asks for."""
+    found = [_amounts(c["resources"]["requests"]) for c in objects.spec(pod)["containers"]]
+    return sum(cpu for cpu, _ in found), sum(devices for _, devices in found)
+
+
 def cpus(pod: Object) -> int:
     """Sum up the CPUs that a pod asks for."""
-    return sum(
-        int(container["resources"]["requests"]["cpu"])
-        for container in objects.spec(pod)["containers"]
-    )
+    return wanted(pod)[0]
+
+
+def fits(needed: Amounts, left: Amounts) -> bool:
+    """Tell whether a pod finds a place on a node with so much left."""
+    return needed[0] <= left[0] and needed[1] <= left[1]
+
+
+def _amounts(listed: Object) -> Amounts:
+    return int(listed["cpu"]), int(listed.get(DEVICE, 0))
+
+
+def _lacking(needed: Amounts, free: dict[str, Amounts]) -> str:
+    """Return how many nodes lack what, as kube-scheduler says it."""
+    counts = {
+        name: sum(left[number] < needed[number] for left in free.values())
+        for number, name in enumerate(("cpu", DEVICE))
+    }
+    return ", ".join(f"{count} Insufficient {name}" for name, count in counts.items() if count)

@@ -11,7 +11,7 @@ import jsonpatch
 from tests.apiserver.status import StatusError
 from tests.apiserver.store import Change
 from tests.permitted import MANIFESTS
-from tests.simulation.clusters import NAMESPACE, SimulatedCluster, target_key
+from tests.simulation.clusters import DEVICE, NAMESPACE, SimulatedCluster, target_key
 from tests.simulation.kubelet import FAILS, FAREWELL, RUNS
 from tests.simulation.schedule import SimulatedWorkload, WorkloadOwner
 from vnode.api import keys, kinds, objects
@@ -252,10 +252,11 @@ def _template(number: int) -> str:
 
 def pod(workload: SimulatedWorkload, name: str, template: str = "t0") -> Object:
     """Build a pod as its user writes it."""
+    devices = {DEVICE: str(workload.devices)} if workload.devices else {}
     container = {
         "name": "main",
         "image": "busybox",
-        "resources": {"requests": {"cpu": str(workload.cpu)}},
+        "resources": {"requests": {"cpu": str(workload.cpu), **devices}, "limits": devices},
     }
     spec: Object = {
         "containers": [container],

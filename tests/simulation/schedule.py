@@ -31,7 +31,7 @@ class SimulatedWorkload:
 
     They run for `runs` seconds, 0 for ever, and then fail with the chance `fails`; they stop within
     `farewell` seconds of being asked to. `node` is the target whose virtual node their user has
-    chosen without any scheduler, "" for none.
+    chosen without any scheduler, "" for none; `devices` are of an extended resource.
     """
 
     name: str
@@ -44,6 +44,7 @@ class SimulatedWorkload:
     grace: int = 30
     farewell: float = 1.0
     node: str = ""
+    devices: int = 0
 
     def __str__(self) -> str:
         times = f"for {self.runs:.1f}s" if self.runs else "for ever"

@@ -124,6 +124,33 @@ def test_pods_that_are_bound_and_cannot_run_end_and_the_gang_starts_anew() -> No
     assert made - {f"a-{n}" for n in range(4)}
 
 
+def test_devices_and_room_beside_them_have_to_be_on_the_same_nodes() -> None:
+    devices = {"c2": (0, 4), "c3": (2, 2)}
+    job = GangJob("a", 4, 4, devices=1)
+    world = GangWorld({"c2": (8, 1), "c3": (2, 2)}, [job], 1, 0.005, devices)
+    run(world, 20)
+    assert started(world).keys() == {"a"}
+    assert world.watcher.places == {"a": {"c3"}}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_launchers_and_workers_with_devices_start_together_whoever_else_wants_them(
+    seed: int,
+) -> None:
+    dice = random.Random(seed)
+    jobs = [
+        GangJob(f"g{n}x", size, size, dice.uniform(0, 5), runs=8.0, devices=dice.choice((1, 1, 2)))
+        for n, size in enumerate(dice.choice((2, 3, 4)) for _ in range(6))
+    ]
+    jobs.append(GangJob("alone", 1, 4, 1.0, runs=8.0, devices=1))
+    devices = {"c2": (4, 2, 1), "c3": (2, 2, 2)}
+    kills = [AgentKill(SOURCE, dice.uniform(0.5, 6.0), 0.5)] if seed % 2 else []
+    world = GangWorld({"c2": (6, 3, 4), "c3": (3, 3, 3)}, jobs, seed, 0.02, devices)
+    run(world, 200, kills=kills)
+    assert started(world).keys() == {job.name for job in jobs}
+    assert all(len(places) == 1 for places in world.watcher.places.values())
+
+
 def test_pods_beyond_the_minimum_follow_into_the_same_target_only() -> None:
     world = GangWorld({"c2": (2, 2), "c3": (1,)}, [GangJob("a", 2, 6)], 1, 0.005)
     run(world, 30)
