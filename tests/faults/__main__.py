@@ -121,6 +121,11 @@ def _report(
         say(f"  beside a frozen target: {len(measures)} measures, the slowest {slowest}")
 
     say(f"  indexes that delegates know: {watcher.indexes.checked}")
+    gangs = watcher.gangs.started
+    if gangs:
+        half = max(gang.half for gang in gangs)
+        say(f"  gangs: {len(gangs)} started, too few of one ran for {half:.1f} s at most")
+
     if runner.actor.refused:
         say(f"  evictions that budgets refused for good: {runner.actor.refused}")
 

@@ -41,6 +41,7 @@ _USABLE = [
 
 _LONG = 0.1  # of all faults; a pod's patience with a lost node is some thirty seconds at least
 _CROWDED = 0.15  # of all steps; each takes one more, see `freezing`
+_TOGETHER = 0.5  # of all Deployments and StatefulSets with several pods
 _STOPPED = 30.0  # seconds at most; users too wait for an API server that is stopped
 _EXCHANGED = 20.0  # seconds at most
 _EXCHANGES = (Verb.EXCHANGE_SECRET,) * 3
@@ -176,6 +177,7 @@ def _new(dice: random.Random, wish: Wish) -> tuple[WantedWorkload, Wish]:
         )
     )
     many = dice.randint(1, MOST_REPLICAS if kind is WorkloadKind.DEPLOYMENT else 4)
+    lasts = kind in (WorkloadKind.DEPLOYMENT, WorkloadKind.STATEFUL_SET)
     workload = WantedWorkload(
         "",
         kind,
@@ -184,7 +186,8 @@ def _new(dice: random.Random, wish: Wish) -> tuple[WantedWorkload, Wish]:
         patience=dice.choice((0, 0, 5)),
         farewell=dice.choice((0, 0, 3)),
         uses=tuple(sorted(dice.sample(_USABLE, dice.randint(0, 2)))),
-        budget=kind in (WorkloadKind.DEPLOYMENT, WorkloadKind.STATEFUL_SET) and dice.random() < 0.5,
+        budget=lasts and dice.random() < 0.5,
+        gang=dice.randint(2, many) if lasts and many > 1 and dice.random() < _TOGETHER else 0,
         job=_terms(dice) if kind is WorkloadKind.JOB else JobTerms(),
     )
     return wish.named(workload)
@@ -209,7 +212,7 @@ def _changed(dice: random.Random, workload: WantedWorkload) -> WantedWorkload:
         return replace(workload, version=workload.version + 1)
 
     most = MOST_REPLICAS if workload.kind is WorkloadKind.DEPLOYMENT else 4
-    return replace(workload, replicas=dice.randint(1, most))
+    return replace(workload, replicas=dice.randint(max(workload.gang, 1), most))
 
 
 def _fault(dice: random.Random, longest: float, killable: Sequence[str]) -> Fault:

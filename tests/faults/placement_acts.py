@@ -56,6 +56,7 @@ def draw(dice: random.Random, wish: Wish, there: Collection[str]) -> list[Policy
         if workload.kind in (WorkloadKind.DEPLOYMENT, WorkloadKind.STATEFUL_SET)
         and workload.replicas <= MOST_REPLICAS
         and not workload.on
+        and not workload.gang  # most policies divide pods among clusters
     }
     acts = [PolicyAct(0.0, name, None) for name in sorted(set(there) - workloads)]
     chosen = sorted(workloads)

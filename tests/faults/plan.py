@@ -71,7 +71,7 @@ class WantedWorkload:
     """One of them. `hopeless` fits no target; `patience` is tolerationSeconds, 0 for the default;
     `farewell` is for how many seconds a delegate goes on after it was asked to end; `uses` are keys
     of ConfigMaps and Secrets; `on` is the only target that may have it; `budget` says that it has a
-    PodDisruptionBudget with maxUnavailable 1."""
+    PodDisruptionBudget with maxUnavailable 1; `gang` is how many of its pods start together."""
 
     name: str
     kind: WorkloadKind
@@ -83,6 +83,7 @@ class WantedWorkload:
     uses: tuple[str, ...] = ()
     on: str = ""
     budget: bool = False
+    gang: int = 0
     job: JobTerms = JobTerms()
 
 
@@ -168,6 +169,7 @@ class Action:
         if self.workload:
             what = f"{self.workload.kind} {self.workload.name} x{self.workload.replicas}"
             what += f" on {self.workload.on}" if self.workload.on else ""
+            what += f" in a gang of {self.workload.gang}" if self.workload.gang else ""
             what += f" v{self.workload.version}" if self.verb is Verb.CHANGE else ""
 
         what += f" #{self.number}" if self.verb in ON_PODS else ""
@@ -278,6 +280,11 @@ class Step:
         leaving = (*LEAVING, *ENDING, Verb.EXCHANGE_SECRET)
         found = (action.about for action in self.actions if action.verb in leaving)
         return frozenset(TARGETS) & frozenset().union(*found)
+
+    @property
+    def acted_targets(self) -> frozenset[str]:
+        """The targets that somebody does anything about."""
+        return frozenset(TARGETS) & frozenset().union(*(action.about for action in self.actions))
 
     @property
     def forced_targets(self) -> frozenset[str]:

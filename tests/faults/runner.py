@@ -10,17 +10,28 @@ import asyncio
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 
 from tests.faults import breaking, drawing, rules, snapshot, timing
 from tests.faults.acting import Actor, remove_all
 from tests.faults.cloud import CloudController
-from tests.faults.harness import Harness, agents_of
+from tests.faults.harness import CLUSTERS, Harness, agents_of
 from tests.faults.hostility import Hostility
 from tests.faults.placement_acts import PolicyAct
 from tests.faults.placements import Placements
-from tests.faults.plan import ENDING, SOURCE, TARGETS, Action, Step, Verb, Wish, WorkloadKind
+from tests.faults.plan import (
+    ENDING,
+    SOURCE,
+    TARGETS,
+    Action,
+    Fault,
+    Step,
+    Verb,
+    Wish,
+    WorkloadKind,
+)
 from tests.faults.replacing import ReplaceAct, Replacer
 from tests.faults.snapshot import FleetSnapshot, Violation
 from tests.faults.target_controllers import TargetControllers, not_injected
@@ -120,6 +131,20 @@ class Runner:
             map(snapshot.virtual_node, step.undisturbed - ending - lost)
         )
         self._watcher.history.replaced = {replaced.target: replaced.other} if replaced else {}
+        acted = step.acted_targets | ({replaced.target, replaced.other} if replaced else set())
+        with self._trouble(acted):
+            return await self._take(step, acts, replaced, wish, survivors, ending)
+
+    async def _take(
+        self,
+        step: Step,
+        acts: list[PolicyAct],
+        replaced: ReplaceAct | None,
+        wish: Wish,
+        survivors: dict[str, str],
+        ending: Collection[str],
+    ) -> list[Violation]:
+        """Return what is wrong after a step: act and break, mend, and settle."""
         async with asyncio.TaskGroup() as group:
             keeping = group.create_task(self._harness.keep(), name="keep")
             hostile = group.create_task(self.hostility.run(), name="hostility")
@@ -129,24 +154,23 @@ class Runner:
                 *(group.create_task(self._act(a, step), name=str(a)) for a in step.actions),
                 *(group.create_task(self.placements.act(a), name=str(a)) for a in acts),
                 *(group.create_task(self.replacer.act(r), name=str(r)) for r in [replaced] if r),
-                *(
-                    group.create_task(breaking.cause(self._harness, f), name=str(f))
-                    for f in step.faults
-                ),
+                *(group.create_task(self._break(f), name=str(f)) for f in step.faults),
             ]
             await asyncio.wait(tasks)
             hostile.cancel()
             cloud.cancel()
-            await self._harness.heal()
-            self._wish = wish
-            self._watcher.drained = self.placements.drained()
-            await self.actor.leaver.install_again()
-            await self.actor.targets.put_back()
-            await self.replacer.put_back()
+            with self._trouble(CLUSTERS):
+                await self._harness.heal()
+                self._wish = wish
+                self._watcher.drained = self.placements.drained()
+                await self.actor.leaver.install_again()
+                await self.actor.targets.put_back()
+                await self.replacer.put_back()
+
             found = await self.hostility.end() or await self._settle_without(survivors)
             await self.actor.leaver.connect_again()
             found = found or await self._settle(survivors, is_planned=True)
-            found = found or await self.cloud.end(ending | step.left_targets)
+            found = found or await self.cloud.end({*ending, *step.left_targets})
             keeping.cancel()
             cleaning.cancel()
 
@@ -167,6 +191,15 @@ class Runner:
         found = await self._settle(survivors)
         self._watcher.unasked = frozenset()
         return found
+
+    def _trouble(self, clusters: Iterable[str]) -> AbstractContextManager[None]:
+        """Time no gangs there while something is broken."""
+        return self._watcher.gangs.trouble(clusters, time.monotonic)
+
+    async def _break(self, fault: Fault) -> None:
+        await asyncio.sleep(fault.at)
+        with self._trouble(fault.clusters):
+            await breaking.cause(self._harness, replace(fault, at=0.0))
 
     async def _act(self, action: Action, step: Step) -> None:
         await asyncio.sleep(action.at)

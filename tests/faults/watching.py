@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tests.faults import followed_objects
+from tests.faults.gangs import GangHistory, WatchedGang
 from tests.faults.harness import Harness
 from tests.faults.history import History, Suspicion
 from tests.faults.jobs import Indexes
@@ -58,6 +60,7 @@ class Watcher:
     history: History = field(default_factory=History)
     indexes: Indexes = field(default_factory=Indexes)
     results: Results = field(default_factory=Results)
+    gangs: GangHistory = field(default_factory=GangHistory)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     removed: set[str] = field(default_factory=set)  # virtual nodes whose pods may end
     forced: frozenset[str] = frozenset()  # targets whose pods may be replaced before they end
@@ -65,6 +68,7 @@ class Watcher:
     drained: Mapping[str, frozenset[str]] = field(default_factory=dict)  # by policies
     _informers: dict[str, Informer] = field(default_factory=dict)
     _suspicions: asyncio.Queue[Suspicion] = field(default_factory=asyncio.Queue)
+    _early: asyncio.Queue[WatchedGang] = field(default_factory=asyncio.Queue)
 
     def __post_init__(self) -> None:
         self._informers = {name: look.informer() for name, look in self._looks().items()}
@@ -93,7 +97,8 @@ class Watcher:
     @property
     def violations(self) -> list[Violation]:
         """What was wrong at some moment."""
-        return self.history.violations + self.indexes.violations
+        self.gangs.look(time.monotonic())
+        return self.history.violations + self.indexes.violations + self.gangs.violations
 
     async def run(self) -> None:
         """Follow until cancelled."""
@@ -103,6 +108,7 @@ class Watcher:
                 group.create_task(informer.run(), name=f"look at {name}")
 
             group.create_task(self._confirm(), name="confirm")
+            group.create_task(self._confirm_gangs(), name="confirm gangs")
 
     async def synced(self) -> None:
         """Return once everything has been seen."""
@@ -116,11 +122,15 @@ class Watcher:
         elif name.endswith("/c"):
             self.history.on_chaperon(name.partition("/")[0], old, new)
             self.results.on_chaperon(new)
+            if early := self.gangs.on_chaperon(new):
+                self._early.put_nowait(early)
+
         elif name.endswith("/d"):
             self._on_delegate(name.partition("/")[0], old, new)
 
     def _on_proxy(self, pod: Object, new: Object | None) -> None:
         self.history.on_proxy(new)
+        self.gangs.on_proxy(new)
         self.indexes.on_proxy(pod)
         if node_of(pod) in self.removed:
             self.history.on_target_gone(pod)
@@ -129,6 +139,8 @@ class Watcher:
         if new is not None:
             self.indexes.on_delegate(new, forced=cluster in self.forced)
 
+        latest, now = objects.latest(old, new), time.monotonic()
+        self.gangs.on_delegate(cluster, latest, now, is_there=new is not None)
         for suspicion in self.history.on_delegate(cluster, old, new):
             if suspicion.earlier.cluster not in self.forced:
                 self._suspicions.put_nowait(suspicion)
@@ -142,6 +154,18 @@ class Watcher:
             elif there is None:
                 await asyncio.sleep(_AGAIN)
                 self._suspicions.put_nowait(suspicion)
+
+    async def _confirm_gangs(self) -> None:
+        """Ask the source for all pods where too few of a gang seem to be bound."""
+        while True:
+            gang = await self._early.get()
+            try:
+                pods = await self.harness.source.list(kinds.PODS, NAMESPACE)
+            except VnodeError:
+                await asyncio.sleep(_AGAIN)
+                self._early.put_nowait(gang)
+            else:
+                self.gangs.confirm(gang, pods)
 
     async def _is_there(self, suspicion: Suspicion) -> bool | None:
         """Tell whether the earlier delegate still is; None if its cluster does not say."""

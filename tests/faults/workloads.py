@@ -72,6 +72,9 @@ def _template(workload: WantedWorkload) -> Object:
     if constraints := _constraints(workload):
         annotations[keys.PROXY_CONSTRAINTS] = "\n".join(constraints)
 
+    if workload.gang:
+        annotations |= {keys.GANG: workload.name, keys.GANG_MINIMUM: str(workload.gang)}
+
     if workload.farewell:
         annotations["pod-delete.stage.kwok.x-k8s.io/delay"] = f"{workload.farewell}s"
 

@@ -209,3 +209,11 @@ def test_what_ends_nothing_touches_nothing() -> None:
     actions = (Action(Verb.ANNOTATE_DELEGATE, 1.0, POD_ON_C3), Action(Verb.REMOVE, 1.0, POD_ON_C3))
     assert Step(actions[:1], ()).touched == frozenset()
     assert Step(actions, ()).touched == {"pod-1"}
+
+
+@given(st.integers())
+def test_a_gang_never_takes_more_pods_than_there_are(seed: int) -> None:
+    for _step, _before, after in drawn(seed, 8):
+        for workload in after.workloads.values():
+            assert workload.gang <= workload.replicas
+            assert workload.gang != 1
