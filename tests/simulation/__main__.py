@@ -18,8 +18,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from tests.simulation import policies, workers
-from tests.simulation.drawing import draw
-from tests.simulation.simulation import ScheduleResult, simulate
+from tests.simulation.simulation import ScheduleResult
 
 _HASH_SEED: Final = "PYTHONHASHSEED"
 _MOST_SHOWN: Final = 5  # violations of one schedule
@@ -67,7 +66,7 @@ def _parse() -> argparse.Namespace:
 
 
 def _one(seed: int, policies_share: float) -> int:
-    outcome = simulate(draw(seed, policies_share), traced=True)
+    outcome = workers.run_one(seed, policies_share, traced=True)
     print("\n".join([*outcome.schedule.lines(), "", *outcome.trace, ""]))
     print(*outcome.violations or ["nothing is wrong"], sep="\n")
     return 1 if outcome.violations else 0

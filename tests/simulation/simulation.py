@@ -18,6 +18,7 @@ from tests.simulation.agents import SimulatedAgent
 from tests.simulation.clusters import SimulatedCluster, prepare_source, prepare_target
 from tests.simulation.faults import FaultInjector
 from tests.simulation.form_rules import FormRules
+from tests.simulation.gang_schedules import GangSchedule
 from tests.simulation.invariants import Everything
 from tests.simulation.kube_scheduler import CandidateScheduler
 from tests.simulation.kubelet import PodSimulator
@@ -44,7 +45,7 @@ than a moved pod waits for its replacement."""
 class ScheduleResult:
     """What came of one schedule; `trace` is empty unless asked for."""
 
-    schedule: Schedule
+    schedule: Schedule | GangSchedule
     violations: tuple[Violation, ...]
     pods: int
     delegates: int

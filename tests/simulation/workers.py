@@ -14,6 +14,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from multiprocessing import get_context
 from typing import Final
 
+from tests.simulation import gang_schedules
 from tests.simulation.drawing import draw
 from tests.simulation.simulation import ScheduleResult, simulate
 
@@ -32,8 +33,20 @@ def run_batch(seeds: range, policies_share: float) -> list[ScheduleResult]:
     return [_run(seed, policies_share) for seed in seeds]
 
 
+def run_one(seed: int, policies_share: float, *, traced: bool = False) -> ScheduleResult:
+    """Run the schedule of a seed, which may be one of gangs."""
+    if not gang_schedules.is_one(seed):
+        return simulate(draw(seed, policies_share), traced=traced)
+
+    began, schedule = time.monotonic(), gang_schedules.draw(seed)
+    world, violations = gang_schedules.simulate(schedule)
+    pods = sum(len(world.pods_of(name)) for name in world.jobs)
+    requests = sum(len(cluster.server.requests) for cluster in world.clusters.values())
+    return ScheduleResult(schedule, violations, pods, pods, requests, 0, time.monotonic() - began)
+
+
 def _run(seed: int, policies_share: float) -> ScheduleResult:
-    outcome = simulate(draw(seed, policies_share))
+    outcome = run_one(seed, policies_share)
     gc.collect()
     return outcome
 

@@ -8,6 +8,7 @@ import random
 import pytest
 
 from tests.apiserver.store import Change
+from tests.simulation import gang_schedules
 from tests.simulation.gang_world import AgentKill, GangJob, GangWorld, run
 from tests.simulation.schedule import SOURCE, WorkloadOwner
 from vnode.api import kinds, objects
@@ -122,6 +123,11 @@ def test_pods_that_are_bound_and_cannot_run_end_and_the_gang_starts_anew() -> No
     assert started(world)["a"] > 190
     made = {objects.name(each) for each in world.pods_of("a")}
     assert made - {f"a-{n}" for n in range(4)}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_promised_of_gangs_holds_in_every_schedule(seed: int) -> None:
+    assert gang_schedules.simulate(gang_schedules.draw(seed))[1] == ()
 
 
 def test_devices_and_room_beside_them_have_to_be_on_the_same_nodes() -> None:
