@@ -50,6 +50,7 @@ _EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "drain": ("vnode drain c2 -n team-a --timeout 10m", "vnode drain c2 --dry-run"),
     "completion": ("vnode completion bash > ~/.vnode-completion",),
     "scheduler-config": ("vnode scheduler-config --extender https://192.0.2.1:9444",),
+    "version": ("vnode version", "vnode version --client -o json"),
 }
 
 

@@ -44,6 +44,7 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "drain": ("vnode.cli.drain.command", "Cordon a target and evict its pods."),
     "completion": ("vnode.cli.completion", "Print a script for the shell's completion."),
     "scheduler-config": ("vnode.cli.scheduler_config", "Print the candidate scheduler's file."),
+    "version": ("vnode.cli.version", "Print the versions of this command and of the agents."),
 }
 
 _HIDDEN: Final = {"admission": "vnode.cli.admission"}

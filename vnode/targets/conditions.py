@@ -21,6 +21,7 @@ NODE_POOLS_VALID: Final = "NodePoolsValid"
 
 
 _REASON_LIMIT: Final = 128  # characters
+_RUNS: Final = "the target runs vnode "
 
 
 def ready(obj: Object, healthy: bool, reason: str, message: str, now: datetime) -> Object:
@@ -67,7 +68,7 @@ def agent(target: Object, link: Link, now: datetime) -> Object | None:
 
     version = objects.annotations(link.summary).get(keys.AGENT_VERSION)
     if link.runs_vnode:
-        return build(target, AGENT, True, "Vnode", f"the target runs vnode {version}", now)
+        return build(target, AGENT, True, "Vnode", f"{_RUNS}{version}", now)
 
     if not version:
         text = "the target's agent is not vnode's: changes of running pods do not go there"
@@ -78,6 +79,12 @@ def agent(target: Object, link: Link, now: datetime) -> Object | None:
         "replaced it; until it does, the target is taken for one that runs Admiralty"
     )
     return build(target, AGENT, False, "Silent", text, now)
+
+
+def agent_version(target: Object) -> str:
+    """Return the version of the target's agent, by the condition of `agent`; "" if it has none."""
+    message = str((objects.condition(target, AGENT) or {}).get("message", ""))
+    return message.removeprefix(_RUNS) if message.startswith(_RUNS) else ""
 
 
 def pools(target: Object, now: datetime) -> Object | None:
