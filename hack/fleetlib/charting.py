@@ -1,12 +1,14 @@
 """Copies what the chart shares with the command line from `vnode` into the chart's folder.
 
 The one source is `vnode/manifests` and `vnode scheduler-config`. `expected` says what the chart
-must hold, by path; `write` writes that, and deletes all other files.
+must hold, by path; `write` writes that, and deletes all other files. The chart's version is that of
+the command, too: `metadata` says what Chart.yaml must be.
 """
 
 from __future__ import annotations
 
 import importlib.resources
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,6 +44,14 @@ def expected() -> dict[str, str]:
     return found
 
 
+def metadata() -> str:
+    """Return what Chart.yaml must be: the command's version is the chart's, and its image's."""
+    from vnode import __version__
+
+    text = (CHART / "Chart.yaml").read_text()
+    return re.sub(r"(?m)^(version|appVersion): .*$", rf"\1: {__version__}", text)
+
+
 def actual() -> dict[str, str]:
     """Return the contents that the chart has, by path below its `files`."""
     files = [CHART / "files" / name for name in (*_FILES, *_MADE)]
@@ -56,6 +66,10 @@ def write() -> list[Path]:
     """Bring the chart up to date; return the files that were changed or deleted."""
     wanted, present = expected(), actual()
     changed = []
+    if (file := CHART / "Chart.yaml").read_text() != (described := metadata()):
+        file.write_text(described)
+        changed.append(file)
+
     for path in sorted(wanted.keys() | present.keys()):
         file = CHART / "files" / path
         if path not in wanted:

@@ -22,7 +22,7 @@ def test_libraries_are_those_of_the_constraints_and_no_others(source: NodeCluste
 
     installed = json.loads(in_agent(source, "python", "-c", _INSTALLED))
 
-    assert installed.pop("vnode") in in_agent(source, "vnode", "--version")
+    assert installed.pop("vnode_kubernetes") in in_agent(source, "vnode", "--version")
     assert {"aiohttp", "msgspec"} <= installed.keys()
     assert installed == {name: pinned.get(name) for name in installed}
 

@@ -29,7 +29,14 @@ def test_the_charts_copies_are_up_to_date():
 
 def test_chart_and_command_have_one_version():
     chart = yaml.safe_load((charting.CHART / "Chart.yaml").read_text())
-    assert chart["appVersion"] == chart["version"] == vnode.__version__
+    assert chart["appVersion"] == chart["version"] == vnode.__version__, "run hack/chart"
+
+
+def test_the_version_is_written_nowhere_else_in_what_is_released():
+    """It would be forgotten there: pages name the version that they were written for."""
+    for file in (ROOT / "Containerfile", ROOT / "SECURITY.md", *(ROOT / "docs").glob("*.md")):
+        named = set(re.findall(r"\bvnode:(\d+\.\d+\.\d+)", file.read_text()))
+        assert named <= {vnode.__version__}, file.name
 
 
 def test_every_value_is_in_the_schema_and_has_the_type_it_says():
