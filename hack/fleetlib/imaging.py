@@ -2,20 +2,26 @@
 
 No registry is asked. In place of Python's official image stands one of Debian's own packages, of
 the machine's release; kube-scheduler's holds the program that fleets run, and nothing else. buildah
-and its store, which lasts, do the work; an OCI layout comes out, from which real nodes can pull.
+and its store, which lasts, do the work. An OCI layout comes out, from which real nodes can pull, or
+an archive of vnode's image alone, for any architecture that the machine runs or emulates.
 """
 
 from __future__ import annotations
 
 import os
 import platform
-import subprocess
 import tempfile
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from hack.fleetlib import cachefolder, debian, progress
+from hack.fleetlib import cachefolder, debian, emulation, progress, running
 from hack.fleetlib.errors import FleetError
 from hack.fleetlib.tools import binaries
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _REPOSITORY = Path(__file__).resolve().parents[2]
 _PROGRAMS = {"buildah": "buildah", "debootstrap": "debootstrap", "tar": "tar"}
@@ -34,21 +40,38 @@ _LEFT_OUT = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One of the images that the Containerfile describes."""
+
+    architecture: str
+    """As Go names it."""
+    stage: str = ""
+    """The stage of the Containerfile; "" is the last one."""
+
+    @property
+    def name(self) -> str:
+        """The image in buildah's store; the plain one of this machine has no suffix."""
+        own = self.architecture == _machine()
+        parts = [self.stage, "" if own else self.architecture]
+        return "-".join([_VNODE, *filter(None, parts)])
+
+    @property
+    def base(self) -> str:
+        """The image that it is built on."""
+        own = self.architecture == _machine()
+        return _BASE if own else f"{_BASE}-{self.architecture}"
+
+
 def write(layout: Path) -> None:
     """Build both images and put them into the OCI layout in the folder `layout`, by their names.
 
     FleetError, with the end of what was printed, if something fails.
     """
-    if os.geteuid() != 0:
-        raise FleetError("building an image takes root here")
-    debian.install(_PROGRAMS)
+    variant = Variant(_machine())
     scheduler = binaries.locate(["kube-scheduler"])["kube-scheduler"]
-    with cachefolder.locked("image", lambda: progress.say("waiting for another build ...")):
-        if not _is_there(_BASE):
-            with progress.reported("making an image of Debian's Python"):
-                _make_base()
-        with progress.reported("building the image of the Containerfile"):
-            _build(_VNODE, _REPOSITORY, f"--build-arg=PYTHON={_BASE}", *_volumes())
+    with _building():
+        _build_variant(variant)
         with progress.reported("building an image of kube-scheduler"):
             _build_from(_SCHEDULER, scheduler.parent, "COPY kube-scheduler /usr/local/bin/")
         for image in (_VNODE, _SCHEDULER):
@@ -56,26 +79,69 @@ def write(layout: Path) -> None:
             _buildah("push", "--disable-compression", image, f"oci:{layout}:{name}")
 
 
-def _make_base() -> None:
+def write_archive(file: Path, variant: Variant, source: Path = _REPOSITORY, epoch: int = 0) -> None:
+    """Build an image of the checkout `source`, and write it as an OCI archive; raise FleetError.
+
+    All that the build adds has the time `epoch`, unless that is 0.
+    """
+    with _building():
+        _build_variant(variant, source, epoch)
+        file.unlink(missing_ok=True)
+        _buildah("push", variant.name, f"oci-archive:{file}:{variant.name.rpartition('/')[2]}")
+
+
+@contextmanager
+def _building() -> Iterator[None]:
+    """Hold the store of images, and the programs that it takes; raise FleetError."""
+    if os.geteuid() != 0:
+        raise FleetError("building an image takes root here")
+    debian.install(_PROGRAMS)
+    with cachefolder.locked("image", lambda: progress.say("waiting for another build ...")):
+        yield
+
+
+def _build_variant(variant: Variant, source: Path = _REPOSITORY, epoch: int = 0) -> None:
+    emulation.ensure(variant.architecture, _machine())
+    if not _is_there(variant.base):
+        with progress.reported(f"making an image of Debian's Python for {variant.architecture}"):
+            _make_base(variant)
+    options = [f"--build-arg=PYTHON={variant.base}", *_volumes()]
+    options += [f"--target={variant.stage}"] if variant.stage else []
+    options += [f"--timestamp={epoch}"] if epoch else []
+    with progress.reported(f"building {variant.name.rpartition('/')[2]} of the Containerfile"):
+        _build(variant.name, source, *options, _platform(variant))
+
+
+def _platform(variant: Variant) -> str:
+    return f"--platform=linux/{variant.architecture}"
+
+
+def _machine() -> str:
+    return binaries.system_and_machine()[1]
+
+
+def _make_base(variant: Variant) -> None:
     with tempfile.TemporaryDirectory(prefix="vnode-image-") as folder:
         root, context = Path(folder) / "root", Path(folder) / "context"
         context.mkdir()
         suite = platform.freedesktop_os_release()["VERSION_CODENAME"]
-        packages = f"--include={','.join(_PYTHON)}"
-        _run(["debootstrap", "--variant=minbase", packages, suite, str(root)])
+        chosen = [f"--include={','.join(_PYTHON)}", f"--arch={variant.architecture}"]
+        running.output(["debootstrap", "--variant=minbase", *chosen, suite, str(root)])
         left_out = [f"--exclude=./{path}" for path in _LEFT_OUT]
         archive = context / "root.tar"
-        _run(["tar", "--create", f"--file={archive}", f"--directory={root}", *left_out, "."])
-        _build_from(_BASE, context, "ADD root.tar /")
+        running.output(
+            ["tar", "--create", f"--file={archive}", f"--directory={root}", *left_out, "."]
+        )
+        _build_from(variant.base, context, "ADD root.tar /", _platform(variant))
 
 
 def _volumes() -> list[str]:
     return [f"--volume={path}:{path}:ro" for path in _OF_THE_MACHINE if Path(path).exists()]
 
 
-def _build_from(name: str, context: Path, line: str) -> None:
+def _build_from(name: str, context: Path, line: str, *words: str) -> None:
     """Build an image from a Containerfile of one line."""
-    _build(name, context, "--file=-", given=f"FROM scratch\n{line}\n")
+    _build(name, context, "--file=-", *words, given=f"FROM scratch\n{line}\n")
 
 
 def _build(name: str, context: Path, *words: str, given: str = "") -> None:
@@ -90,12 +156,4 @@ def _is_there(name: str) -> bool:
 def _buildah(*words: str, given: str = "") -> str:
     store = cachefolder.path() / "image"
     places = [f"--root={store / 'storage'}", f"--runroot={store / 'run'}"]
-    return _run(["buildah", *places, "--storage-driver=overlay", *words], given)
-
-
-def _run(command: list[str], given: str = "") -> str:
-    done = subprocess.run(command, input=given, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        printed = (done.stdout + done.stderr).strip().splitlines()[-20:]
-        raise FleetError("\n".join([f"{' '.join(command)} failed:", *printed]))
-    return done.stdout
+    return running.output(["buildah", *places, "--storage-driver=overlay", *words], given)

@@ -79,10 +79,18 @@ def test_the_image_runs_what_the_chart_runs_as_the_same_user():
     assert f'"runAsGroup" {group}' in pods
 
 
-def test_the_base_image_is_pinned_to_a_patch_release():
+def test_the_base_image_is_pinned_to_a_patch_release_and_its_digest():
     [image] = [word for line in instructions("ARG") for word in shlex.split(line)]
-    assert re.fullmatch(r"PYTHON=python:\d+\.\d+\.\d+-slim-\w+", image)
-    assert all(line.split()[0] == "${PYTHON}" for line in instructions("FROM"))
+    assert re.fullmatch(r"PYTHON=python:\d+\.\d+\.\d+-slim-\w+@sha256:[0-9a-f]{64}", image)
+    stages = [line.split(" AS ")[-1] for line in instructions("FROM")]
+    for line in instructions("FROM"):
+        assert line.split()[0] in ("${PYTHON}", "scratch", *stages)
+
+
+def test_the_image_without_a_shell_runs_like_the_other():
+    for name in ("ENTRYPOINT", "CMD", "USER"):
+        distroless, usual = instructions(name)
+        assert distroless == usual
 
 
 def pinned() -> dict[str, str]:

@@ -1,0 +1,1 @@
+"""What makes a release: `hack/dist` builds, describes and sums up its artefacts."""
