@@ -38,6 +38,9 @@ help:
 	@echo 'make bench-streams  exec, copies and logs, beside the target itself; root only'
 	@echo 'make bench-scale  an agent with 2,000 pods, and with 50 targets'
 	@echo 'make bench-policies  costly placement policies that change all the time, and thousands of them'
+	@echo 'make dist         the artefacts of a release, in dist/; DIST="--images none" leaves images out'
+	@echo 'make dist-test    builds and installs them, in ten minutes; not part of make test'
+	@echo 'make audit        asks whether libraries have known vulnerabilities'
 	@echo 'make format       let ruff format and fix'
 	@echo 'make clean-cache  remove the virtual environments and programs'
 	@echo 'PYTHON=python3.13 chooses the interpreter.'
@@ -288,6 +291,27 @@ environment:
 .PHONY: binaries
 binaries:
 	@$(PYTHON) hack/binaries > /dev/null
+
+# The artefacts of a release, in dist/: docs/install.md says what they are. DIST="--images none" leaves
+# images out, which take root, and for another architecture half an hour the first time.
+.PHONY: dist
+dist:
+	@$(PYTHON) hack/dist $(DIST)
+
+# Built, installed and checked from the artefacts alone; as root with images of this architecture.
+.PHONY: dist-test
+dist-test: environment
+	@$(PYTHON) hack/binaries helm krew > /dev/null
+	$(RUN) -m pytest tests/dist --timeout 3600
+
+# Known vulnerabilities of libraries, and of the workflows; asks a database on the network.
+.PHONY: audit
+audit:
+	@python=$$($(PYTHON) -m hack.distlib.tools) && for file in $(PINNED); do \
+	  $$python -m pip_audit --strict --disable-pip --no-deps --requirement $$file || exit 1; done
+	@$$($(PYTHON) -m hack.distlib.tools | sed 's/python$$/zizmor/') --offline --min-severity medium .github
+
+PINNED = constraints.txt build-constraints.txt hack/release-constraints.txt hack/constraints.txt
 
 .PHONY: clean-cache
 clean-cache:

@@ -19,6 +19,7 @@ MANAGED_SERVICE_ACCOUNT = "0.10.0"
 OPEN_CLUSTER_MANAGEMENT = "1.2.1"
 KUEUE = "0.19.2"
 JOBSET = "0.12.0"
+KREW = "0.4.3"
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +135,7 @@ OPEN_CLUSTER_MANAGEMENT_MODULE = Module(
 KUEUE_MODULE = Module("sigs.k8s.io/kueue", f"v{KUEUE}", in_place=True)
 """Has Kueue's CRDs and webhooks, too."""
 
+KREW_MODULE = Module("sigs.k8s.io/krew", f"v{KREW}")
 JOBSET_MODULE = Module("sigs.k8s.io/jobset", f"v{JOBSET}", in_place=True)
 """Has the CRD JobSet, too."""
 
@@ -277,6 +279,7 @@ TOOLS: dict[str, Tool] = {
         _built("placement", OPEN_CLUSTER_MANAGEMENT_MODULE, "cmd/placement"),
         _built("kueue", KUEUE_MODULE, "cmd/kueue"),
         _built("jobset", JOBSET_MODULE),
+        _built("krew", KREW_MODULE, "cmd/krew"),
         _SAMPLE_API_SERVER,
     )
 }

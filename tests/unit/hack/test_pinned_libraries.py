@@ -1,4 +1,4 @@
-"""What the image is built of is pinned by hashes, and nothing is fetched past them."""
+"""What is released, and what releases it, is pinned by hashes; nothing is fetched past them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ def normal(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-@pytest.mark.parametrize("file", ["constraints.txt", "build-constraints.txt"])
+@pytest.mark.parametrize(
+    "file", ["constraints.txt", "build-constraints.txt", "hack/release-constraints.txt"]
+)
 def test_each_library_has_its_hashes_and_no_address(file: str) -> None:
     assert names(file)
 
@@ -39,6 +41,14 @@ def test_all_that_the_project_depends_on_is_pinned() -> None:
     ):
         listed = {normal(re.split(r"[<>=!~ \[;]", entry)[0]) for entry in wanted}
         assert listed <= names(file)
+
+
+def test_wheels_of_the_image_and_of_a_release_have_one_builder() -> None:
+    [image], [release] = (
+        re.findall(r"^hatchling==\S+", (ROOT / file).read_text(), re.MULTILINE)
+        for file in ("build-constraints.txt", "hack/release-constraints.txt")
+    )
+    assert image == release
 
 
 def test_the_image_takes_libraries_by_their_hashes_only() -> None:
