@@ -39,6 +39,8 @@ LEFT_OUT = (
     LeftOut("helm test", "its pod runs the image", "tests/chart/test_release.py"),
     LeftOut("hack/image", "installs programs, and takes minutes", "tests/image"),
     LeftOut("podman", "asks registries", "tests/image"),
+    LeftOut("sha256sum|pipx install|kubectl krew", "needs artefacts", "tests/dist"),
+    LeftOut("cosign|gh attestation", "nothing is published or signed here"),
     LeftOut("pip install", "asks a package index", "tests/unit/scheduling/test_registry.py"),
     LeftOut("kubectl apply -f queues.yaml", "needs Kueue", "tests/kueue/test_page.py"),
     LeftOut("kubectl apply -f check.yaml", "needs Kueue", "tests/kueue/test_page.py"),

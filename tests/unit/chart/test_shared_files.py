@@ -32,11 +32,13 @@ def test_chart_and_command_have_one_version():
     assert chart["appVersion"] == chart["version"] == vnode.__version__, "run hack/chart"
 
 
-def test_the_version_is_written_nowhere_else_in_what_is_released():
-    """It would be forgotten there: pages name the version that they were written for."""
-    for file in (ROOT / "Containerfile", ROOT / "SECURITY.md", *(ROOT / "docs").glob("*.md")):
-        named = set(re.findall(r"\bvnode:(\d+\.\d+\.\d+)", file.read_text()))
+def test_pages_and_examples_name_this_version():
+    others = ("Containerfile", "CONTRIBUTING.md", "README.md", "vnode/cli/examples.py")
+    for file in (*(ROOT / name for name in others), *(ROOT / "docs").glob("*.md")):
+        named = set(re.findall(r"(?:vnode[\w-]*[-:]|tags/v)(\d+\.\d+\.\d+)", file.read_text()))
         assert named <= {vnode.__version__}, file.name
+    minor = vnode.__version__.rpartition(".")[0]
+    assert f"\n| {minor} | all |\n" in (ROOT / "SECURITY.md").read_text()
 
 
 def test_every_value_is_in_the_schema_and_has_the_type_it_says():
