@@ -147,7 +147,9 @@ class MoveRules:
         workload.kept.add(objects.uid(pod))
         live = [p for p in self.owners.pods_of(name) if not objects.is_terminating(p)]
         wanted = self.owners.wanted.get(name)
-        most = self._most_at_once(wanted.count if wanted else len(live) + len(workload.begun), now)
+        # Without this one, which is terminating by now. A rollout has more pods than are wanted.
+        there = len(live) + (1 if wanted else len(workload.begun))
+        most = self._most_at_once(max(wanted.count, there) if wanted else there, now)
         if len(workload.begun) > most:
             what = f"{objects.key(pod)}: {len(workload.begun)} moves at once, {most} may be"
             self._wrong("moves keep to maxConcurrent", what)

@@ -202,10 +202,20 @@ class Simulation:
         for name in self.owners.deployments():
             self.owners.roll_out(name)
 
+    def _cordoned_for(self) -> float:
+        """Return for how many seconds a virtual node is still cordoned."""
+        ends = (each.at + each.seconds for each in self.schedule.policies.cordons)
+        return max(ends, default=0.0) - asyncio.get_running_loop().time()
+
     async def _rest(self) -> list[Violation]:
         """Let an hour pass in which nobody does anything, and nothing may be moved."""
         if not self.schedule.policies.steady:
             return []
+
+        if (left := self._cordoned_for()) > 0:  # who waited for it goes there, and rollouts go on
+            await asyncio.sleep(left)
+            if found := await self._settle(lambda: invariants.violations(self.everything)):
+                return found
 
         before: dict[str, object] = {}
         known = {objects.uid(pod) for pod in self.source.pods()}

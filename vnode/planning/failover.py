@@ -71,6 +71,8 @@ class EndingPod:
     known: frozenset[str] | None = None
     """UIDs of the pods that there were before; None if it is not known."""
     created: float = 0.0
+    serves: bool = True
+    """It is ready; one that is not has nothing to run on for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,21 +100,22 @@ def awaiting(
     """Return which of the ending pods of an owner have no replacement that is ready.
 
     And in how many seconds that may change though no pod does. As many wait as there are pods that
-    have yet to become ready or to be made, those that were deleted last. A pod that does not become
-    ready is no longer waited for after `STARTING`, nor is one that the owner has not made after
-    `OWNER`.
+    have yet to become ready or to be made: of those that serve the ones that were deleted last. A
+    pod that does not become ready is no longer waited for after `STARTING`, nor is one that the
+    owner has not made after `OWNER`.
     """
     waiting, living = sorted(ending, key=lambda pod: (pod.since, pod.uid)), list(living)
     starting = [pod for pod in living if not pod.ready and now - pod.created < STARTING]
     recent = [pod for pod in waiting if now - pod.since < OWNER]
     unmade = _unmade(recent, living)
-    count = min(len(waiting), len(starting) + unmade)
+    serving = [pod for pod in waiting if pod.serves]
+    count = min(len(serving), len(starting) + unmade)
     if not count:
         return frozenset(), None
 
     changes = [pod.created + STARTING for pod in starting]
     changes += [recent[0].since + OWNER] if unmade else []
-    return frozenset(pod.uid for pod in waiting[-count:]), max(0.0, min(changes) - now)
+    return frozenset(pod.uid for pod in serving[-count:]), max(0.0, min(changes) - now)
 
 
 def _unmade(ending: Sequence[EndingPod], living: Sequence[LivePod]) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -51,6 +53,15 @@ def test_a_replacement_that_is_moved_itself_has_replaced_one_before() -> None:
     assert awaiting([first, moved_on], [live("x", 0), live("c", 102)], 103) == (waits(), None)
     by_time = [ending("a", 100), ending("b", 102, created=100)]
     assert awaiting(by_time, [live("x", 0), live("c", 102)], 103) == (waits(), None)
+
+
+def test_one_that_never_served_does_not_wait_in_the_place_of_one_that_does() -> None:
+    """A pod was moved, and so was the one that replaced it, before it was ready."""
+    serving = ending("a", 100, "a")
+    replaced = replace(ending("b", 102, "a", "b"), serves=False)
+    assert awaiting([serving, replaced], [], 102)[0] == {"a"}
+    assert awaiting([serving, replaced], [live("c", 103, ready=False)], 104)[0] == {"a"}
+    assert awaiting([serving, replaced], [live("c", 103)], 105) == (waits(), None)
 
 
 def test_who_replaced_a_pod_that_is_gone_replaces_no_other() -> None:

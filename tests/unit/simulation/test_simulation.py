@@ -42,6 +42,19 @@ def test_what_is_promised_holds_in_every_schedule(share: int) -> None:
     assert run.returncode == 0, run.stdout + run.stderr
 
 
+@pytest.mark.no_cover
+@pytest.mark.parametrize("seed", [7005982, 7011145, 7015920, 7016292])
+def test_what_was_wrong_once_is_so_no_more(seed: int) -> None:
+    run = subprocess.run(
+        [sys.executable, "-m", "tests.simulation", "--seed", str(seed), "--policies", "1"],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONHASHSEED": "0"},
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stdout[-2000:] + run.stderr
+
+
 def schedule(*workloads: SimulatedWorkload) -> Schedule:
     return Schedule(1, 0.01, dict.fromkeys(TARGETS, (2,)), workloads, (), ())
 

@@ -192,20 +192,21 @@ class AwaitedReplacements:
         return self._proxies.store.by_index(proxy_state.CONTROLLER_INDEX, owner) if owner else []
 
     def _ending(self, proxy: Object) -> list[EndingPod]:
-        """Return the pods of the owner that wait, or waited."""
+        """Return the pods of the owner that wait, or waited; this one serves."""
+        own = objects.uid(proxy)
         return [
-            self._ending_pod(pod)
+            self._ending_pod(pod, serves=objects.uid(pod) == own or objects.is_ready(pod))
             for pod in self._of_owner(proxy)
             if objects.is_terminating(pod) and self._is_marked(pod)
         ]
 
-    def _ending_pod(self, pod: Object) -> EndingPod:
+    def _ending_pod(self, pod: Object, *, serves: bool) -> EndingPod:
         uid, created = objects.uid(pod), _created_at(pod)
         begun = self._begun.get(uid)
         if begun is None:
-            return EndingPod(uid, _deleted_at(pod), None, created)
+            return EndingPod(uid, _deleted_at(pod), None, created, serves)
 
-        return EndingPod(uid, begun.since, begun.known, created)
+        return EndingPod(uid, begun.since, begun.known, created, serves)
 
     def _living(self, proxy: Object) -> list[LivePod]:
         return [

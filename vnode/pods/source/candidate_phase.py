@@ -271,7 +271,9 @@ class CandidatePhase:
             self._measure(attempt, node, "failed")
             attempt.changed.set()
 
-        del attempt.creating[node]
+        # The target may have told of it before the answer came, and another may be made by now.
+        if attempt.creating.get(node) is asyncio.current_task():
+            del attempt.creating[node]
 
     def _leave(self, attempt: Attempt, nodes: Sequence[str], start: Start) -> None:
         """Delete candidates on those nodes, which are not asked again in this attempt."""
