@@ -12,6 +12,7 @@ from hack.fleetlib import clusters, fleet, kwok, progress, state
 from hack.fleetlib.errors import FleetError
 from hack.fleetlib.fleet import FleetOptions, LocalFleet
 from hack.fleetlib.realnode import node as realnode
+from hack.fleetlib.tools import kubernetes
 
 _DESCRIPTION = """Kubernetes clusters as child processes on this machine: etcd, kube-apiserver,
 kube-controller-manager, kube-scheduler, and kwok for nodes. As root each cluster has a network
@@ -81,6 +82,14 @@ def _add_up(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         type=Path,
         metavar="FOLDER",
         help="an OCI layout whose images real nodes can pull, from any registry and with any tag",
+    )
+    up.add_argument(
+        "--kubernetes",
+        action="append",
+        default=[],
+        metavar="[NAME=]VERSION",
+        help="the version of all clusters, or of one, e.g. 1.37 or c2=1.33; repeatable "
+        f"({', '.join(kubernetes.VERSIONS)}; usually {kubernetes.DEFAULT})",
     )
     up.add_argument("--agents", action="store_true", help="also run vnode in each cluster")
     up.add_argument(
@@ -163,6 +172,7 @@ def fleet_options(arguments: argparse.Namespace) -> FleetOptions:
         real_nodes=arguments.real_node,
         bare=arguments.bare,
         real_node=realnode.NodeOptions(services=arguments.services, images=arguments.images),
+        kubernetes=kubernetes.assigned(arguments.kubernetes, arguments.names),
     )
 
 
@@ -209,7 +219,7 @@ def show(known: LocalFleet) -> None:
     current: state.State = known.state()
     for cluster in current.clusters.values():
         partitioned = "  PARTITIONED" if cluster.partitioned else ""
-        print(f"{cluster.name}  {cluster.address}{partitioned}")
+        print(f"{cluster.name}  {cluster.address}  Kubernetes {cluster.kubernetes}{partitioned}")
         print(f"  kubeconfig  {known.kubeconfig(cluster.name)}")
         for name, process in cluster.processes.items():
             pid = process.identity.pid if process.identity else "-"

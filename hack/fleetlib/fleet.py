@@ -8,6 +8,7 @@ any time.
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import signal
 import threading
@@ -33,10 +34,10 @@ from hack.fleetlib.api import Api
 from hack.fleetlib.errors import FleetError
 from hack.fleetlib.realnode import node as realnode
 from hack.fleetlib.realnode import sites
-from hack.fleetlib.tools import binaries, catalogue
+from hack.fleetlib.tools import binaries, catalogue, kubernetes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from hack.fleetlib.commands import ClusterSite
     from hack.fleetlib.realnode.sites import RealNodeSite
@@ -60,6 +61,14 @@ class FleetOptions:
     real_nodes: Sequence[str] = ()  # the names of their clusters, twice for a second node
     bare: Sequence[str] = ()  # clusters without anything of vnode's
     real_node: realnode.NodeOptions = field(default_factory=realnode.NodeOptions)
+    kubernetes: Mapping[str, str] = field(default_factory=dict)
+    """The releases of clusters, by name; others are as $VNODE_FLEET_KUBERNETES says, or usual."""
+
+    def versions(self) -> dict[str, str]:
+        """Return the release of Kubernetes that each cluster has; FleetError if it is unknown."""
+        words = os.environ.get("VNODE_FLEET_KUBERNETES", "").replace(",", " ").split()
+        known = kubernetes.assigned(words, self.names) | dict(self.kubernetes)
+        return {name: known.get(name, kubernetes.DEFAULT) for name in self.names}
 
     def programs(self) -> list[str]:
         """Return the names of the programs that the fleet needs."""
@@ -79,10 +88,11 @@ class FleetOptions:
             raise FleetError("two clusters of a fleet cannot have the same name")
         if not 1 <= self.replicas <= addresses.REPLICAS:
             raise FleetError(f"--replicas must be 1 to {addresses.REPLICAS}")
-        named = {
+        named: dict[str, Iterable[str]] = {
             "--connect": [end for connection in self.connections for end in connection],
             "--real-node": self.real_nodes,
             "--bare": self.bare,
+            "--kubernetes": self.kubernetes,
         }
         for option, wanted in named.items():
             if missing := sorted(set(wanted) - set(self.names)):
@@ -237,7 +247,7 @@ def up(directory: Path, options: FleetOptions) -> LocalFleet:
         metricsserver.check(networks.mode())
     if options.real_nodes:
         realnode.check(networks.mode())
-    programs = binaries.locate(options.programs())
+    programs = _programs(options)
     directory.mkdir(parents=True, exist_ok=True)
     _claim(directory, options)
     fleet = LocalFleet(directory)
@@ -250,32 +260,56 @@ def up(directory: Path, options: FleetOptions) -> LocalFleet:
     return fleet
 
 
+_Programs = dict[str, dict[str, Path]]  # of each cluster, by name
+
+
+def _programs(options: FleetOptions) -> _Programs:
+    """Return the programs of each cluster, got first if they are missing."""
+    versions = options.versions()
+    found = {
+        version: binaries.locate(options.programs(), version) for version in set(versions.values())
+    }
+    return {name: found[version] for name, version in versions.items()}
+
+
 def _claim(directory: Path, options: FleetOptions) -> None:
     """Claim addresses and write the first state, atomically among all processes of this user."""
+    versions = options.versions()
     with cachefolder.locked("fleets", lambda: None):
         plan, claim = networks.claim(directory, networks.mode())
         known = {
             name: state.Cluster(
-                name, index, plan.cluster(index), plan.netns(index), replicas=options.replicas
+                name,
+                index,
+                plan.cluster(index),
+                plan.netns(index),
+                replicas=options.replicas,
+                kubernetes=versions[name],
             )
             for index, name in enumerate(options.names)
         }
         state.save(directory, state.State(plan.mode, plan.slot, str(claim), known))
 
 
-def _bring_up(fleet: LocalFleet, options: FleetOptions, programs: dict[str, Path]) -> None:
+def _bring_up(fleet: LocalFleet, options: FleetOptions, programs: _Programs) -> None:
     sites = [fleet.site(name) for name in options.names]
     for place in sites:
         clusters.write_files(place, usage=options.metrics_server)
     with progress.reported(f"starting {', '.join(options.names)}"):
         _each(
             sites,
-            lambda place: clusters.bring_up(fleet.directory, place, programs, options.clusters),
+            lambda place: clusters.bring_up(
+                fleet.directory, place, programs[place.name], options.clusters
+            ),
         )
     if options.metrics_server:
-        binary = programs[metricsserver.PROCESS]
         with progress.reported("starting metrics servers"):
-            _each(sites, lambda place: metricsserver.start(fleet.directory, place, binary))
+            _each(
+                sites,
+                lambda place: metricsserver.start(
+                    fleet.directory, place, programs[place.name][metricsserver.PROCESS]
+                ),
+            )
     if options.real_nodes:
         with progress.reported("starting real nodes"):
             each = [fleet.real_node(*pair) for pair in _numbered(options.real_nodes)]
@@ -283,7 +317,7 @@ def _bring_up(fleet: LocalFleet, options: FleetOptions, programs: dict[str, Path
     if options.agents:
         with progress.reported("starting agents"):
             ours = [place for place in sites if place.name not in options.bare]
-            _each(ours, lambda place: _add_agent(fleet, place, options, programs))
+            _each(ours, lambda place: _add_agent(fleet, place, options, programs[place.name]))
     if options.connections:
         names = ", ".join(f"{source} to {target}" for source, target in options.connections)
         with progress.reported(f"connecting {names}"):
@@ -302,7 +336,8 @@ def _add_real_node(fleet: LocalFleet, node: RealNodeSite, options: realnode.Node
         cluster = known.cluster(node.cluster.name)
         first = fleet.real_node(cluster.name)
         networks.add_node(known.plan, cluster.index, [first.pod_range, node.pod_range])
-    realnode.start(fleet.directory, node, options)
+    version = fleet.state().cluster(node.cluster.name).kubernetes
+    realnode.start(fleet.directory, node, options, version)
 
 
 def _add_agent(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from hack.fleetlib.addresses import AddressPlan, Mode
 from hack.fleetlib.errors import FleetError
 from hack.fleetlib.identity import ProcessIdentity
+from hack.fleetlib.tools import kubernetes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,6 +45,7 @@ class Cluster:
     netns: str | None
     partitioned: bool = False
     replicas: int = 1  # agents
+    kubernetes: str = kubernetes.DEFAULT  # its release
     processes: dict[str, Process] = field(default_factory=dict)
 
 

@@ -30,6 +30,7 @@ LEFT_OUT = (
         "tests/faults/test_inventory.py",
     ),
     LeftOut(r"hack/realnode-packages|.*/tmp/real\b", "installs programs", "tests/realnode"),
+    LeftOut(r".*/tmp/mixed\b", "builds programs of another version", "tests/versions"),
     LeftOut(r"\$python -m pdb", "waits for what one types"),
     LeftOut(
         "vnode replace-target",

@@ -20,7 +20,7 @@ from hack.fleetlib.commands import ClusterSite
 from hack.fleetlib.fleet import LocalFleet
 from hack.fleetlib.state import Process
 from hack.fleetlib.tools import binaries, gobuild
-from hack.fleetlib.tools.catalogue import Module
+from hack.fleetlib.tools.definitions import Module
 from tests.kit import Fleet
 from vnode.api.objects import Object
 

@@ -56,9 +56,12 @@ class NodeOptions:
             raise FleetError(f"{self.images} is no OCI layout: it has no index.json")
 
 
-def start(directory: Path, node: RealNodeSite, options: NodeOptions) -> None:
-    """Write the node's files, start it for the first time, and wait until it is Ready."""
-    found = binaries.locate(options.programs)
+def start(directory: Path, node: RealNodeSite, options: NodeOptions, version: str) -> None:
+    """Write the node's files, start it for the first time, and wait until it is Ready.
+
+    Its kubelet is of the release `version` of Kubernetes.
+    """
+    found = binaries.locate(options.programs, version)
     _write_files(node, options)
     programs = {
         "containerd": ["containerd", f"--config={node.folder / 'containerd.toml'}"],

@@ -2,7 +2,7 @@
 
 The cache holds a folder for each family and version. A program appears there by an atomic rename of
 a finished file, so whatever is in the cache is whole; a lock for each family keeps two callers from
-building the same.
+building the same, or two versions at once.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING
 from hack.fleetlib import cachefolder
 from hack.fleetlib.errors import FleetError
 from hack.fleetlib.progress import say
-from hack.fleetlib.tools import catalogue, downloads, gobuild
+from hack.fleetlib.tools import catalogue, downloads, gobuild, kubernetes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from hack.fleetlib.tools.catalogue import Tool
+    from hack.fleetlib.tools.definitions import Tool
 
 _ARCHITECTURES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
 
@@ -36,24 +36,45 @@ def system_and_machine() -> tuple[str, str]:
     return sys.platform, machine
 
 
-def locate(names: Iterable[str] = catalogue.USUAL) -> dict[str, Path]:
-    """Return the path of each program, got first if it is missing.
+def locate(
+    names: Iterable[str] = catalogue.USUAL, version: str = kubernetes.DEFAULT
+) -> dict[str, Path]:
+    """Return the path of each program, got first if it is missing; those of a cluster as `version`.
 
     Raise FleetError if one cannot be had.
     """
-    tools = [_tool(name) for name in names]
+    tools = [_tool(name, version) for name in names]
     found = {tool.name: path for tool in tools if (path := present(tool)) is not None}
-    missing: dict[str, list[Tool]] = {}
+    missing: dict[Path, list[Tool]] = {}
     for tool in tools:
         if tool.name not in found:
-            missing.setdefault(tool.family, []).append(tool)
-    for family, wanted in missing.items():
-        _get(family, wanted)
+            missing.setdefault(cached(tool).parent, []).append(tool)
+    for wanted in missing.values():
+        _get(wanted)
         found |= {tool.name: cached(tool) for tool in wanted}
     return {tool.name: found[tool.name] for tool in tools}
 
 
-def _tool(name: str) -> Tool:
+def locate_each(words: Iterable[str]) -> list[Path]:
+    """Return the paths of programs, each of which may say its version: `kubelet@1.34`."""
+    asked: list[tuple[str, str]] = []
+    for word in words:
+        name, at, version = word.partition("@")
+        wanted = kubernetes.resolve(version) if at else kubernetes.DEFAULT
+        if at and name not in kubernetes.OF_A_CLUSTER:
+            known = ", ".join(kubernetes.OF_A_CLUSTER)
+            raise FleetError(f"{name} has one version only; others are to be had of {known}")
+        asked.append((name, wanted))
+    found = {
+        version: locate([name for name, its in asked if its == version], version)
+        for version in dict.fromkeys(version for _name, version in asked)
+    }
+    return [found[version][name] for name, version in asked]
+
+
+def _tool(name: str, version: str) -> Tool:
+    if version != kubernetes.DEFAULT and name in kubernetes.OF_A_CLUSTER:
+        return next(tool for tool in kubernetes.programs(version) if tool.name == name)
     try:
         return catalogue.TOOLS[name]
     except KeyError:
@@ -69,14 +90,21 @@ def cached(tool: Tool) -> Path:
 
 
 def present(tool: Tool, environ: Mapping[str, str] = os.environ) -> Path | None:
-    """Return the program if it exists in `$KUBE_BIN_DIR` or in the cache."""
+    """Return the program if it exists in `$KUBE_BIN_DIR` or in the cache.
+
+    Programs in `$KUBE_BIN_DIR` are taken for those of the usual version, not of another.
+    """
     candidates = [cached(tool)]
-    if folder := environ.get("KUBE_BIN_DIR"):
+    other = tool.family == "kubernetes" and tool.version != kubernetes.DEFAULT
+    if (folder := environ.get("KUBE_BIN_DIR")) and not other:
         candidates.insert(0, Path(folder) / tool.name)
     return next((path for path in candidates if os.access(path, os.X_OK)), None)
 
 
-def _get(family: str, wanted: list[Tool]) -> None:
+def _get(wanted: list[Tool]) -> None:
+    """Get programs of one family and version, which share a folder of the cache."""
+    family = wanted[0].family
+
     def waiting() -> None:
         say(f"another process is getting {family}; waiting for it ...")
 

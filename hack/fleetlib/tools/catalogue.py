@@ -5,9 +5,10 @@ A new program is one more `Tool` here; one that few need is got `on_request`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from hack.fleetlib.tools import kubernetes
+from hack.fleetlib.tools.definitions import Module, Release, Tool
 
-KUBERNETES = "1.36.3"
+KUBERNETES = kubernetes.DEFAULT
 ETCD = "3.6.16"
 KWOK = "0.8.0"
 METRICS_SERVER = "0.9.0"
@@ -20,92 +21,6 @@ OPEN_CLUSTER_MANAGEMENT = "1.2.1"
 KUEUE = "0.19.2"
 JOBSET = "0.12.0"
 KREW = "0.4.3"
-
-
-@dataclass(frozen=True, slots=True)
-class Module:
-    """A Go module that programs are built from.
-
-    `staging` is the version that stands in for modules which `path`'s own go.mod replaces by a
-    folder beside it: such replacements count only in the main module, so ours has to repeat them.
-    `in_place` has it built in its own folder, as the main module: then its own checksums count,
-    among them those that no public database gives.
-    """
-
-    path: str
-    version: str
-    staging: str | None = None
-    stamps: tuple[tuple[str, str], ...] = ()
-    tags: tuple[str, ...] = ()
-    in_place: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Release:
-    """An official download: `checksum` is where its SHA-256 is, `member` a path in an archive.
-
-    The checksum is a file of sums, or GitHub's description of a release, which has them as digests.
-    `{version}`, `{os}` and `{arch}` are filled in.
-    """
-
-    url: str
-    checksum: str
-    member: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Tool:
-    name: str
-    family: str
-    version: str
-    module: Module
-    package: str
-    release: Release | None  # none: it is always built
-    on_request: bool = False  # got only by who asks for it by name
-    tests: bool = False  # made of the package's tests
-
-
-def _kubernetes_stamps() -> tuple[tuple[str, str], ...]:
-    major, minor, _ = KUBERNETES.split(".")
-    package = "k8s.io/component-base/version"
-    return (
-        (f"{package}.gitVersion", f"v{KUBERNETES}"),
-        (f"{package}.gitMajor", major),
-        (f"{package}.gitMinor", minor),
-    )
-
-
-_KUBERNETES_MODULE = Module(
-    "k8s.io/kubernetes", f"v{KUBERNETES}", f"v0.{KUBERNETES.split('.', 1)[1]}", _kubernetes_stamps()
-)
-
-
-def _kubernetes(name: str, *, on_request: bool = False) -> Tool:
-    url = f"https://dl.k8s.io/release/v{{version}}/bin/{{os}}/{{arch}}/{name}"
-    return Tool(
-        name=name,
-        family="kubernetes",
-        version=KUBERNETES,
-        module=_KUBERNETES_MODULE,
-        package=f"k8s.io/kubernetes/cmd/{name}",
-        release=Release(url, f"{url}.sha256"),
-        on_request=on_request,
-    )
-
-
-def _test_program(name: str, package: str, *, released: bool = True, tests: bool = False) -> Tool:
-    """Return a program that Kubernetes tests clusters with; they share an archive."""
-    url = "https://dl.k8s.io/v{version}/kubernetes-test-{os}-{arch}.tar.gz"
-    return Tool(
-        name=name,
-        family="kubernetes-test",
-        version=KUBERNETES,
-        module=_KUBERNETES_MODULE,
-        package=package,
-        release=Release(url, f"{url}.sha256", f"kubernetes/test/bin/{name}") if released else None,
-        on_request=True,
-        tests=tests,
-    )
 
 
 _ETCD_RELEASE = "https://github.com/etcd-io/etcd/releases/download/v{version}"
@@ -153,30 +68,10 @@ def _built(name: str, module: Module, package: str = "") -> Tool:
     )
 
 
-_SAMPLE_API_SERVER = Tool(
-    name="sample-apiserver",
-    family="kubernetes-test",
-    version=KUBERNETES,
-    module=Module("k8s.io/sample-apiserver", f"v0.{KUBERNETES.split('.', 1)[1]}"),
-    package="k8s.io/sample-apiserver",
-    release=None,
-    on_request=True,
-)
-
-
 TOOLS: dict[str, Tool] = {
     tool.name: tool
     for tool in (
-        _kubernetes("kube-apiserver"),
-        _kubernetes("kube-controller-manager"),
-        _kubernetes("kube-scheduler"),
-        _kubernetes("kubectl"),
-        _kubernetes("kubelet", on_request=True),
-        _kubernetes("kube-proxy", on_request=True),
-        _test_program("e2e.test", "k8s.io/kubernetes/test/e2e", tests=True),
-        _test_program("ginkgo", "github.com/onsi/ginkgo/v2/ginkgo"),
-        _test_program("agnhost", "k8s.io/kubernetes/test/images/agnhost", released=False),
-        _test_program("nonewprivs", "k8s.io/kubernetes/test/images/nonewprivs", released=False),
+        *kubernetes.programs(kubernetes.DEFAULT),
         Tool(
             name="etcd",
             family="etcd",
@@ -280,7 +175,6 @@ TOOLS: dict[str, Tool] = {
         _built("kueue", KUEUE_MODULE, "cmd/kueue"),
         _built("jobset", JOBSET_MODULE),
         _built("krew", KREW_MODULE, "cmd/krew"),
-        _SAMPLE_API_SERVER,
     )
 }
 

@@ -21,7 +21,7 @@ from hack.fleetlib.errors import FleetError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from hack.fleetlib.tools.catalogue import Tool
+    from hack.fleetlib.tools.definitions import Tool
 
 CONNECT_TIMEOUT = 4.0
 READ_TIMEOUT = 60.0

@@ -22,7 +22,7 @@ from hack.fleetlib.errors import FleetError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from hack.fleetlib.tools.catalogue import Module, Tool
+    from hack.fleetlib.tools.definitions import Module, Tool
 
 _REPLACEMENT = re.compile(
     r"^[ \t]*(?:replace[ \t]+)?(\S+)(?:[ \t]+v\S+)?[ \t]*=>[ \t]*(\S+)(?:[ \t]+(v\S+))?",

@@ -63,11 +63,34 @@ def test_a_number_of_nodes_is_not_negative(number, capsys):
         (("c1", "--real-node", "c2"), "not started here"),
         (("c1", "--agents", "--bare", "c2"), "--bare names 'c2'"),
         (("c1", "--services"), "add --real-node"),
+        (("c1", "--kubernetes", "c2=1.33"), "--kubernetes names 'c2'"),
     ],
 )
 def test_wishes_that_cannot_be_met_are_refused_at_once(words, reason):
     with pytest.raises(FleetError, match=reason):
         parsed(*words).check()
+
+
+def test_each_cluster_has_the_version_that_was_asked_for(monkeypatch):
+    monkeypatch.delenv("VNODE_FLEET_KUBERNETES", raising=False)
+    assert parsed("c1", "c2").versions() == {"c1": "1.36.3", "c2": "1.36.3"}
+    mixed = parsed("c1", "c2", "c3", "--kubernetes", "c2=1.33", "--kubernetes", "1.37")
+    assert mixed.versions() == {"c1": "1.37.2", "c2": "1.33.5", "c3": "1.37.2"}
+    one = parsed("c1", "c2", "--kubernetes=c2=v1.34.4")
+    assert one.versions() == {"c1": "1.36.3", "c2": "1.34.4"}
+
+
+def test_versions_can_be_given_to_a_whole_suite(monkeypatch):
+    monkeypatch.setenv("VNODE_FLEET_KUBERNETES", "1.35,c2=1.33,c9=1.37")
+    assert parsed("c1", "c2").versions() == {"c1": "1.35.4", "c2": "1.33.5"}
+    asked = parsed("c1", "c2", "--kubernetes", "c2=1.34")
+    assert asked.versions() == {"c1": "1.35.4", "c2": "1.34.4"}
+
+
+@pytest.mark.parametrize("version", ["1.32", "1.33.7", "latest", "", "c1="])
+def test_an_unknown_version_is_refused_with_the_known_ones(version):
+    with pytest.raises(FleetError, match=r"known are 1\.33 \(1\.33\.5\), 1\.34"):
+        parsed("c1", "--kubernetes", version)
 
 
 def test_a_cluster_may_be_its_own_target():

@@ -15,8 +15,8 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from hack.fleetlib.errors import FleetError
-from hack.fleetlib.tools import binaries, catalogue, downloads, gobuild
-from hack.fleetlib.tools.catalogue import Module, Release, Tool
+from hack.fleetlib.tools import binaries, catalogue, downloads, gobuild, kubernetes
+from hack.fleetlib.tools.definitions import Module, Release, Tool
 
 CONTENT = b"#!/bin/sh\necho hello\n"
 SUM = hashlib.sha256(CONTENT).hexdigest()
@@ -217,6 +217,41 @@ def test_a_folder_of_the_user_comes_first(cache, tmp_path, monkeypatch):
     (own / "tool").chmod(0o755)
     monkeypatch.setenv("KUBE_BIN_DIR", str(own))
     assert binaries.locate(["tool"]) == {"tool": own / "tool"}
+
+
+def test_programs_of_another_version_are_beside_the_usual(cache, monkeypatch):
+    built = []
+
+    def build(tools, folder):
+        for one in tools:
+            built.append((one.name, one.module.version, one.module.staging))
+            (folder / one.name).write_bytes(one.version.encode())
+            (folder / one.name).chmod(0o755)
+
+    def refuse(*_):
+        raise FleetError("no network")
+
+    monkeypatch.setattr(gobuild, "build", build)
+    monkeypatch.setattr(downloads, "fetch", refuse)
+    usual = kubernetes.programs(kubernetes.DEFAULT)
+    monkeypatch.setattr(catalogue, "TOOLS", {tool.name: tool for tool in usual})
+    found = binaries.locate_each(["kubelet@1.33", "kubelet", "kube-proxy@1.33.5", "kubectl"])
+    assert [path.read_bytes() for path in found] == [b"1.33.5", b"1.36.3", b"1.33.5", b"1.36.3"]
+    assert found[0] == cache / "bin" / "kubernetes-1.33.5-linux-amd64" / "kubelet"
+    assert built[0] == ("kubelet", "v1.33.5", "v0.33.5")
+    with pytest.raises(FleetError, match="kubectl has one version only"):
+        binaries.locate_each(["kubectl@1.33"])
+
+
+def test_a_folder_of_the_user_has_the_usual_version(cache, tmp_path, monkeypatch):
+    (tmp_path / "kubelet").write_bytes(CONTENT)
+    (tmp_path / "kubelet").chmod(0o755)
+    environ = {"KUBE_BIN_DIR": str(tmp_path)}
+    of_both = [
+        next(tool for tool in kubernetes.programs(version) if tool.name == "kubelet")
+        for version in (kubernetes.DEFAULT, "1.33.5")
+    ]
+    assert [binaries.present(tool, environ) for tool in of_both] == [tmp_path / "kubelet", None]
 
 
 def test_an_unknown_program_is_refused_with_the_known_ones(cache):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hack.fleetlib.errors import FleetError
 from hack.fleetlib.tools import catalogue, gobuild
-from hack.fleetlib.tools.catalogue import Module, Tool
+from hack.fleetlib.tools.definitions import Module, Tool
 
 KUBERNETES = Module("k8s.io/kubernetes", "v1.36.3", "v0.36.3")
 
