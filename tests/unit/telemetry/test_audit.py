@@ -270,7 +270,7 @@ def test_a_hostile_target_cannot_fill_the_log_by_one_answer(lines: list[logging.
     assert len(logs.JsonFormatter().format(lines[0])) < 2_000
 
 
-DRY_RUN = ("targets/probing.py", "probe")
+DRY_RUNS = {("targets/probing.py", "probe"), ("pods/target/dropped_fields.py", "find")}
 
 
 def test_whatever_writes_goes_through_the_client_that_has_it_told() -> None:
@@ -285,4 +285,4 @@ def test_whatever_writes_goes_through_the_client_that_has_it_told() -> None:
         if isinstance(call, ast.Call) and ast.unparse(call.func).endswith("client.request")
         if ast.unparse(call.args[0]) != "'GET'"
     }
-    assert {place for place in found if not place[0].startswith("cli/")} == {DRY_RUN}
+    assert {place for place in found if not place[0].startswith("cli/")} == DRY_RUNS

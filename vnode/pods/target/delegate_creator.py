@@ -26,6 +26,7 @@ from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.pods import delegate
 from vnode.pods.target import missing_claims
+from vnode.pods.target.dropped_fields import DroppedFields
 from vnode.pods.target.unseen_delegates import UnseenDelegates
 from vnode.runtime.expectations import Expectations
 
@@ -70,6 +71,7 @@ class DelegateCreator:
         self._goes_on = goes_on
         self._clock = clock
         self._unseen = UnseenDelegates(wake, clock)
+        self._dropped_fields = DroppedFields(client)
         # By key of the chaperon; go with it. `_retry_at` (monotonic) goes too when a pod of that
         # key changes, which may be the end of the one in the way.
         self._failures: dict[str, int] = {}  # in a row; no zeros
@@ -129,6 +131,9 @@ class DelegateCreator:
 
         pod = delegate.build(chaperon, goes_on=self._goes_on(chaperon))
         try:
+            if problem := await self._dropped_fields.find(pod, namespace):
+                return await self._report(chaperon, problem, _REFUSED)
+
             await self._client.create(kinds.PODS, pod, namespace)
         except AlreadyExists:
             return await self.reject_name(chaperon)
