@@ -236,6 +236,14 @@ class Follower:
         if isinstance(failure, Denied):
             return NotGranted(self._explain(key, remote, failure))
 
+        if isinstance(failure, NotFound):
+            kind = key.ref.kind
+            return NotGranted(
+                f"the target does not serve {kind.resource} of version {kind.version}: its version "
+                "of Kubernetes lacks them, or has them disabled; enable them there, or keep the "
+                "pod to other targets"
+            )
+
         return failure
 
     async def _settle(self, key: Key, remote: TargetCopies) -> Outcome:

@@ -135,8 +135,7 @@ class RemoteInformer:
     def follow(self) -> None:
         """Begin to watch."""
         self._start(self._run, self._name)
-        if self._link.target.namespace:
-            self._start(self._tell_of_refusal, f"answer-{self._name}")
+        self._start(self._tell_of_refusal, f"answer-{self._name}")
 
     def follow_in(self, namespace: str) -> None:
         """Begin to watch a namespace, where they are watched one by one."""
@@ -188,6 +187,8 @@ class RemoteInformer:
             return True
 
     async def _tell_of_refusal(self) -> None:
+        """Have those who wait look at the failure, unless namespaces are tried one by one now."""
         await self._everywhere.answered.wait()
-        if not self._everywhere.synced.is_set():
+        is_split = isinstance(self._everywhere.failure, Denied) and not self._link.target.namespace
+        if not self._everywhere.synced.is_set() and not is_split:
             self._listed("")

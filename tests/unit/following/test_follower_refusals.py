@@ -18,7 +18,15 @@ from tests.unit.following.follower_environment import (
     refused,
 )
 from vnode.api import keys, kinds
-from vnode.api.errors import ConfigError, Conflict, Denied, Invalid, Unreachable
+from vnode.api.errors import (
+    ConfigError,
+    Conflict,
+    Denied,
+    Invalid,
+    NotFound,
+    NotGranted,
+    Unreachable,
+)
 from vnode.following.follower import TIMEOUT
 from vnode.following.reference_index import Key
 from vnode.following.writing import RECHECK
@@ -56,6 +64,14 @@ async def test_a_copy_stays_when_the_target_does_not_take_what_it_should_be(env)
 async def test_nothing_is_done_before_the_list_of_copies_is_complete(env):
     env.server.fail(None, verb="list", delay=math.inf, times=None)
     with pytest.raises(Unreachable, match=f"{TIMEOUT:g} s"):
+        await ensure(env)
+
+    assert env.calls == []
+
+
+async def test_a_target_that_does_not_serve_the_kind_is_named_as_the_reason(env):
+    env.server.fail(NotFound(404, "", "404 page not found"), verb="list", times=None)
+    with pytest.raises(NotGranted, match="does not serve configmaps of version v1: its version"):
         await ensure(env)
 
     assert env.calls == []
