@@ -12,7 +12,7 @@ help:
 	@echo 'make demo         three clusters, pods that run in others; KEEP=1 leaves them up'
 	@echo 'make check        before each commit: lint types contracts unit, in about a minute'
 	@echo 'make test         all of: lint types contracts unit integration coexistence chart e2e faults'
-	@echo '                  random-faults random-inputs demo, and as root realnode docs-test'
+	@echo '                  random-faults random-inputs mixed-versions demo, and as root realnode docs-test'
 	@echo '                  e2e-metrics dashboard-test;'
 	@echo '                  JOBS=1 runs one suite after the other, and shows its progress'
 	@echo 'make coverage     unit, with the branches of vnode that it runs, which must not be under a floor;'
@@ -22,6 +22,9 @@ help:
 	@echo 'make docs-test    every command of the documentation, on a fleet; root only'
 	@echo 'make simulation   pods in simulated clusters that fail, a minute; SIMULATION="--seed 7" repeats one'
 	@echo 'make fuzz         an hour of mutated inputs; FUZZ="--seed 7" repeats them'
+	@echo 'make mixed-versions  a few end-to-end tests with an older target, a minute; once, its programs are built'
+	@echo 'make versions     the matrix of Kubernetes versions, an hour, not part of make test: docs/versions.md;'
+	@echo '                  VERSIONS="--only 1.37:1.33" chooses'
 	@echo 'make soak         an hour of random failures; SOAK="--seed 7" repeats one'
 	@echo 'make realnode     tests with real containers; root only, see docs/testing.md'
 	@echo 'make isolation    what a bystander notices of attacks, not part of make test'
@@ -51,9 +54,10 @@ demo:
 
 # Suites that start clusters mostly wait for them, so that three at a time keep two cores busy. Long
 # ones come first. What they need is fetched before, because apt lets one in at a time.
-SUITES = e2e faults random-faults integration coexistence chart random-inputs demo
+SUITES = e2e faults random-faults integration coexistence chart random-inputs mixed-versions demo
 OF_INVENTORIES = secretreader kubeconfig-secretreader msa cp-creds placement
-PROGRAMS = helm promtool $(OF_INVENTORIES)
+OF_OLDEST = $(addsuffix @1.33,kube-apiserver kube-controller-manager kube-scheduler)
+PROGRAMS = helm promtool $(OF_INVENTORIES) $(OF_OLDEST)
 JOBS ?= 3
 
 ifeq ($(shell id -u),0)
@@ -196,6 +200,17 @@ faults: binaries
 .PHONY: random-faults
 random-faults: binaries
 	$(RUN) -m tests.faults --minutes 3 $(FAULTS)
+
+# A source of the usual version with a target of the oldest and one of the usual.
+.PHONY: mixed-versions
+mixed-versions: binaries
+	@$(PYTHON) hack/binaries $(OF_OLDEST) > /dev/null
+	$(RUN) -m tests.versions --brief
+
+# Each version as source and as target: their programs are built first, a quarter of an hour for each.
+.PHONY: versions
+versions: binaries
+	@export GOGC=$(GOGC) GOMAXPROCS=$(GOMAXPROCS); $(RUN) -m tests.versions $(VERSIONS)
 
 .PHONY: soak
 soak: binaries

@@ -14,7 +14,7 @@ from typing import Final
 
 import pytest
 
-from tests import kit
+from tests import kit, served
 from vnode.api import kinds, objects
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
@@ -61,6 +61,7 @@ async def publish(client: Client) -> None:
 @pytest.fixture
 async def devices(source: Client, c2: Client, c3: Client) -> AsyncIterator[None]:
     """Have both targets offer devices, and the source a template; c2 has the class."""
+    await served.need(kinds.RESOURCE_CLAIMS, source, c2, c3)
     template = {"metadata": {"name": "gpus"}, "spec": {"spec": {"devices": REQUESTS}}}
     await source.create(kinds.RESOURCE_CLAIM_TEMPLATES, template, "default")
     for target in (c2, c3):

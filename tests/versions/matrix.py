@@ -1,0 +1,100 @@
+"""Which versions of Kubernetes are tried together, and by which tests. Pure.
+
+A combination is the version of the source, c1, and of its targets, c2 and c3. Each minor is tried
+as a source and as a target beside the usual one, the oldest and the newest with each other, and
+each of these two alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from hack.fleetlib.tools import kubernetes
+
+OLDEST: Final = kubernetes.VERSIONS[0]
+NEWEST: Final = kubernetes.VERSIONS[-1]
+USUAL: Final = kubernetes.DEFAULT
+
+
+@dataclass(frozen=True, slots=True)
+class Combination:
+    """The releases of a fleet's clusters; if c2 and c3 differ, a pod can choose."""
+
+    source: str
+    target: str
+    other_target: str
+
+    @property
+    def words(self) -> list[str]:
+        """Return the options of `hack/fleet up`."""
+        of = {"c1": self.source, "c2": self.target, "c3": self.other_target}
+        return [word for name, one in of.items() for word in ("--kubernetes", f"{name}={one}")]
+
+    def __str__(self) -> str:
+        """Write the minors: `1.37 to 1.33 and 1.36`."""
+        targets = dict.fromkeys((self.target, self.other_target))
+        return f"{minor(self.source)} to {' and '.join(map(minor, targets))}"
+
+
+MIXED: Final = Combination(USUAL, OLDEST, USUAL)
+"""What `make test` runs: c2 is older than the source, and pods can go to c3 instead."""
+
+
+def minor(version: str) -> str:
+    """Return the minor of a release."""
+    return version.rpartition(".")[0]
+
+
+def matrix() -> list[Combination]:
+    """Return all combinations that are tried, those of which most is feared first."""
+    others = [version for version in kubernetes.VERSIONS if version != USUAL]
+    return [
+        Combination(NEWEST, OLDEST, OLDEST),
+        Combination(OLDEST, NEWEST, NEWEST),
+        *(Combination(version, version, version) for version in (OLDEST, NEWEST)),
+        *(Combination(version, USUAL, USUAL) for version in others),
+        *(Combination(USUAL, version, version) for version in others),
+    ]
+
+
+BRIEF: Final = (
+    "tests/versions",
+    "tests/e2e/test_pods.py::test_an_annotated_pod_runs_in_a_target_and_shows_its_state",
+    "tests/e2e/test_pods.py::test_a_deployment_spreads_over_the_targets",
+    "tests/e2e/test_pods.py::test_a_job_completes",
+    "tests/e2e/test_streams.py",
+    "tests/e2e/test_ends.py::test_deleting_the_proxy_ends_everything",
+    "tests/e2e/test_changes.py::test_resources_are_resized_in_place",
+    "tests/e2e/test_following.py::test_what_a_pod_refers_to_is_there_before_its_candidate",
+    "tests/e2e/test_quotas.py::test_a_burst_fills_the_quotas_of_all_targets_and_nothing_is_sent_beyond",
+    "tests/e2e/test_placement.py::test_a_deployment_is_divided_by_weight_grows_and_shrinks",
+    "tests/e2e/test_devices.py",
+)
+"""What `make test` runs on one mixed fleet: a minute or two."""
+
+CHOSEN: Final = (
+    "tests/versions",
+    *(
+        f"tests/e2e/test_{subject}.py"
+        for subject in (
+            "pods",
+            "streams",
+            "ends",
+            "changes",
+            "following",
+            "services",
+            "quotas",
+            "devices",
+            "gangs",
+            "nodes",
+            "moves",
+            "preemption",
+            "overrides",
+            "tokens",
+            "admission_plugins",
+            "cli_doctor",
+        )
+    ),
+)
+"""What `make versions` runs on each combination, five minutes each, so that all take an hour."""
