@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import pytest
 
+from tests import kit
+from vnode.api import kinds, objects
 from vnode.api.errors import NotFound
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
-from vnode.kube.client import Client
+from vnode.kube.client import MERGE_PATCH, Client
 
 
 async def serves(client: Client, kind: Kind) -> bool:
@@ -34,3 +36,28 @@ async def need(kind: Kind, *clients: Client) -> None:
 async def stored(client: Client, kind: Kind, obj: Object, namespace: str) -> Object:
     """Return what an API server would store of a new object: it may drop fields."""
     return await client.request("POST", kind.path(namespace), query={"dryRun": "All"}, body=obj)
+
+
+async def labels_of_placed(client: Client) -> Object:
+    """Return the labels that pods get by being on a node: newer API servers copy its topology."""
+    pod = kit.pod("asked", annotations={}, nodeName=await _a_node(client))
+    answer = await stored(client, kinds.PODS, pod, "default")
+    return {k: v for k, v in objects.labels(answer).items() if k not in objects.labels(pod)}
+
+
+async def need_declared_features(*clients: Client) -> None:
+    """Leave out the test unless nodes of these clusters can declare features."""
+    body = {"status": {"declaredFeatures": ["Asked"]}}
+    for client in clients:
+        path = kinds.NODES.path(None, await _a_node(client), "status")
+        answer = await client.request(
+            "PATCH", path, query={"dryRun": "All"}, body=body, content_type=MERGE_PATCH
+        )
+        if not objects.status(answer).get("declaredFeatures"):
+            pytest.skip(f"{client.name} drops status.declaredFeatures of nodes")
+
+
+async def _a_node(client: Client) -> str:
+    """Return the name of a node of the cluster itself."""
+    nodes = await client.list(kinds.NODES, label_selector="type=kwok")
+    return min(map(objects.name, nodes))

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tests import kit
+from tests import kit, served
 from tests.e2e.test_changes import report_resources, until_allocated
 from tests.e2e.test_overrides import delegate_of
 from tests.kit import Fleet
@@ -55,6 +55,8 @@ RESIZE = "InPlacePodLevelResourcesVerticalScaling"
 
 
 async def test_a_node_declares_what_all_nodes_of_its_target_do(source: Client, c2: Client) -> None:
+    await served.need_declared_features(source, c2)
+
     async def declare(nodes: list[str], features: list[str] | None) -> None:
         handlers = [{"name": "", "features": {"userNamespaces": True}}] if features else None
         status = {"declaredFeatures": features, "runtimeHandlers": handlers}
