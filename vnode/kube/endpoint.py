@@ -82,13 +82,13 @@ def in_cluster() -> Endpoint:
 
     host = f"[{host}]" if ":" in host else host
     namespace = (_SERVICE_ACCOUNT / "namespace").read_text().strip()
-    context = ssl.create_default_context(cafile=str(_SERVICE_ACCOUNT / "ca.crt"))
+    authority = (_SERVICE_ACCOUNT / "ca.crt").read_bytes()
     return Endpoint(
         f"https://{host}:{port}",
-        context,
+        tls.create(authority, insecure=False),
         credentials.TokenFile(_SERVICE_ACCOUNT / "token"),
         namespace,
-        authority=(_SERVICE_ACCOUNT / "ca.crt").read_bytes(),
+        authority=authority,
     )
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import base64
 import json
+import ssl
 from pathlib import Path
 
 import pytest
@@ -195,6 +196,21 @@ def test_a_server_with_a_path_is_used_as_it_stands(server):
 def test_a_file_that_is_not_there_is_named(tmp_path):
     with pytest.raises(ConfigError, match=r"cannot read kubeconfig .*gone"):
         endpoint.from_kubeconfig_file(tmp_path / "gone")
+
+
+def test_in_a_cluster_an_authority_without_key_identifiers_will_do(tmp_path, pair, monkeypatch):
+    """Since Python 3.13 the default refuses those, which clusters have."""
+    for name, content in (("ca.crt", pair[0]), ("namespace", b"vnode"), ("token", b"t")):
+        (tmp_path / name).write_bytes(content)
+
+    monkeypatch.setattr(endpoint, "_SERVICE_ACCOUNT", tmp_path)
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
+    there = endpoint.in_cluster()
+    assert there.namespace == "vnode"
+    assert there.authority == pair[0]
+    assert there.ssl is not None
+    assert not there.ssl.verify_flags & ssl.VERIFY_X509_STRICT
 
 
 def test_outside_a_cluster_the_cure_is_named(monkeypatch):
