@@ -13,6 +13,7 @@ Who calls makes no difference: that can be API servers only, which know the path
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator
@@ -79,6 +80,7 @@ class ReviewTurns:
             self._turns.take(namespace, spent_before=before),
         ):
             self._waits.note(namespace, self._clock.monotonic() - asked)
+            await asyncio.sleep(0)  # the loop looks at its sockets: a caller may have gone
             if request.transport is None or request.transport.is_closing():
                 raise web.HTTPServiceUnavailable(text="nobody waits for it\n")
 
