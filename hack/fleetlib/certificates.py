@@ -58,6 +58,9 @@ class CertificateAuthority:
         key = ec.generate_private_key(ec.SECP256R1())
         builder = _builder(_subject(name, groups), self.pair.certificate.subject, key)
         builder = builder.add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
+        # Since Python 3.13, `ssl` wants to be told whose key has signed.
+        signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self.pair.key.public_key())
+        builder = builder.add_extension(signer, critical=False)
         if hosts:
             names = x509.SubjectAlternativeName([_general_name(host) for host in hosts])
             builder = builder.add_extension(names, critical=False)

@@ -122,6 +122,7 @@ def _read_text(url: str) -> str:
         with urllib.request.urlopen(url, timeout=READ_TIMEOUT) as answer:  # noqa: S310
             return str(answer.read(4_000_000).decode())
     except (urllib.error.URLError, OSError, UnicodeDecodeError) as error:
+        _close(error)
         raise FleetError(f"cannot read {url}: {error}") from error
 
 
@@ -133,7 +134,14 @@ def _save(url: str, file: Path) -> None:
         ):
             shutil.copyfileobj(answer, output)
     except (urllib.error.URLError, OSError) as error:
+        _close(error)
         raise FleetError(f"cannot download {url}: {error}") from error
+
+
+def _close(error: Exception) -> None:
+    """Close the answer that an error of HTTP holds; since Python 3.14 it warns if nobody does."""
+    if isinstance(error, urllib.error.HTTPError):
+        error.close()
 
 
 def _size(file: Path) -> str:
