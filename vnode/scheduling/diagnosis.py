@@ -24,9 +24,12 @@ LEFT_OUT: Final = "didn't match Pod's node affinity/selector"
 
 _MORE_REASONS: Final = re.compile(r"; and \d+ more reasons$")
 _NOISE: Final = re.compile(
-    r"[.,]? ?(no new claims to deallocate|still not schedulable|preemption: \d+/\d+ nodes).*$"
+    r"[.,]? ?(no new claims to deallocate|still not schedulable|preemption: \d+/\d+ nodes)"
+    r".*?(?= \(|$)"
 )
-"""What kube-scheduler adds of preemption, and says again of each node: no reason of its own."""
+"""What kube-scheduler adds of preemption, and says again of each node: no reason of its own.
+
+A note of ours may follow, in brackets."""
 
 
 def labels(targets: Iterable[TargetKey]) -> dict[TargetKey, str]:

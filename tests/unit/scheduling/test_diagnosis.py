@@ -18,6 +18,16 @@ def explain(reasons: Mapping[str, str], limit: int = diagnosis.EVENT_LIMIT) -> s
     return diagnosis.explain(keyed, "team", limit)
 
 
+def test_what_a_scheduler_adds_goes_and_a_note_behind_it_stays() -> None:
+    told = (
+        "0/3 nodes are available: 3 node(s) didn't match. no new claims to deallocate, "
+        "preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling."
+    )
+    short = "0/3 nodes are available: 3 node(s) didn't match"
+    assert explain({"c2": told}) == f"0/1 targets: c2: {short}"
+    assert explain({"c2": f"{told} (a note)"}) == f"0/1 targets: c2: {short} (a note)"
+
+
 def test_every_target_says_why() -> None:
     assert explain(
         {
