@@ -58,7 +58,7 @@ async def relists(fleet: Fleet, cluster: str) -> float:
         sample.value
         for family in text_string_to_metric_families(text)
         for sample in family.samples
-        if sample.name == "vnode_informer_lists_total" and sample.labels["cluster"] == cluster
+        if sample.name == "vnode_informer_lists_total" and sample.labels["api_server"] == cluster
     )
 
 

@@ -299,6 +299,6 @@ async def test_the_reasons_for_which_watches_end_are_counted(
         await heard.until("added", "b")
 
     counted = metrics.REGISTRY.get_sample_value(
-        "vnode_watch_ends_total", {"cluster": shaky.name, "resource": "configmaps", "why": "clean"}
+        "vnode_watch_ends_total", {"api_server": shaky.name, "resource": "configmaps", "why": "clean"}
     )
     assert counted == 1
