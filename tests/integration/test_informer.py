@@ -298,7 +298,6 @@ async def test_the_reasons_for_which_watches_end_are_counted(
         await create(client, namespace, "b")
         await heard.until("added", "b")
 
-    counted = metrics.REGISTRY.get_sample_value(
-        "vnode_watch_ends_total", {"api_server": shaky.name, "resource": "configmaps", "why": "clean"}
-    )
+    labels = {"api_server": shaky.name, "resource": "configmaps", "why": "clean"}
+    counted = metrics.REGISTRY.get_sample_value("vnode_watch_ends_total", labels)
     assert counted == 1
