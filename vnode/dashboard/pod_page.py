@@ -9,8 +9,8 @@ from vnode.dashboard import page
 from vnode.dashboard.markup import Content, Markup, join, tag
 from vnode.dashboard.page import Paths
 from vnode.insight import status_text
-from vnode.insight.judging import Verdict
 from vnode.insight.story import Chapter, Line, Story
+from vnode.insight.verdicts import Verdict
 
 
 def build(story: Story, paths: Paths, *, cluster: str, now: datetime) -> bytes:

@@ -6,70 +6,27 @@ a reader would. Cures name commands that the reader can run.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import timedelta
-from enum import Enum
 
-from vnode.api import keys, objects, saved_manifest
+from vnode.api import keys, objects
 from vnode.api.objects import Object
-from vnode.gangs import membership
-from vnode.insight import advice, failing, losing, nearest, refusal_cures, refusals, status_text
+from vnode.insight import (
+    advice,
+    failing,
+    losing,
+    pending_pods,
+    refusal_cures,
+    refusals,
+    status_text,
+)
 from vnode.insight.facts import Facts, TargetFacts
 from vnode.insight.failing import FailureKind
+from vnode.insight.verdicts import PodState, Verdict
 from vnode.kube.events import WARNING
-from vnode.pods.source.candidates import CandidateState
-from vnode.scheduling import diagnosis
 
-_LEASE_SLACK = timedelta(seconds=15)  # beyond its duration: clocks differ
 _GRACE_SLACK = timedelta(seconds=60)  # beyond its grace period a delegate should have ended
 
 _TO_BE_SENT = timedelta(seconds=30)  # after its binding, until there should be a chaperon
-
-_UNDECIDED = (CandidateState.WAITING, CandidateState.RESERVED)
-
-
-class PodState(Enum):
-    """The state of a pod; where `is_good`, nothing needs to be done."""
-
-    RUNNING = "Running"
-    FINISHED = "Finished"
-    STARTING = "Starting"
-    WAITING = "WaitingForTarget"
-    ENDING = "Ending"
-    NOT_ELECTED = "NotElected"
-    GATED = "Gated"
-    NO_TARGET = "NoTarget"
-    NO_AGENT = "NoAgent"
-    UNSCHEDULABLE = "Unschedulable"
-    NOT_STARTING = "NotStarting"
-    REFUSED = "UpdateRefused"
-    CRASHING = "Crashing"
-    NOT_READY = failing.NOT_READY
-    FAILED = "Failed"
-    UNREACHABLE = failing.UNREACHABLE
-    LOST = "TargetGone"
-    STUCK_ENDING = "StuckTerminating"
-
-    @property
-    def is_good(self) -> bool:
-        """Whether all is well, or will be without anybody's doing."""
-        return self in (
-            PodState.RUNNING,
-            PodState.FINISHED,
-            PodState.STARTING,
-            PodState.WAITING,
-            PodState.ENDING,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """A state, one line about it, and the cures, step by step; none if all is well."""
-
-    state: PodState
-    text: str
-    cures: tuple[str, ...] = ()
 
 
 _STATES = {
@@ -94,75 +51,7 @@ def judge(facts: Facts) -> Verdict:
     if objects.status(pod).get("phase") == "Failed":
         return _failing(facts, pod) or Verdict(PodState.FAILED, "the pod has failed")
 
-    return _bound(facts) if facts.node_name else _pending(facts)
-
-
-def agent_is_alive(facts: Facts) -> bool:
-    """Tell whether the source's agent renews its Lease; True where that may not be read."""
-    if facts.lease is None:
-        return True
-
-    spec = objects.spec(facts.lease)
-    renewed = objects.parse_timestamp(str(spec.get("renewTime") or ""))
-    life = timedelta(seconds=int(spec.get("leaseDurationSeconds") or 0)) + _LEASE_SLACK
-    return renewed is not None and facts.now - renewed < life and bool(spec.get("holderIdentity"))
-
-
-def _pending(facts: Facts) -> Verdict:
-    gates = [gate.get("name", "") for gate in objects.spec(facts.pod).get("schedulingGates") or ()]
-    if gates:
-        return Verdict(
-            PodState.GATED,
-            f"the pod waits until its scheduling gates are removed: {', '.join(gates)}",
-            ("the controller that added the gate has to remove it (for Kueue: see the Workload)",),
-        )
-
-    if not agent_is_alive(facts):
-        return Verdict(PodState.NO_AGENT, "the agent of this cluster does not run", advice.AGENT)
-
-    if not facts.targets:
-        return Verdict(
-            PodState.NO_TARGET,
-            "there is no Target or ClusterTarget for this namespace",
-            (
-                (
-                    "vnode connect --source FILE --target FILE --namespace "
-                    f"{objects.namespace(facts.pod)} makes one"
-                ),
-            ),
-        )
-
-    if not any(target.is_ready for target in facts.targets):
-        found = {t.name: str(t.ready.get("message") or "not checked yet") for t in facts.targets}
-        first, *others = [f"target {name} is not ready: {why}" for name, why in found.items()]
-        return Verdict(PodState.UNREACHABLE, first, (*others, *refusal_cures.not_connected(found)))
-
-    waiting = [t.name for t in facts.targets if t.candidate in _UNDECIDED]
-    scheduled = objects.condition(facts.pod, "PodScheduled") or {}
-    is_rejected, message = scheduled.get("status") == "False", str(scheduled.get("message", ""))
-    if waiting and not (is_rejected and "no answer" in message):
-        return Verdict(
-            PodState.WAITING, f"a candidate waits for the answer of {', '.join(waiting)}"
-        )
-
-    if is_rejected:
-        reasons = diagnosis.split(message, {t.name for t in facts.targets})
-        if not reasons and membership.of(facts.pod) is not None:
-            return Verdict(PodState.WAITING, message)  # no target was tried
-
-        return _unschedulable(facts, message, reasons)
-
-    return Verdict(PodState.WAITING, "the pod is in the queue of the agent")
-
-
-def _unschedulable(facts: Facts, message: str, told: Mapping[str, str]) -> Verdict:
-    """Return the cause of the target that came nearest; `told` is what the message says of each."""
-    rejected = {t.name: diagnosis.tidy(t.rejection) for t in facts.targets if t.rejection}
-    ready = {target.name: target.is_ready for target in facts.targets}
-    found = nearest.relevant({**told, **rejected} or {"": message}, ready)
-    is_unknown = saved_manifest.UNKNOWN in message
-    text = saved_manifest.UNKNOWN if is_unknown else nearest.headline(found)
-    return Verdict(PodState.UNSCHEDULABLE, text, refusal_cures.unschedulable(found, facts))
+    return _bound(facts) if facts.node_name else pending_pods.judge(facts)
 
 
 def _bound(facts: Facts) -> Verdict:
@@ -329,7 +218,7 @@ def _ending(facts: Facts) -> Verdict:
             ("the controllers that added them have to remove them",),
         )
 
-    if not agent_is_alive(facts):
+    if not pending_pods.agent_is_alive(facts):
         return Verdict(
             PodState.STUCK_ENDING,
             "its containers have ended, but no agent is running to remove its finalizer",

@@ -12,10 +12,10 @@ from typing import Final
 
 from vnode.api import keys, objects, placeholders
 from vnode.api.objects import Object
-from vnode.insight import failing, judging, policies, status_text
+from vnode.insight import failing, judging, pending_pods, policies, status_text
 from vnode.insight.collecting import moment
 from vnode.insight.facts import Facts, TargetFacts
-from vnode.insight.judging import Verdict
+from vnode.insight.verdicts import Verdict
 from vnode.kube.events import WARNING
 from vnode.planning import reasons
 from vnode.pods import preemption
@@ -112,7 +112,7 @@ def _queue(facts: Facts) -> Iterable[Line]:
     if spec.get("priority"):
         yield Line(f"priority {spec['priority']}")
 
-    if not judging.agent_is_alive(facts):
+    if not pending_pods.agent_is_alive(facts):
         renewed = str(objects.spec(facts.lease or {}).get("renewTime") or "never")
         yield Line("no agent leads: its lease was last renewed", renewed)
 

@@ -19,8 +19,8 @@ from vnode.cli import tables, terminal
 from vnode.cli.doctor.findings import Finding, Level, lines
 from vnode.cli.explain import rendering
 from vnode.cli.tables import Column
-from vnode.insight.judging import PodState, Verdict
 from vnode.insight.story import Story
+from vnode.insight.verdicts import PodState, Verdict
 from vnode.targets import conditions
 
 TITLE = "\x1b]0;pwned\x07"

@@ -26,7 +26,7 @@ from vnode.api.objects import Object
 from vnode.api.saved_manifest import UNKNOWN
 from vnode.insight import judging
 from vnode.insight.facts import Facts, TargetFacts
-from vnode.insight.judging import PodState
+from vnode.insight.verdicts import PodState
 
 
 @pytest.mark.parametrize(

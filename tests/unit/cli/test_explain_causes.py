@@ -17,7 +17,7 @@ from vnode.api import keys
 from vnode.api.target_key import TargetKey
 from vnode.insight import judging, nearest, story
 from vnode.insight.facts import TargetFacts
-from vnode.insight.judging import PodState
+from vnode.insight.verdicts import PodState
 from vnode.scheduling import diagnosis
 
 LEFT_OUT: Final = "didn't match Pod's node affinity/selector"

@@ -23,7 +23,7 @@ from tests.unit.cli.explained_pods import (
 from vnode.api import keys, objects
 from vnode.api.objects import Object
 from vnode.insight import advice, failing, judging, status_text, story
-from vnode.insight.judging import PodState
+from vnode.insight.verdicts import PodState
 
 WORDS = 'admission webhook "deny.example.com" denied the request: policy says 412'
 BOUND = [{"type": "PodScheduled", "status": "True", "lastTransitionTime": at(50)}]

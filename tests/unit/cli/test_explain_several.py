@@ -13,8 +13,8 @@ from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.cli.explain import rendering, several
 from vnode.insight import named_pods
-from vnode.insight.judging import PodState
 from vnode.insight.named_pods import Named
+from vnode.insight.verdicts import PodState
 
 FULL = "0/1 targets: c2: 0/3 nodes are available: 3 Insufficient cpu"
 

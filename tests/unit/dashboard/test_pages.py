@@ -15,8 +15,8 @@ from vnode.dashboard import overview, pod_page, pods_page, view_model
 from vnode.dashboard.page import Paths
 from vnode.dashboard.stages import Stage
 from vnode.dashboard.view_model import ModelInputs, ViewModel
-from vnode.insight.judging import PodState, Verdict
 from vnode.insight.story import Chapter, Line, Story
+from vnode.insight.verdicts import PodState, Verdict
 from vnode.pods.source.candidates import CandidateState
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

@@ -11,8 +11,8 @@ from vnode.api import enumeration, objects, visible
 from vnode.api.objects import Object
 from vnode.cli import terminal
 from vnode.insight import status_text
-from vnode.insight.judging import Verdict
 from vnode.insight.story import Line, Story
+from vnode.insight.verdicts import Verdict
 
 _AGO: Final = 10  # columns for the age of a line
 _NAMED: Final = 5  # pods that stand alike

@@ -19,9 +19,9 @@ from vnode.api.errors import ConfigError, Denied, NotFound
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
 from vnode.insight import collecting, failing, named_pods, status_text, story
-from vnode.insight.judging import PodState, Verdict
 from vnode.insight.named_pods import Named
 from vnode.insight.story import Story
+from vnode.insight.verdicts import PodState, Verdict
 from vnode.kube.client import Client
 from vnode.kube.events import WARNING
 from vnode.targets import model

@@ -1,0 +1,92 @@
+"""Decides what a pod waits for that has no node yet, and what to do about it. No I/O.
+
+What keeps it is asked in the order in which it would be met: gates, the agent, targets and their
+connections, the answers of candidates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Final
+
+from vnode.api import objects, saved_manifest
+from vnode.gangs import membership
+from vnode.insight import advice, nearest, refusal_cures
+from vnode.insight.facts import Facts
+from vnode.insight.verdicts import PodState, Verdict
+from vnode.pods.source.candidates import CandidateState
+from vnode.scheduling import diagnosis
+
+_LEASE_SLACK: Final = timedelta(seconds=15)  # beyond its duration: clocks differ
+
+_UNDECIDED: Final = (CandidateState.WAITING, CandidateState.RESERVED)
+
+
+def judge(facts: Facts) -> Verdict:
+    """Return the state of a pod without a node: what it waits for, and why."""
+    gates = [gate.get("name", "") for gate in objects.spec(facts.pod).get("schedulingGates") or ()]
+    if gates:
+        return Verdict(
+            PodState.GATED,
+            f"the pod waits until its scheduling gates are removed: {', '.join(gates)}",
+            ("the controller that added the gate has to remove it (for Kueue: see the Workload)",),
+        )
+
+    if not agent_is_alive(facts):
+        return Verdict(PodState.NO_AGENT, "the agent of this cluster does not run", advice.AGENT)
+
+    if not facts.targets:
+        return Verdict(
+            PodState.NO_TARGET,
+            "there is no Target or ClusterTarget for this namespace",
+            (
+                (
+                    "vnode connect --source FILE --target FILE --namespace "
+                    f"{objects.namespace(facts.pod)} makes one"
+                ),
+            ),
+        )
+
+    if not any(target.is_ready for target in facts.targets):
+        found = {t.name: str(t.ready.get("message") or "not checked yet") for t in facts.targets}
+        first, *others = [f"target {name} is not ready: {why}" for name, why in found.items()]
+        return Verdict(PodState.UNREACHABLE, first, (*others, *refusal_cures.not_connected(found)))
+
+    waiting = [t.name for t in facts.targets if t.candidate in _UNDECIDED]
+    scheduled = objects.condition(facts.pod, "PodScheduled") or {}
+    is_rejected, message = scheduled.get("status") == "False", str(scheduled.get("message", ""))
+    if waiting and not (is_rejected and "no answer" in message):
+        return Verdict(
+            PodState.WAITING, f"a candidate waits for the answer of {', '.join(waiting)}"
+        )
+
+    if is_rejected:
+        reasons = diagnosis.split(message, {t.name for t in facts.targets})
+        if not reasons and membership.of(facts.pod) is not None:
+            return Verdict(PodState.WAITING, message)  # no target was tried
+
+        return _unschedulable(facts, message, reasons)
+
+    return Verdict(PodState.WAITING, "the pod is in the queue of the agent")
+
+
+def _unschedulable(facts: Facts, message: str, told: Mapping[str, str]) -> Verdict:
+    """Return the cause of the target that came nearest; `told` is what the message says of each."""
+    rejected = {t.name: diagnosis.tidy(t.rejection) for t in facts.targets if t.rejection}
+    ready = {target.name: target.is_ready for target in facts.targets}
+    found = nearest.relevant({**told, **rejected} or {"": message}, ready)
+    is_unknown = saved_manifest.UNKNOWN in message
+    text = saved_manifest.UNKNOWN if is_unknown else nearest.headline(found)
+    return Verdict(PodState.UNSCHEDULABLE, text, refusal_cures.unschedulable(found, facts))
+
+
+def agent_is_alive(facts: Facts) -> bool:
+    """Tell whether the source's agent renews its Lease; True where that may not be read."""
+    if facts.lease is None:
+        return True
+
+    spec = objects.spec(facts.lease)
+    renewed = objects.parse_timestamp(str(spec.get("renewTime") or ""))
+    life = timedelta(seconds=int(spec.get("leaseDurationSeconds") or 0)) + _LEASE_SLACK
+    return renewed is not None and facts.now - renewed < life and bool(spec.get("holderIdentity"))
