@@ -116,6 +116,23 @@ def test_each_page_is_in_the_index(page: Path) -> None:
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
 
 
+DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
+
+
+def test_each_decision_is_in_the_index_in_order() -> None:
+    listed = re.findall(r"^- \[(\d+) .*\]\(decisions/(.*)\)$", INDEX, re.MULTILINE)
+    names = sorted(path.name for path in (ROOT / "docs" / "decisions").iterdir())
+    assert [name for _number, name in listed] == names
+    assert all(int(number) == int(name[:4]) for number, name in listed)
+
+
+def test_each_decision_is_in_the_index_in_order() -> None:
+    index = (ROOT / "docs/README.md").read_text()
+    listed = re.findall(r"^- \[(\d+) .*\]\(decisions/(.*)\)$", index, re.MULTILINE)
+    assert [name for _number, name in listed] == [page.name for page in DECISIONS]
+    assert all(int(number) == int(name[:4]) for number, name in listed)
+
+
 @pytest.mark.parametrize("page", DECISIONS, ids=lambda page: page.stem)
 def test_decisions_have_one_format(page: Path) -> None:
     headings = re.findall(r"^## (.+)$", page.read_text(), re.MULTILINE)
