@@ -116,9 +116,6 @@ def test_each_page_is_in_the_index(page: Path) -> None:
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
 
 
-DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
-
-
 def test_each_decision_is_in_the_index_in_order() -> None:
     index = (ROOT / "docs/README.md").read_text()
     listed = re.findall(r"^- \[(\d+) .*\]\(decisions/(.*)\)$", index, re.MULTILINE)
