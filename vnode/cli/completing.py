@@ -15,10 +15,9 @@ import click
 from click.shell_completion import CompletionItem
 
 from vnode.api import keys, kinds, objects
-from vnode.api.errors import ApiError, VnodeError
-from vnode.api.kinds import Kind
-from vnode.api.objects import Object, Objects
+from vnode.api.errors import VnodeError
 from vnode.cli.access import Access
+from vnode.insight import collecting
 from vnode.kube.client import Client
 
 _SECONDS: Final = 2.0
@@ -52,25 +51,12 @@ def _completing(read: _Read) -> Complete:
 
 
 async def _targets(client: Client, namespace: str) -> list[str]:
-    listed = await _listed(client, kinds.TARGETS, namespace)
-    listed += await _listed(client, kinds.CLUSTER_TARGETS)
-    return list({objects.name(each) for each in listed})
+    return list({objects.name(each) for each in await collecting.covering(client, namespace)})
 
 
 async def _pods(client: Client, namespace: str) -> list[str]:
     pods = await client.list(kinds.PODS, namespace)
-    return [objects.name(pod) for pod in pods if _is_elected(pod)]
-
-
-def _is_elected(pod: Object) -> bool:
-    return keys.ELECT in objects.annotations(pod)
-
-
-async def _listed(client: Client, kind: Kind, namespace: str | None = None) -> Objects:
-    try:
-        return await client.list(kind, namespace)
-    except ApiError:
-        return []
+    return [objects.name(pod) for pod in pods if keys.ELECT in objects.annotations(pod)]
 
 
 targets: Final = _completing(_targets)

@@ -55,10 +55,6 @@ def _taint(_match: re.Match[str], target: TargetFacts, _facts: Facts) -> str:
     return f"give the pod a toleration for the taints of the nodes of {target.name}{named}"
 
 
-def _cordoned(_match: re.Match[str], target: TargetFacts, _facts: Facts) -> str:
-    return f"uncordon the nodes of {target.name} (there: kubectl uncordon NODE)"
-
-
 def _maximum(match: re.Match[str], target: TargetFacts, _facts: Facts) -> str:
     return (
         f"raise maxReplicas, {match['most']}, of {target.name} in {match['policy']}, give that "
@@ -86,7 +82,6 @@ def _override(match: re.Match[str], _target: TargetFacts, facts: Facts) -> str:
 _CURES: Final[tuple[tuple[str, _Cure], ...]] = (
     (r'persistentvolumeclaim "(?P<claim>[^"]+)" (not found|is being deleted)', _claim),
     (r"node\(s\) had untolerated taint(\(s\))?( \{[^}]*\})?", _taint),
-    (r"node\(s\) were unschedulable", _cordoned),
     (r"at its maximum of (?P<most>\d+) by (?P<policy>[^;\s]+)", _maximum),
     (r'failed calling webhook "(?P<webhook>[^"]+)".*', _webhook),
     (r"(?P<kind>(cluster)?overridepolicy)/([^\s,/]+/)?(?P<name>[^\s,/]+).*", _override),

@@ -25,7 +25,7 @@ _ALIASES: Final[Mapping[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedResource:
     """A pod, or what owns pods: a kind in small letters, and a name."""
 
     kind: str
@@ -35,34 +35,41 @@ class Named:
         return f"{self.kind}/{self.name}"
 
 
-def parse(arguments: Sequence[str]) -> list[Named]:
+def is_one_pod(wanted: Sequence[NamedResource]) -> bool:
+    """Tell whether a single pod is named, and nothing else."""
+    return len(wanted) == 1 and wanted[0].kind == POD
+
+
+def parse(arguments: Sequence[str]) -> list[NamedResource]:
     """Return what is named; ConfigError if that makes no sense."""
     if any("/" in each for each in arguments):
         return [_pair(each) for each in arguments]
 
     kind = _ALIASES.get(arguments[0]) if len(arguments) > 1 else None
-    return [Named(kind or POD, name) for name in arguments[1 if kind else 0 :]]
+    return [NamedResource(kind or POD, name) for name in arguments[1 if kind else 0 :]]
 
 
-def _pair(argument: str) -> Named:
+def _pair(argument: str) -> NamedResource:
     kind, _slash, name = argument.partition("/")
     if not kind or not name or "/" in name:
         raise ConfigError(
             f"{argument!r} is no KIND/NAME: write pod/web-1, deployment/web, or names of pods"
         )
 
-    return Named(_ALIASES.get(kind.lower(), kind.lower()), name)
+    return NamedResource(_ALIASES.get(kind.lower(), kind.lower()), name)
 
 
-def of_owner(pods: Iterable[Object], owner: Named) -> Objects:
+def of_owner(pods: Iterable[Object], owner: NamedResource) -> Objects:
     """Return the pods of an owner: their controller, or the maker of their ReplicaSet."""
     return [pod for pod in pods if owner in _owners(pod)]
 
 
-def _owners(pod: Object) -> set[Named]:
+def _owners(pod: Object) -> set[NamedResource]:
     workload, _slash, rest = workload_of(pod).partition("/")
-    found = {Named(workload.partition(".")[0], rest.partition("/")[2])}
+    found = {NamedResource(workload.partition(".")[0], rest.partition("/")[2])}
     if (controller := objects.controller_reference(pod)) is not None:
-        found.add(Named(str(controller.get("kind") or "").lower(), str(controller.get("name"))))
+        found.add(
+            NamedResource(str(controller.get("kind") or "").lower(), str(controller.get("name")))
+        )
 
     return found

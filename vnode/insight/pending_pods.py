@@ -7,18 +7,15 @@ connections, the answers of candidates.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import timedelta
 from typing import Final
 
-from vnode.api import objects, saved_manifest
+from vnode.api import lease_holders, objects, saved_manifest
 from vnode.gangs import membership
 from vnode.insight import advice, nearest, refusal_cures
 from vnode.insight.facts import Facts
 from vnode.insight.verdicts import PodState, Verdict
 from vnode.pods.source.candidates import CandidateState
 from vnode.scheduling import diagnosis
-
-_LEASE_SLACK: Final = timedelta(seconds=15)  # beyond its duration: clocks differ
 
 _UNDECIDED: Final = (CandidateState.WAITING, CandidateState.RESERVED)
 
@@ -83,10 +80,4 @@ def _unschedulable(facts: Facts, message: str, told: Mapping[str, str]) -> Verdi
 
 def agent_is_alive(facts: Facts) -> bool:
     """Tell whether the source's agent renews its Lease; True where that may not be read."""
-    if facts.lease is None:
-        return True
-
-    spec = objects.spec(facts.lease)
-    renewed = objects.parse_timestamp(str(spec.get("renewTime") or ""))
-    life = timedelta(seconds=int(spec.get("leaseDurationSeconds") or 0)) + _LEASE_SLACK
-    return renewed is not None and facts.now - renewed < life and bool(spec.get("holderIdentity"))
+    return facts.lease is None or bool(lease_holders.live_holder(facts.lease, facts.now))

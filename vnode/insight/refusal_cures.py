@@ -116,7 +116,11 @@ _CURES: Final = (
         "relax the pod's topologySpreadConstraints, or connect a target that satisfies them",
     ),
     (
-        r"had untolerated taint",
+        r"node\(s\) were unschedulable",
+        "uncordon the nodes of {target} (there: kubectl uncordon NODE)",
+    ),
+    (
+        r"(?<!node\(s\) )had untolerated taint",
         (
             "give the pod a toleration for the taint of the virtual node, in the annotation "
             f"{keys.PROXY_CONSTRAINTS}"

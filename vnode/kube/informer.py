@@ -61,7 +61,7 @@ class Informer:
     refuses is treated as if it had not been sent, and the bytes that are taken are bounded, in all
     and over time (`read_limit`). One that is `optional` may be denied, for good: then it asks
     ever more rarely. With `ends_denied`, `run` raises Denied once it is forbidden, and not only
-    while the server starts (`refusals`), instead of asking again.
+    while the server starts (`reflector_backoff`), instead of asking again.
     `failure` says why the last attempt failed; None after a success. `answered` is set with
     `synced`, or once the server says that there is no such kind, or that it may not be listed: wait
     for it where a kind is optional.

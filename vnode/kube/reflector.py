@@ -25,7 +25,7 @@ from vnode.api.errors import (
     VnodeError,
 )
 from vnode.api.objects import Object, Objects
-from vnode.kube import read_limit, refusals, watching
+from vnode.kube import read_limit, reflector_backoff, watching
 from vnode.kube.client import Client
 from vnode.kube.object_filter import ObjectFilter
 from vnode.kube.watching import ListOptions
@@ -87,7 +87,7 @@ class Reflector:
         self._version = ""  # where the next watch starts; "" means that a list comes first
         self._wake = asyncio.Event()  # set to end a back-off early
         self._last_answer = clock.monotonic()  # when the API server last sent something
-        self._refusals = refusals.Refusals()
+        self._backoff = reflector_backoff.ReflectorBackoff()
 
     @property
     def namespace(self) -> str | None:
@@ -146,7 +146,7 @@ class Reflector:
     def _succeeded(self) -> None:
         """Note that a watch was accepted: only that shows that the server is back."""
         self.failure = None
-        self._refusals.succeeded()
+        self._backoff.succeeded()
 
     async def _fail(self, error: VnodeError) -> None:
         refused = isinstance(error, (Denied, NotFound))
@@ -163,16 +163,16 @@ class Reflector:
             self._version = ""
 
         now = self._clock.monotonic()
-        is_final = self._refusals.is_final(error, now, was_allowed=self.is_listed)
+        is_final = self._backoff.is_final(error, now, was_allowed=self.is_listed)
         if self._ends_denied and is_final:
             raise error
 
-        limit = refusals.AWAY
+        limit = reflector_backoff.AWAY
         if denied:
             self._last_answer = now
-            limit = refusals.OPTIONAL if self._optional else refusals.CLOSED
+            limit = reflector_backoff.OPTIONAL if self._optional else reflector_backoff.CLOSED
 
-        seconds = self._refusals.pause(error, limit)
+        seconds = self._backoff.pause(error, limit)
         await self._pause(seconds * random.uniform(0.8, 1.2))  # noqa: S311 - jitter
 
     async def _pause(self, seconds: float) -> None:
@@ -183,7 +183,7 @@ class Reflector:
                 stack.enter_context(self._client.scope.waiting(self.namespace, self._wake))
 
             if await happens_within(self._wake, seconds) and self._in_scope:
-                self._refusals.retry_soon()
+                self._backoff.reset()
 
     async def _note_refusal(self) -> None:
         """Take for known what is in a namespace that does not exist: nothing."""

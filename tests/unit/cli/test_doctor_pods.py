@@ -11,6 +11,7 @@ from vnode.api import keys, kinds
 from vnode.api.objects import Object
 from vnode.cli.doctor import cluster_checks, examining, pod_checks
 from vnode.cli.doctor.findings import Level
+from vnode.targets import model
 
 SILENT = "no answer for 30 s (check that the agent and the candidate scheduler of the target run)"
 C2: Object = {"metadata": {"name": "c2", "namespace": "default"}, "spec": {}}
@@ -24,11 +25,14 @@ def waiting(line: str) -> Object:
 def test_pods_of_which_a_target_says_nothing_are_its_failure_and_no_others() -> None:
     pods = [waiting(f"0/2 targets: c2: {SILENT}; c3: Insufficient cpu"), waiting("0/2 targets: c3")]
     facts = cluster(targets=[C2, C3], unplaced=pods)
-    (finding,) = pod_checks.unanswered(facts, C2)
+    found = pod_checks.unanswered(facts)
+    key, other = model.key_of(C2), model.key_of(C3)
+    (finding,) = pod_checks.silence(key, found[key])
     assert (finding.place, finding.level) == ("target default/c2", Level.FAIL)
     assert finding.text == "it has not answered about 1 pods: default/web"
     assert "candidate scheduler of c2 run" in finding.cure
-    assert not list(pod_checks.unanswered(facts, C3))
+    assert other not in found
+    assert not list(pod_checks.silence(other, []))
 
 
 def test_an_agent_that_does_not_run_is_the_only_failure_of_what_it_serves() -> None:

@@ -13,7 +13,7 @@ from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.cli.explain import rendering, several
 from vnode.insight import named_pods
-from vnode.insight.named_pods import Named
+from vnode.insight.named_pods import NamedResource
 from vnode.insight.verdicts import PodState
 
 FULL = "0/1 targets: c2: 0/3 nodes are available: 3 Insufficient cpu"
@@ -68,7 +68,7 @@ def test_pods_are_found_by_controller_and_by_the_maker_of_their_replica_set() ->
         "deployment/other": [],
     }.items():
         kind, _, name = text.partition("/")
-        found = named_pods.of_owner(pods, Named(kind, name))
+        found = named_pods.of_owner(pods, NamedResource(kind, name))
         assert [objects.name(pod) for pod in found] == expected
 
 
@@ -85,7 +85,7 @@ async def server(clock):
     return server
 
 
-async def told(server, clock, *words: str) -> several.Several:
+async def told(server, clock, *words: str) -> several.PodStories:
     client = server.client()
     return await several.explain(
         client, named_pods.parse(words), "default", agent_namespace="vnode", clock=clock

@@ -20,7 +20,7 @@ from vnode.following.reference_index import Key
 from vnode.following.references import Ref
 from vnode.following.remote_copies import RemoteCopies
 from vnode.following.remote_informers import RETRY
-from vnode.kube.refusals import STARTING
+from vnode.kube.reflector_backoff import STARTING
 from vnode.runtime.links import Links
 from vnode.runtime.supervisor import supervise
 

@@ -112,18 +112,21 @@ def command() -> click.Command:
         """Let pods of the source cluster run in the target cluster. Doing it again is harmless."""
         options = ConnectOptions(**given)  # type: ignore[arg-type]
         check(options)
-        if target is None and target_context is None:
-            raise click.UsageError("--target FILE is needed, or --target-context of $KUBECONFIG")
-
-        run(
-            connect(
-                Side("source", Access(source, source_context)),
-                Side("target", Access(target, target_context)),
-                options,
-            )
-        )
+        run(connect(*sides(source, target, source_context, target_context), options))
 
     return connect_command
+
+
+def sides(
+    source: Path | None, target: Path | None, source_context: str | None, target_context: str | None
+) -> tuple[Side, Side]:
+    """Return source and target; raise UsageError if nothing names the target."""
+    if target is None and target_context is None:
+        raise click.UsageError("--target FILE is needed, or --target-context of $KUBECONFIG")
+
+    return Side("source", Access(source, source_context)), Side(
+        "target", Access(target, target_context)
+    )
 
 
 def check(options: ConnectOptions) -> None:

@@ -197,6 +197,12 @@ async def _warn_of_neighbours(source: Client) -> None:
         terminal.say(line)
 
 
+async def enable_namespace(source: Client, namespace: str) -> None:
+    """Label a namespace, so that its pods take part."""
+    label, value = keys.WEBHOOK_NAMESPACE_LABEL
+    await source.patch(kinds.NAMESPACES, namespace, {"metadata": {"labels": {label: value}}})
+
+
 async def _finish(source: Client, connection: DesiredConnection, options: ConnectOptions) -> None:
     """Label the namespace, or print how to."""
     label, value = keys.WEBHOOK_NAMESPACE_LABEL
@@ -206,7 +212,7 @@ async def _finish(source: Client, connection: DesiredConnection, options: Connec
     elif objects.labels(await source.get(kinds.NAMESPACES, namespace)).get(label) == value:
         pass
     elif options.enable_namespace:
-        await source.patch(kinds.NAMESPACES, namespace, {"metadata": {"labels": {label: value}}})
+        await enable_namespace(source, namespace)
         terminal.say(f"namespace/{namespace} labelled {label}={value}")
     else:
         terminal.say(

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from vnode import __version__
-from vnode.api import keys, kinds, objects
+from vnode.api import keys, kinds, lease_holders, objects
 from vnode.api.objects import Object, Objects
 from vnode.cli import manifests, scoped_rights
 from vnode.cli.doctor import cures, endpoint_checks, scope_checks
@@ -19,7 +19,6 @@ from vnode.targets import source_rbac
 SKEW_WARN: Final = 5.0  # seconds; less can be due to the network and to rounding
 SKEW_FAIL: Final = 60.0  # seconds; tokens and certificates begin to be refused
 _MAX_WAIT: Final = timedelta(seconds=15)  # for a running scheduler to look at a pod
-_LEASE_SLACK: Final = timedelta(seconds=15)  # clocks differ, and a leader may change
 
 _AGENT: Final = "agent"
 
@@ -200,9 +199,9 @@ def lease(obj: Object, facts: ClusterFacts) -> tuple[str, bool]:
     if not holder or renewed is None:
         return "nobody holds its lease", False
 
-    age = facts.now + timedelta(seconds=facts.skew or 0) - renewed
-    life = timedelta(seconds=int(spec.get("leaseDurationSeconds") or 0)) + _LEASE_SLACK
-    return f"{holder} leads, seen {status_text.duration(age)} ago", age < life
+    now = facts.now + timedelta(seconds=facts.skew or 0)
+    seen = f"seen {status_text.duration(now - renewed)} ago"
+    return f"{holder} leads, {seen}", bool(lease_holders.live_holder(obj, now))
 
 
 def _scheduler(facts: ClusterFacts) -> Result:

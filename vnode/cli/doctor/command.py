@@ -25,6 +25,7 @@ from vnode.cli.doctor import (
 )
 from vnode.cli.doctor.facts import ClusterFacts
 from vnode.cli.doctor.findings import Finding, Level, lines
+from vnode.targets import model
 from vnode.targets.profiles.config import InventoryConfig
 
 
@@ -51,9 +52,11 @@ async def diagnose(
         found += neighbour_checks.check(facts)
         found += migration_checks.check(facts)
         found += pod_checks.check(facts)
+        unanswered = pod_checks.unanswered(facts)
         for connection in connections:
+            key = model.key_of(connection.target)
             found += connection_checks.check(connection)
-            found += pod_checks.unanswered(facts, connection.target)
+            found += pod_checks.silence(key, unanswered.get(key, []))
 
         return facts, found
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from vnode.api import enumeration, keys, objects
-from vnode.api.objects import Object
+from vnode.api.target_key import TargetKey
 from vnode.cli.doctor.facts import ClusterFacts
 from vnode.cli.doctor.findings import Finding, Level
 from vnode.insight import nearest
@@ -32,30 +32,28 @@ def check(facts: ClusterFacts) -> Iterator[Finding]:
     yield Finding(facts.name, "elected pods", Level.WARN, text, cure)
 
 
-def unanswered(facts: ClusterFacts, target: Object) -> Iterator[Finding]:
-    """Find pods of which a target has not said whether it has a place for them."""
-    key = model.key_of(target)
-    waiting = [pod for pod in facts.unplaced if _is_silent(pod, facts, target)]
-    if not waiting:
-        return
+def unanswered(facts: ClusterFacts) -> dict[TargetKey, list[str]]:
+    """Return the pods of which a target has not said whether it has a place for them, by target."""
+    found: dict[TargetKey, list[str]] = {}
+    keys_ = [model.key_of(target) for target in facts.targets]
+    for pod in facts.unplaced:
+        namespace = objects.namespace(pod)
+        labels = diagnosis.labels(key for key in keys_ if key.namespace in ("", namespace))
+        condition = objects.condition(pod, "PodScheduled") or {}
+        reasons = diagnosis.split(str(condition.get("message") or ""), set(labels.values()))
+        for key, label in labels.items():
+            if nearest.of(reasons.get(label, "")) is Nearness.SILENT:
+                found.setdefault(key, []).append(objects.key(pod))
 
-    names = enumeration.some([objects.key(pod) for pod in waiting], _NAMED)
-    text = f"it has not answered about {len(waiting)} pods: {names}"
-    cure = (
-        f"see that the agent and the candidate scheduler of {key.name} run: vnode doctor --target "
-        "FILE tells which does not"
-    )
-    yield Finding(f"target {key}", "candidates", Level.FAIL, text, cure)
+    return found
 
 
-def _is_silent(pod: Object, facts: ClusterFacts, target: Object) -> bool:
-    covering = [
-        known
-        for known in map(model.key_of, facts.targets)
-        if known.namespace in ("", objects.namespace(pod))
-    ]
-    labels = diagnosis.labels(covering)
-    condition = objects.condition(pod, "PodScheduled") or {}
-    reasons = diagnosis.split(str(condition.get("message") or ""), set(labels.values()))
-    label = labels.get(model.key_of(target), "")
-    return nearest.of(reasons.get(label, "")) is Nearness.SILENT
+def silence(key: TargetKey, pods: list[str]) -> Iterator[Finding]:
+    """Find that a target has not answered about pods, if there are any."""
+    if pods:
+        text = f"it has not answered about {len(pods)} pods: {enumeration.some(pods, _NAMED)}"
+        cure = (
+            f"see that the agent and the candidate scheduler of {key.name} run: vnode doctor "
+            "--target FILE tells which does not"
+        )
+        yield Finding(f"target {key}", "candidates", Level.FAIL, text, cure)

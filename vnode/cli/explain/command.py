@@ -64,7 +64,7 @@ def command() -> click.Command:
                     clock=SystemClock(),
                 )
 
-            is_one = len(wanted) == 1 and wanted[0].kind == named_pods.POD
+            is_one = named_pods.is_one_pod(wanted)
             if output != "text":
                 listed = [rendering.as_object(each) for each in found.stories]
                 terminal.say(tables.document(listed, output, single=is_one))

@@ -19,7 +19,7 @@ from vnode.api.errors import ConfigError, Denied, NotFound
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
 from vnode.insight import collecting, failing, named_pods, status_text, story
-from vnode.insight.named_pods import Named
+from vnode.insight.named_pods import NamedResource
 from vnode.insight.story import Story
 from vnode.insight.verdicts import PodState, Verdict
 from vnode.kube.client import Client
@@ -38,7 +38,7 @@ _KINDS: Final[dict[str, Kind]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Several:
+class PodStories:
     """The stories of the pods that were asked for, and what else is to be said of them."""
 
     stories: tuple[Story, ...]
@@ -48,8 +48,13 @@ class Several:
 
 
 async def explain(
-    client: Client, wanted: Sequence[Named], namespace: str, *, agent_namespace: str, clock: Clock
-) -> Several:
+    client: Client,
+    wanted: Sequence[NamedResource],
+    namespace: str,
+    *,
+    agent_namespace: str,
+    clock: Clock,
+) -> PodStories:
     """Explain the pods, and those of owners; ConfigError for a name that does not exist."""
     notes = []
     pods: dict[str, Object] = {}
@@ -59,7 +64,7 @@ async def explain(
         if not found:
             notes.append(await _without_pods(client, each, namespace))
 
-    now, is_one = clock.now(), len(wanted) == 1 and wanted[0].kind == named_pods.POD
+    now, is_one = clock.now(), named_pods.is_one_pod(wanted)
     fine = {name for name, pod in pods.items() if not is_one and _is_fine(pod, now)}
     asked = [name for name in sorted(pods) if name not in fine]
     if len(asked) > MOST:
@@ -84,17 +89,17 @@ async def explain(
             tasks = [group.create_task(tell(name), name=f"explain {name}") for name in asked[:MOST]]
 
     told = (task.result() for task in tasks)
-    return Several((*told, *(_fine(pods[name]) for name in sorted(fine))), tuple(notes), now)
+    return PodStories((*told, *(_fine(pods[name]) for name in sorted(fine))), tuple(notes), now)
 
 
-async def _pods(client: Client, named: Named, namespace: str) -> Objects:
+async def _pods(client: Client, named: NamedResource, namespace: str) -> Objects:
     if named.kind != named_pods.POD:
         return named_pods.of_owner(await client.list(kinds.PODS, namespace), named)
 
     return [await collecting.get_pod(client, named.name, namespace)]
 
 
-async def _without_pods(client: Client, owner: Named, namespace: str) -> str:
+async def _without_pods(client: Client, owner: NamedResource, namespace: str) -> str:
     """Return why an owner has no pods; ConfigError if there is no such owner."""
     nothing = f"{owner} has no pods in namespace {namespace}"
     if (kind := _KINDS.get(owner.kind)) is None:
@@ -116,7 +121,7 @@ async def _without_pods(client: Client, owner: Named, namespace: str) -> str:
     return f"{nothing}: {why}" if why else nothing
 
 
-async def _last_warning(client: Client, owner: Named, namespace: str) -> str:
+async def _last_warning(client: Client, owner: NamedResource, namespace: str) -> str:
     """Return the last warning about an owner, or the ReplicaSets that it made; "" for none."""
     try:
         events = await client.list(kinds.EVENTS, namespace)
@@ -125,7 +130,7 @@ async def _last_warning(client: Client, owner: Named, namespace: str) -> str:
 
     def is_about(event: Object) -> bool:
         about = event.get("involvedObject") or {}
-        named = Named(str(about.get("kind") or "").lower(), str(about.get("name") or ""))
+        named = NamedResource(str(about.get("kind") or "").lower(), str(about.get("name") or ""))
         is_made = named.kind == "replicaset" and named.name.startswith(f"{owner.name}-")
         return named == owner or is_made
 

@@ -9,9 +9,8 @@ import click
 
 from vnode.api import keys
 from vnode.cli import access, manifests, terminal
-from vnode.cli.access import Access
 from vnode.cli.connect import command as connecting
-from vnode.cli.connect.connect import ConnectOptions, Side
+from vnode.cli.connect.connect import ConnectOptions
 from vnode.cli.durations import DurationType
 from vnode.cli.main import run
 from vnode.cli.quickstart.helm import Chart
@@ -90,13 +89,9 @@ def command() -> click.Command:
         """
         connection = ConnectOptions(enable_namespace=False, confirm_cluster=False, **given)  # type: ignore[arg-type]
         connecting.check(connection)
-        if target is None and target_context is None:
-            raise click.UsageError("--target FILE is needed, or --target-context of $KUBECONFIG")
-
+        side, other = connecting.sides(source, target, source_context, target_context)
         found = charts(chart, image, values, source_values, target_values)
         options = QuickstartOptions(connection, found, timeout)
-        side = Side("source", Access(source, source_context))
-        other = Side("target", Access(target, target_context))
         done = terminal.styled("✓", terminal.GOOD)
         run(Quickstart(side, other, options, lambda line: terminal.say(f"{done} {line}")).run())
         terminal.say(_NEXT.format(flags=side.flags, elect=keys.ELECT))

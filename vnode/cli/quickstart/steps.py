@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Final
 
-from vnode.api import keys, kinds, objects
+from vnode.api import kinds, lease_holders, objects
 from vnode.api.clock import SystemClock
 from vnode.api.errors import AlreadyExists, ConfigError, NotFound
 from vnode.api.objects import Object
@@ -88,9 +88,13 @@ class Quickstart:
 
     async def _await_agent(self, side: Side, client: Client) -> None:
         """Wait until an agent leads, which serves the webhook by then."""
-        namespace = self._options.connection.agent_namespace
+        namespace, clock = self._options.connection.agent_namespace, SystemClock()
+
+        def is_held(lease: Object) -> bool:
+            return bool(lease_holders.live_holder(lease, clock.now()))
+
         leads, _lease = await waiting.until_one(
-            client, kinds.LEASES, AGENT_LEASE, namespace, _is_held, self._options.seconds
+            client, kinds.LEASES, AGENT_LEASE, namespace, is_held, self._options.seconds
         )
         if not leads:
             raise ConfigError(
@@ -111,7 +115,7 @@ class Quickstart:
         if not connection.namespace:
             return
 
-        await source.patch(kinds.NAMESPACES, connection.namespace, _labelled())
+        await connect.enable_namespace(source, connection.namespace)
         self._tell(f"pods of namespace {connection.namespace} take part")
         await self._try_admission(source, connection.namespace)
 
@@ -153,12 +157,3 @@ class Quickstart:
 
         if why == "":
             self._tell("a trial pod was elected (and not kept)")
-
-
-def _is_held(lease: Object) -> bool:
-    return bool(objects.spec(lease).get("holderIdentity"))
-
-
-def _labelled() -> Object:
-    label, value = keys.WEBHOOK_NAMESPACE_LABEL
-    return {"metadata": {"labels": {label: value}}}

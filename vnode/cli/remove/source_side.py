@@ -11,10 +11,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import Final
 
-from vnode.api import keys, kinds, objects
+from vnode.api import keys, kinds, lease_holders, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import ConfigError, Conflict, Denied, NotFound
 from vnode.api.objects import Object, Objects
@@ -30,8 +28,6 @@ from vnode.runtime.leader import AGENT_LEASE as LEASE
 from vnode.runtime.leader import LeaseTiming
 from vnode.targets import finalizing, model
 
-_LEASE_SLACK: Final = timedelta(seconds=15)  # by which clocks may differ
-
 
 @dataclass(frozen=True, slots=True)
 class Ends:
@@ -44,16 +40,13 @@ class Ends:
 async def agent_leads(client: Client, namespace: str, clock: Clock) -> str:
     """Return the agent that holds the Lease of a cluster; "" if none does, or it has expired."""
     try:
-        lease = objects.spec(await client.get(kinds.LEASES, LEASE, namespace))
+        lease = await client.get(kinds.LEASES, LEASE, namespace)
     except NotFound:
         return ""
     except Denied:
         return "(unknown: its Lease may not be read)"
 
-    renewed = objects.parse_timestamp(str(lease.get("renewTime") or ""))
-    life = timedelta(seconds=int(lease.get("leaseDurationSeconds") or 0)) + _LEASE_SLACK
-    alive = renewed is not None and clock.now() - renewed < life
-    return str(lease.get("holderIdentity") or "") if alive else ""
+    return lease_holders.live_holder(lease, clock.now())
 
 
 async def leads_on(client: Client, namespace: str, clock: Clock, report: RemovalReport) -> str:
@@ -65,7 +58,7 @@ async def leads_on(client: Client, namespace: str, clock: Clock, report: Removal
         return ""
 
     report.say(f"waiting until the lease of {holder} is over")
-    await clock.sleep(LeaseTiming().duration + _LEASE_SLACK.total_seconds())
+    await clock.sleep(LeaseTiming().duration + lease_holders.SLACK.total_seconds())
     return await agent_leads(client, namespace, clock)
 
 

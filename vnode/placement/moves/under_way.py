@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import enum
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -146,15 +146,8 @@ class MovesUnderWay:
         """Return the nodes to which moves were in vain lately."""
         return frozenset(self.backoffs(now))
 
-    def at(self, now: float, free: Mapping[str, int]) -> MovesNow:
-        """Return all that counts of them where clusters are looked at; `free` has room, for so
-        many.
-
-        Where that is more than when moves were in vain there, these do not count any more.
-        """
-        for node, fits in free.items():
-            self.reopen(node, fits, now)
-
+    def at(self, now: float) -> MovesNow:
+        """Return all that counts of them where clusters are looked at."""
         return MovesNow(
             len(self),
             self.evicted(),

@@ -122,7 +122,8 @@ class WorkloadMoves:
 
         `takers` are those that can take its pods, and those that do now; `rooms` says how many each
         has room for, None if that is not known. They weigh what they did when a pod was planned. If
-        none was since its pods are counted, they are weighed now, and the weights are kept.
+        none was since its pods are counted, they are weighed now, and the weights are kept. Moves
+        that were in vain do not count any more where there is more room than then.
         """
         policy, workload, (able, free) = self.policy, self.workload, takers
         if policy.by_capacity and workload.weighting is None:
@@ -131,7 +132,10 @@ class WorkloadMoves:
         shares = policy.shares(nodes, workload.weights)
         fits = {node: UNBOUNDED if count is None else count for node, count in rooms.items()}
         self.clusters = frozenset(share.node for share in shares)
-        moves = self.under_way.at(now, {node: fits[node] for node in free})
+        for node in free:
+            self.under_way.reopen(node, fits[node], now)
+
+        moves = self.under_way.at(now)
         patience, jobs = policy.overflow.after, wanted.reason.moves_jobs
         replicas = replicas_of(workload.members, moves.evicted, wall, patience, moves_jobs=jobs)
         usable = self.clusters - moves.in_backoff

@@ -19,8 +19,8 @@ CLOSED: Final = 60.0  # seconds, at most, until a namespace is asked again that 
 STARTING: Final = 10.0  # seconds in which a server that starts may refuse what it has allowed
 
 
-class Refusals:
-    """What one reflector was answered since it last succeeded."""
+class ReflectorBackoff:
+    """What one reflector was answered since it last succeeded, and for how long it pauses."""
 
     def __init__(self) -> None:
         self._delay = FIRST  # of the next pause
@@ -30,7 +30,7 @@ class Refusals:
         """Note that all is well: the next failure is a first one."""
         self._delay, self._forbidden_since = FIRST, None
 
-    def retry_soon(self) -> None:
+    def reset(self) -> None:
         """Note that another place was opened: the next pause is a first one."""
         self._delay = FIRST
 
