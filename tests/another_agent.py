@@ -12,6 +12,7 @@ from pathlib import Path
 import aiohttp
 import yaml
 
+from tests import kit
 from tests.kit import ROOT, Fleet
 
 PORTS = {"webhook": 19443, "extender": 19444, "health": 18080}
@@ -44,7 +45,7 @@ async def running(
 
 
 async def _until_ready(address: str) -> None:
-    async with asyncio.timeout(30), aiohttp.ClientSession() as session:
+    async with asyncio.timeout(kit.PATIENCE), aiohttp.ClientSession() as session:
         while True:
             try:
                 async with session.get(f"http://{address}:{PORTS['health']}/readyz") as answer:

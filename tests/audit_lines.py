@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from tests import kit
 from tests.kit import Fleet
 from vnode.telemetry import audit
 
@@ -34,7 +35,7 @@ def is_of_nobody(line: AuditLine) -> bool:
 
 
 async def until_written(
-    fleet: Fleet, cluster: str, wanted: Callable[[AuditLine], bool], seconds: float = 10
+    fleet: Fleet, cluster: str, wanted: Callable[[AuditLine], bool]
 ) -> AuditLine:
     """Return the first line of a cluster's agent that is as wanted, once it is there."""
     log = fleet.folder / cluster / "agent.log"
@@ -43,7 +44,7 @@ async def until_written(
     )
     assert process.stdout is not None
     try:
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(kit.PATIENCE):
             while True:
                 line = (await process.stdout.readline()).decode()
                 found = next(filter(wanted, lines_of(line)), None)

@@ -87,6 +87,9 @@ def run(command: list[str], **options: Any) -> str:
     return result.stdout
 
 
+PATIENCE: Final = 120.0
+"""Seconds for which a test waits for what a quiet machine does in a few: another may be busy."""
+
 _SHOWN: Final = 30  # objects in the message of an assertion, those that changed last
 
 
@@ -98,7 +101,7 @@ async def until(
     namespace: str | None = None,
     label_selector: str = "",
     field_selector: str = "",
-    seconds: float = 30,
+    seconds: float = PATIENCE,
 ) -> dict[str, Object]:
     """Watch until `condition` holds of all objects, by key; AssertionError shows what there was."""
     found: dict[str, Object] = {}
@@ -169,7 +172,7 @@ async def until_one(
     name: str,
     namespace: str,
     condition: Callable[[Object], object],
-    seconds: float = 30,
+    seconds: float = PATIENCE,
 ) -> Object:
     """Watch one object until `condition` holds of it."""
     key = objects.join_key(namespace, name)
@@ -185,7 +188,10 @@ async def until_one(
 
 
 async def until_pods(
-    client: Client, app: str, condition: Callable[[dict[str, Object]], bool], seconds: float = 30
+    client: Client,
+    app: str,
+    condition: Callable[[dict[str, Object]], bool],
+    seconds: float = PATIENCE,
 ) -> dict[str, Object]:
     """Watch the pods in namespace default whose label `app` is that, until it holds of them."""
     return await until(
@@ -198,21 +204,21 @@ async def until_pods(
     )
 
 
-async def until_running(client: Client, name: str, seconds: float = 30) -> Object:
+async def until_running(client: Client, name: str, seconds: float = PATIENCE) -> Object:
     """Watch a pod in namespace default until it runs."""
     return await until_one(
         client, kinds.PODS, name, "default", lambda pod: phase(pod) == "Running", seconds
     )
 
 
-async def until_refused(client: Client, name: str, *words: str, seconds: float = 30) -> Object:
+async def until_refused(client: Client, name: str, *words: str) -> Object:
     """Watch a pod in namespace default until it says all that of why it is not scheduled."""
 
     def is_told(pod: Object) -> bool:
         message = (objects.condition(pod, "PodScheduled") or {}).get("message") or ""
         return all(each in message for each in words)
 
-    return await until_one(client, kinds.PODS, name, "default", is_told, seconds=seconds)
+    return await until_one(client, kinds.PODS, name, "default", is_told)
 
 
 async def until_event(
@@ -234,7 +240,7 @@ async def until_gone(
     kind: Kind,
     namespace: str | None = None,
     *,
-    seconds: float = 30,
+    seconds: float = PATIENCE,
     **selectors: str,
 ) -> None:
     """Watch until there is no such object."""
@@ -265,7 +271,7 @@ def running(pods: dict[str, Object], count: int) -> bool:
 
 async def until_served(client: Client, kind: Kind) -> None:
     """Return once objects of an established kind can be listed, which is so a moment later."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         while True:
             try:
                 await client.list(kind)

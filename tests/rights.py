@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
+from tests import kit
 from tests.kit import Fleet
 from vnode.api import kinds, objects
 from vnode.api.errors import Denied
@@ -54,7 +55,7 @@ async def may(client: Client, user: str, question: str) -> bool:
 
 async def until_may(client: Client, user: str, question: str) -> None:
     """Wait until the API server allows it: it reads roles and bindings with a delay."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(kit.PATIENCE):
         while not await may(client, user, question):  # noqa: ASYNC110 - no event
             await asyncio.sleep(0.05)
 
@@ -75,7 +76,7 @@ async def policy_refusal(client: Client, method: str, path: str, body: Object | 
     Policies hold with a delay.
     """
     given = MERGE_PATCH if method == "PATCH" else JSON
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(kit.PATIENCE):
         while True:
             try:
                 await client.request(method, path, query=DRY_RUN, body=body, content_type=given)

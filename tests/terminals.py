@@ -11,6 +11,8 @@ import termios
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
+from tests import kit
+
 
 class PseudoTerminal:
     """The user's side: types, resizes, looks."""
@@ -33,7 +35,7 @@ class PseudoTerminal:
         Sizes travel beside the input, not with it: who waits for one has to ask more than once.
         """
         seen = b""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(kit.PATIENCE):
             while text not in seen:
                 if typing:
                     self.type(typing)

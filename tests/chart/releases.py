@@ -73,7 +73,7 @@ def connect(fleet: Fleet, source: str, target: str) -> None:
 async def delegate(source: Client, target: Client, name: str) -> Object:
     """Create an elected pod, and wait until both halves of it run; the delegate."""
     created = await source.create(kinds.PODS, kit.pod(name), "default")
-    await kit.until_running(source, name, seconds=60)
+    await kit.until_running(source, name)
     return await delegate_of(target, objects.uid(created))
 
 

@@ -107,9 +107,7 @@ async def what_followed(c1: Kubelet) -> None:
 async def nothing_that_followed_hangs(c1: Kubelet) -> None:
     for kind in FOLLOWED:
         await c1.client.delete(kind, "followed", "default")
-        await kit.until_gone(
-            c1.client, kind, "default", field_selector="metadata.name=followed", seconds=10
-        )
+        await kit.until_gone(c1.client, kind, "default", field_selector="metadata.name=followed")
 
 
 async def they_wait_and_say_why(c1: Kubelet, c2: Kubelet, waiting: Objects) -> None:

@@ -37,7 +37,7 @@ async def quickstart(fleet: Fleet, *words: str | Path) -> Result:
 async def play(machine: Kubelet, *names: str) -> None:
     """Run Deployments as soon as a release has made them."""
     for name in names:
-        await kit.until_one(machine.client, kinds.DEPLOYMENTS, name, NAMESPACE, bool, seconds=90)
+        await kit.until_one(machine.client, kinds.DEPLOYMENTS, name, NAMESPACE, bool)
 
     await releases.play(machine, *names)
 

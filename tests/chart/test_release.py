@@ -158,6 +158,6 @@ async def install_again(c1: Kubelet, c2: Kubelet) -> None:
 async def ends(c1: Kubelet, c2: Kubelet) -> None:
     """Delete the Target, then the release, as docs/install.md says: no finalizer is left behind."""
     await c1.client.delete(kinds.TARGETS, TARGET, "default")
-    await kit.until_gone(c1.client, kinds.PODS, "default", seconds=60)
-    await kit.until_gone(c2.client, kinds.POD_CHAPERONS, "default", seconds=60)
+    await kit.until_gone(c1.client, kinds.PODS, "default")
+    await kit.until_gone(c2.client, kinds.POD_CHAPERONS, "default")
     releases.run(c1, "uninstall", "vnode")

@@ -138,7 +138,7 @@ async def a_namespace_that_is_made_again_is_served_again(c1: Kubelet) -> None:
     """Delete a named namespace and make it again; once its rights are there, it is served."""
     await c1.client.delete(kinds.NAMESPACES, "team-b")
     by_name = "metadata.name=team-b"
-    await kit.until_gone(c1.client, kinds.NAMESPACES, field_selector=by_name, seconds=60)
+    await kit.until_gone(c1.client, kinds.NAMESPACES, field_selector=by_name)
     await c1.roll_out()  # who starts in between waits for the other namespaces only
     await kit.new_namespace(c1.client, "team-b")
     wanted = {**releases.values(c1), "namespaces": list(NAMED)}
@@ -152,7 +152,6 @@ async def a_namespace_that_is_made_again_is_served_again(c1: Kubelet) -> None:
         "later",
         "team-b",
         lambda found: objects.condition(found, "Ready") is not None,
-        seconds=90,
     )
 
 
@@ -165,7 +164,7 @@ async def a_namespace_with_a_pod_in_a_target_can_be_deleted(source: Client, targ
 
     by_name = "metadata.name=team-a"
     await source.delete(kinds.NAMESPACES, "team-a")
-    await kit.until_gone(source, kinds.NAMESPACES, field_selector=by_name, seconds=90)
-    await kit.until_gone(target, kinds.POD_CHAPERONS, "team-a", seconds=60)
+    await kit.until_gone(source, kinds.NAMESPACES, field_selector=by_name)
+    await kit.until_gone(target, kinds.POD_CHAPERONS, "team-a")
     await target.delete(kinds.NAMESPACES, "team-a")
-    await kit.until_gone(target, kinds.NAMESPACES, field_selector=by_name, seconds=90)
+    await kit.until_gone(target, kinds.NAMESPACES, field_selector=by_name)

@@ -41,7 +41,7 @@ async def walk(c1: Kubelet, c2: Kubelet) -> None:
 async def _pod(c1: Kubelet, name: str) -> Object:
     pod = kit.pod(name, terminationGracePeriodSeconds=_GRACE)
     await c1.client.create(kinds.PODS, pod, "default")
-    return await kit.until_running(c1.client, name, seconds=60)
+    return await kit.until_running(c1.client, name)
 
 
 async def _leave(machine: Kubelet) -> None:

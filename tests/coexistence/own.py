@@ -6,6 +6,7 @@ import json
 import time
 from typing import Any, Final
 
+from tests import kit
 from tests.kit import Fleet
 from vnode.api import keys, objects
 from vnode.api.objects import Object, Objects
@@ -17,7 +18,7 @@ DEPLOYMENTS: Final = tuple(f"deployment/{name}" for name in (*SPREAD, "hinted"))
 SYSTEM: Final = ("deployment/operator", "daemonset/agent")
 """Of kube-system; they tolerate everything."""
 
-_SECONDS: Final = 30.0
+_SECONDS: Final = kit.PATIENCE
 
 
 class OwnWorkloads:

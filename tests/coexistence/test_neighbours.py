@@ -56,7 +56,7 @@ async def until_ready(c1: Client, ready: bool, *nodes: str) -> None:
         wanted = [found.get(node) for node in nodes]
         return all(node is not None and kit.is_ready(node) is ready for node in wanted)
 
-    await kit.until(c1, kinds.NODES, settled, label_selector=VIRTUAL, seconds=60)
+    await kit.until(c1, kinds.NODES, settled, label_selector=VIRTUAL)
 
 
 async def unchanged(own: OwnWorkloads, before: dict[str, Any]) -> None:
@@ -126,7 +126,7 @@ async def test_lost_targets_change_nothing_and_a_dead_machine_is_evicted(
     await dying_machine(c1)
     dead = {"status": {"conditions": [{"type": "Ready", "status": "False", "reason": "Dead"}]}}
     await c1.patch(kinds.NODES, "dying", dead, subresource="status", strategic=True)
-    await kit.until_one(c1, kinds.PODS, "victim", "default", objects.is_terminating, seconds=60)
+    await kit.until_one(c1, kinds.PODS, "victim", "default", objects.is_terminating)
     there = ("--all-namespaces", "--field-selector", "spec.nodeName=dying")
     await c1.delete(kinds.NODES, "dying")
     await asyncio.to_thread(own.kubectl, "delete", "pods", *there, "--force", "--grace-period=0")

@@ -18,6 +18,8 @@ from typing import Any
 
 import aiohttp
 
+from tests import kit
+
 _FLAGS = (
     "--headless",
     "--no-sandbox",
@@ -35,7 +37,6 @@ _KEYS = {
     "Enter": {"key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13, "text": "\r"},
 }
 _START = 30.0  # seconds
-_PATIENCE = 20.0  # seconds until what a test waits for has to be so
 
 
 class BrowserTab:
@@ -79,7 +80,7 @@ class BrowserTab:
         number = next(self._numbers)
         self._answers[number] = asyncio.get_running_loop().create_future()
         await self._socket.send_json({"id": number, "method": method, "params": params})
-        async with asyncio.timeout(_PATIENCE + 5):
+        async with asyncio.timeout(kit.PATIENCE + 5):
             return await self._answers[number]
 
     async def goto(self, address: str) -> None:
@@ -94,7 +95,7 @@ class BrowserTab:
 
     async def loaded(self) -> None:
         """Wait for a page that is being loaded."""
-        async with asyncio.timeout(_PATIENCE):
+        async with asyncio.timeout(kit.PATIENCE):
             await self._loaded.wait()
 
     async def evaluate(self, script: str) -> Any:
@@ -107,7 +108,7 @@ class BrowserTab:
 
     async def until(self, condition: str) -> None:
         """Wait for the page to change until an expression is true of it."""
-        milliseconds = int(_PATIENCE * 1000)
+        milliseconds = int(kit.PATIENCE * 1000)
         found = await self.evaluate(
             f"""new Promise((resolve) => {{
               const look = () => ({condition}) && (watch.disconnect(), resolve(true));

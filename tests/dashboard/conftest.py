@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import kit
 from tests.dashboard.browser import BrowserTab, browser
 from tests.e2e.conftest import _clean, c1, fleet, source
 from tests.kit import Fleet
@@ -31,7 +32,7 @@ async def running(fleet: Fleet, *words: str, kubeconfig: Path | None = None) -> 
     )
     assert process.stdout is not None
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(kit.PATIENCE):
             address = (await process.stdout.readline()).decode().strip()
 
         assert address.startswith("http://127.0.0.1:"), address

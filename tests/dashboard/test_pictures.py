@@ -82,7 +82,7 @@ async def _settled(source: Client) -> None:
             and "targets" in str(refused.get("message"))
         )
 
-    await kit.until(source, kinds.PODS, is_there, namespace="default", seconds=60)
+    await kit.until(source, kinds.PODS, is_there, namespace="default")
 
 
 async def test_pictures_for_the_documentation(

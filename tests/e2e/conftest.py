@@ -47,10 +47,10 @@ async def _clean(fleet: Fleet) -> AsyncIterator[None]:
             query = {"propagationPolicy": "Background"}
             await source.request("DELETE", kind.path("default"), query=query)
 
-        await kit.until_gone(source, kinds.PODS, "default", seconds=60)
+        await kit.until_gone(source, kinds.PODS, "default")
         for name in ("c2", "c3"):
-            await kit.until_one(source, kinds.TARGETS, name, "default", kit.is_ready, seconds=60)
+            await kit.until_one(source, kinds.TARGETS, name, "default", kit.is_ready)
 
     for name in ("c2", "c3"):
         async with fleet.client(name) as target:
-            await kit.until_gone(target, kinds.POD_CHAPERONS, "default", seconds=60)
+            await kit.until_gone(target, kinds.POD_CHAPERONS, "default")

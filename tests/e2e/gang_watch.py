@@ -8,12 +8,20 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Final
 
 from tests import background, kit
 from vnode.api import keys, kinds, objects
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
+
+LONGEST: Final = 15.0
+"""Seconds for which too few pods of a gang may run where other suites run beside.
+
+Three are promised, and the simulation, whose clock is not that of the machine, holds to them. A
+gang of which a part waits for room would exceed both.
+"""
 
 GANG = keys.PREFIX + "gang"
 """The label `gang` of the pods, as delegates have it."""

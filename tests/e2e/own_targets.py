@@ -99,7 +99,7 @@ def connect(fleet: Fleet, home: str, target: str, *words: str) -> Result:
     )
 
 
-async def assert_connects(source: Client, home: str, seconds: float = 30) -> None:
+async def assert_connects(source: Client, home: str, seconds: float = kit.PATIENCE) -> None:
     """Assert that the Target `bad` connects within that time."""
     await kit.until_one(
         source, kinds.TARGETS, "bad", home, is_because("Connected"), seconds=seconds

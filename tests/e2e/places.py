@@ -97,8 +97,8 @@ def there(pods: dict[str, Object]) -> dict[str, int]:
     return dict(Counter(objects.node_name(p) if kit.phase(p) == "Running" else "" for p in live))
 
 
-async def until_there(source: Client, seconds: float = 40, **expected: int) -> dict[str, Object]:
+async def until_there(source: Client, **expected: int) -> dict[str, Object]:
     """Wait until so many pods run behind c2 and c3, and so many wait."""
     nodes = {"c2": C2, "c3": C3, "waiting": ""}
     wanted = {nodes[name]: count for name, count in expected.items()}
-    return await kit.until_pods(source, "web", lambda pods: there(pods) == wanted, seconds=seconds)
+    return await kit.until_pods(source, "web", lambda pods: there(pods) == wanted)

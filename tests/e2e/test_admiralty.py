@@ -34,9 +34,7 @@ def agent(target: Object) -> str:
 
 
 async def until_agent(source: Client, reason: str) -> None:
-    await kit.until_one(
-        source, kinds.TARGETS, "c3", "default", lambda t: agent(t) == reason, seconds=60
-    )
+    await kit.until_one(source, kinds.TARGETS, "c3", "default", lambda t: agent(t) == reason)
 
 
 async def run(source: Client, name: str, **spec: object) -> Object:
@@ -44,7 +42,7 @@ async def run(source: Client, name: str, **spec: object) -> Object:
     constraints = f"nodeSelector: {{{PREFIX}target-name: c3}}"
     notes = {PREFIX + "elect": "", PREFIX + "proxy-pod-scheduling-constraints": constraints}
     await create_with_young_class(source, kit.pod(name, annotations=notes, **spec))
-    return await kit.until_running(source, name, seconds=60)
+    return await kit.until_running(source, name)
 
 
 def of(pod: Object) -> str:

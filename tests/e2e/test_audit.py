@@ -81,7 +81,7 @@ async def test_a_policy_that_moves_a_pod_is_named_with_its_reason(
     await deploy(source, 2)
     await until_there(source, c2=1, c3=1)
     await amend(source, drain=[{"cluster": "c2"}])
-    await until_there(source, seconds=90, c3=2)
+    await until_there(source, c3=2)
     evicted = await audit_lines.until_written(
         fleet, "c1", lambda line: line.get("object", {}).get("subresource") == "eviction"
     )

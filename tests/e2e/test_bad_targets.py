@@ -57,7 +57,7 @@ async def test_a_target_that_answers_nonsense_ends_nobody(
     async with serving(fleet, answer) as server:
         await own.put_secret(source, home, kubeconfig_of(f"server: '{server}'"))
         await own.put_target(source, home, own.named())
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(kit.PATIENCE):
             await all_were.wait()
 
         await kit.until_one(

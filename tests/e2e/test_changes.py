@@ -283,7 +283,6 @@ async def test_what_changed_while_the_target_was_out_of_reach_arrives_when_it_is
             and objects.annotations(p).get("note") == "later"
             and container(p)["image"] == "busybox:later"
         ),
-        seconds=60,
     )
     assert objects.uid(after) == objects.uid(delegate)
 

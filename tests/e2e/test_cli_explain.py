@@ -222,7 +222,6 @@ async def test_a_pod_that_cannot_end_because_its_target_is_away(
             name,
             "default",
             lambda target: (objects.condition(target, "Ready") or {}).get("status") == "False",
-            seconds=60,
         )
         assert explain(fleet, "stuck")["state"] == "TargetUnreachable"
         node = objects.spec(pod)["nodeName"]
@@ -235,4 +234,4 @@ async def test_a_pod_that_cannot_end_because_its_target_is_away(
         assert any(f"vnode disconnect default/{name}" in cure for cure in story["cures"])
         assert "could not be read from here" in event_text(story, f"Target default/{name}")
 
-    await kit.until_gone(source, kinds.PODS, "default", seconds=60)
+    await kit.until_gone(source, kinds.PODS, "default")

@@ -138,4 +138,4 @@ async def test_a_target_without_agent_ends_its_delegates_and_its_source_is_told(
         # The source sees the delegate go, or loses the target; its own removal frees the rest.
         done = vnode("disconnect", "c2", "--source", own_fleet.kubeconfig("c1"), "--timeout", "30")
         assert done.code == 0, done.err
-        await kit.until_gone(c1, kinds.PODS, "default", seconds=60)
+        await kit.until_gone(c1, kinds.PODS, "default")

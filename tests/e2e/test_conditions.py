@@ -93,7 +93,6 @@ async def test_a_job_that_ignores_disruptions_survives_an_eviction(source: Clien
         kinds.PODS,
         lambda all_: objects.key(proxy) not in all_ and kit.running(all_, 1),
         **watched,
-        seconds=60,
     )
     job = await source.get(kinds.JOBS, "disrupted", "default")
     assert objects.status(job).get("failed", 0) == 0

@@ -95,7 +95,7 @@ async def test_running_pods_move_where_the_policy_reschedules(
     await deploy(source, 3)
     await until_there(source, c2=3)
     await decide(source, of_placement("web", "c3"))
-    await until_there(source, seconds=90, c3=3)
+    await until_there(source, c3=3)
     await kit.until_event(
         source, "default", "reason=Moved,involvedObject.kind=PlacementPolicy", "(reschedule)"
     )

@@ -119,7 +119,6 @@ async def test_a_denial_of_any_code_is_told_in_its_words(
                 f"denied-{code}",
                 "default",
                 lambda p, c=code: message(p).count(f"policy says {c}") >= 1,
-                seconds=20,
             )
             assert "no answer" not in message(found)
 
@@ -186,7 +185,7 @@ async def until_in_force(target: Client) -> None:
     """Wait until the policy acts; nothing tells when an API server has taken it up."""
     probe = kit.pod("probe", annotations={FILL: ""}, schedulerName="nobody")
     probe["spec"]["containers"][0].pop("resources", None)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(kit.PATIENCE):
         while True:
             made = await target.create(kinds.PODS, probe, "default")
             await target.delete(kinds.PODS, "probe", "default", grace=0)
@@ -213,9 +212,7 @@ async def test_pods_that_the_targets_own_admission_makes_fit_run(
         for pod in (large, whole):
             await source.create(kinds.PODS, pod, "default")
 
-        await kit.until(
-            source, kinds.PODS, lambda pods: kit.running(pods, 8), namespace="default", seconds=40
-        )
+        await kit.until(source, kinds.PODS, lambda pods: kit.running(pods, 8), namespace="default")
         # What it does not make fit is refused, in the words of the API server.
         await source.create(kinds.PODS, bare, "default")
         wanted = "failed quota: compute: must specify requests.cpu"

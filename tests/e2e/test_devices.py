@@ -79,7 +79,7 @@ async def devices(source: Client, c2: Client, c3: Client) -> AsyncIterator[None]
                 await target.discard(kind, obj)
 
         for kind in (kinds.RESOURCE_CLAIM_TEMPLATES, kinds.RESOURCE_CLAIMS):
-            await kit.until_gone(target, kind, "default", seconds=60)
+            await kit.until_gone(target, kind, "default")
 
 
 def claimer(name: str, app: str, claims: list[Object]) -> Object:
@@ -121,9 +121,7 @@ async def test_pods_with_a_template_get_their_devices_in_targets_and_none_in_the
             pod = claimer(f"claimer-{number}", "claimer", TEMPLATE)
             await source.create(kinds.PODS, pod, "default")
 
-        pods = await kit.until_pods(
-            source, "claimer", lambda all_: kit.running(all_, PODS), seconds=90
-        )
+        pods = await kit.until_pods(source, "claimer", lambda all_: kit.running(all_, PODS))
 
     nodes = Counter(objects.node_name(pod) for pod in pods.values())
     for target, name in ((c2, "c2"), (c3, "c3")):
@@ -135,7 +133,6 @@ async def test_pods_with_a_template_get_their_devices_in_targets_and_none_in_the
             kinds.RESOURCE_CLAIMS,
             lambda all_, n=count: len(all_) == n and all(map(is_allocated, all_.values())),
             namespace="default",
-            seconds=10,
         )
         assert len(claims) == count
 
@@ -165,7 +162,7 @@ async def test_a_class_that_targets_lack_is_named_and_no_candidate_is_made(
 
     named = {**device_class(), "metadata": {"name": "rare.example.com"}}
     await c3.create(kinds.DEVICE_CLASSES, named)
-    proxy = await kit.until_running(source, "classy", seconds=30)
+    proxy = await kit.until_running(source, "classy")
     assert objects.node_name(proxy) == "admiralty-default-c3"
 
 
@@ -180,28 +177,28 @@ async def test_pods_that_share_a_claim_are_in_one_target(
         pod = claimer(f"sharer-{number}", "sharer", SHARED)
         await source.create(kinds.PODS, pod, "default")
 
-    pods = await kit.until_pods(source, "sharer", lambda all_: kit.running(all_, 6), seconds=60)
+    pods = await kit.until_pods(source, "sharer", lambda all_: kit.running(all_, 6))
     (node,) = {objects.node_name(pod) for pod in pods.values()}
     used, other = (c2, c3) if node.endswith("c2") else (c3, c2)
     (copy,) = await used.list(kinds.RESOURCE_CLAIMS, "default")
     assert is_allocated(copy)
     assert len(objects.status(copy)["reservedFor"]) == 6
-    await kit.until_gone(other, kinds.RESOURCE_CLAIMS, "default", seconds=10)
+    await kit.until_gone(other, kinds.RESOURCE_CLAIMS, "default")
     assert not is_allocated(await source.get(kinds.RESOURCE_CLAIMS, "shared", "default"))
     for name in pods:
         await source.delete(kinds.PODS, objects.split_key(name)[1], "default")
 
-    await kit.until_gone(used, kinds.RESOURCE_CLAIMS, "default", seconds=30)
+    await kit.until_gone(used, kinds.RESOURCE_CLAIMS, "default")
 
 
 @pytest.mark.usefixtures("devices")
 async def test_a_claim_that_is_missing_is_named_at_once_and_awaited(source: Client) -> None:
     await source.create(kinds.PODS, claimer("early", "early", SHARED), "default")
     missing = 'ResourceClaim "shared" not found: create it'
-    await kit.until_refused(source, "early", missing, seconds=10)
+    await kit.until_refused(source, "early", missing)
     claim = {"metadata": {"name": "shared"}, "spec": {"devices": REQUESTS}}
     await source.create(kinds.RESOURCE_CLAIMS, claim, "default")
-    await kit.until_running(source, "early", seconds=45)
+    await kit.until_running(source, "early")
 
 
 @pytest.mark.usefixtures("devices")
@@ -221,7 +218,7 @@ async def test_the_first_class_that_has_devices_is_taken(source: Client, c2: Cli
     await source.create(kinds.RESOURCE_CLAIM_TEMPLATES, template, "default")
     claims: list[Object] = [{"name": "gpu", "resourceClaimTemplateName": "either"}]
     await source.create(kinds.PODS, claimer("choosy", "choosy", claims), "default")
-    await kit.until_running(source, "choosy", seconds=30)
+    await kit.until_running(source, "choosy")
     (claim,) = await c2.list(kinds.RESOURCE_CLAIMS, "default")
     (result,) = objects.status(claim)["allocation"]["devices"]["results"]
     assert result["request"] == "one/small"
@@ -246,7 +243,7 @@ async def test_why_a_target_gives_no_devices_is_told(source: Client, c2: Client)
     finally:
         await c2.delete(kinds.RESOURCE_QUOTAS, "no-claims", "default")
 
-    await kit.until_running(source, "poor", seconds=60)
+    await kit.until_running(source, "poor")
 
 
 @pytest.mark.usefixtures("devices")
@@ -263,7 +260,7 @@ async def test_a_namespace_without_the_label_for_admin_access_is_told(
         await source.create(kinds.RESOURCE_CLAIM_TEMPLATES, template, "default")
         claims: list[Object] = [{"name": "gpu", "resourceClaimTemplateName": "admin"}]
         await source.create(kinds.PODS, claimer("admin", "admin", claims), "default")
-        await kit.until_refused(source, "admin", label, seconds=20)
+        await kit.until_refused(source, "admin", label)
         assert not await c2.list(kinds.POD_CHAPERONS, "default")
     finally:
         await source.patch(kinds.NAMESPACES, "default", {"metadata": {"labels": {label: None}}})

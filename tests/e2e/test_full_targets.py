@@ -55,8 +55,8 @@ def unit_pod(name: str, app: str, spec: Object | None = None, /, **annotations: 
     return body
 
 
-async def until_running(source: Client, app: str, count: int, seconds: float = 40) -> list[str]:
-    pods = await kit.until_pods(source, app, lambda all_: kit.running(all_, count), seconds=seconds)
+async def until_running(source: Client, app: str, count: int) -> list[str]:
+    pods = await kit.until_pods(source, app, lambda all_: kit.running(all_, count))
     return [str(objects.spec(pod)["nodeName"]) for pod in pods.values()]
 
 
@@ -104,7 +104,7 @@ async def test_pods_preempt_in_the_one_target_where_they_can(
             await source.create(kinds.PODS, vip, "default")
 
         # A wake-up that kube-scheduler loses (kubernetes/kubernetes#141694) costs a minute.
-        nodes = await until_running(source, "vip", 4, seconds=100)
+        nodes = await until_running(source, "vip", 4)
         assert set(nodes) == {names.virtual_node("default", "c3")}
     finally:
         for target in (c2, c3):

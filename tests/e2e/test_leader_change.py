@@ -64,7 +64,6 @@ async def until_led_from(source: Client, where: str) -> dict[str, Object]:
         kinds.NODES,
         lambda nodes: bool(nodes) and all(address(node) == where for node in nodes.values()),
         label_selector="virtual-kubelet.io/provider=admiralty",
-        seconds=40,
     )
 
 

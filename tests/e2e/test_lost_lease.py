@@ -96,13 +96,12 @@ async def until_held(source: Client, by_stranger: bool) -> Object:
         AGENT_LEASE,
         "vnode",
         lambda lease: (objects.spec(lease).get("holderIdentity") == STRANGER) == by_stranger,
-        seconds=40,
     )
 
 
 async def until_deposed(fleet: Fleet) -> None:
     url = f"http://{endpoints.address(fleet, 'c1')}:8080/metrics"
-    async with asyncio.timeout(10), aiohttp.ClientSession() as session:
+    async with asyncio.timeout(kit.PATIENCE), aiohttp.ClientSession() as session:
         while True:
             async with session.get(url) as answer:
                 if "vnode_leader 0.0" in await answer.text():
@@ -150,6 +149,4 @@ async def test_an_agent_that_loses_its_lease_goes_on_to_serve_and_writes_nothing
     assert min(stream.answers.values()) > ENOUGH
     assert written_at(target) >= led
     await source.delete(kinds.PODS, "before", "default")
-    await kit.until_gone(
-        source, kinds.PODS, "default", field_selector="metadata.name=before", seconds=20
-    )
+    await kit.until_gone(source, kinds.PODS, "default", field_selector="metadata.name=before")

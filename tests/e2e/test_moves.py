@@ -68,11 +68,11 @@ async def test_pods_go_back_are_drained_and_rebalanced(
     await until_there(source, c2=2, c3=4)
 
     await rooms(4, 50)
-    await until_there(source, seconds=90, c2=4, c3=2)
+    await until_there(source, c2=4, c3=2)
     await until_told(source, "Moved", "(failback): 4 of 6 run in c3, planned 2; c2 has room")
 
     await amend(source, drain=[{"cluster": "c2", "maxReplicas": 1}])
-    await until_there(source, seconds=90, c2=1, c3=5)
+    await until_there(source, c2=1, c3=5)
 
     await amend(source, drain=None)
     body = {
@@ -92,7 +92,6 @@ async def test_pods_go_back_are_drained_and_rebalanced(
         "now",
         "default",
         lambda obj: kit.has_condition(obj, "Complete"),
-        seconds=90,
     )
     await until_there(source, c2=4, c3=2)
     await kit.until_gone(source, kinds.REBALANCES, "default")
@@ -107,7 +106,7 @@ async def test_a_policy_that_reschedules_moves_pods_when_it_changes(
     await deploy(source, 6)
     await until_there(source, c2=4, c3=2)
     await amend(source, targets=[{**heavy, "weight": 1}, {**light, "weight": 2}])
-    await until_there(source, seconds=90, c2=2, c3=4)
+    await until_there(source, c2=2, c3=4)
     await until_told(source, "Moved", "(reschedule): 3 of 6 run in c2, planned 2; c3 has room")
 
 
@@ -121,8 +120,8 @@ async def test_a_drain_fills_no_quota_and_tells_that_it_waits(
     await deploy(source, 4)
     await until_there(source, c2=2, c3=2)
     await amend(source, drain=[{"cluster": "c2"}])
-    await until_there(source, seconds=90, c2=1, c3=3)
+    await until_there(source, c2=1, c3=3)
     await until_told(source, "MoveWaits", "deployment/default/web: 1 pods wait to be moved (drain)")
     await until_there(source, c2=1, c3=3)
     await set_quota(c3, "few", {"pods": "9"})
-    await until_there(source, seconds=90, c3=4)
+    await until_there(source, c3=4)

@@ -86,7 +86,7 @@ async def test_a_stateful_set_is_drained_and_keeps_its_names(
     await owners.stateful_set(4)
     await until_there(source, c2=2, c3=2)
     await amend(source, drain=[{"cluster": "c2"}])
-    pods = await until_there(source, seconds=90, c3=4)
+    pods = await until_there(source, c3=4)
     names = {objects.name(pod) for pod in pods.values() if not objects.is_terminating(pod)}
     assert names == {f"web-{number}" for number in range(4)}
 
@@ -99,7 +99,7 @@ async def test_a_stateful_set_overflows_and_goes_back(
     await owners.stateful_set(6, podManagementPolicy="Parallel")
     await until_there(source, c2=2, c3=4)
     await rooms(4, 50)
-    await until_there(source, seconds=90, c2=4, c3=2)
+    await until_there(source, c2=4, c3=2)
 
 
 async def test_a_job_overflows_and_goes_back_by_a_rebalance_only(
@@ -112,7 +112,7 @@ async def test_a_job_overflows_and_goes_back_by_a_rebalance_only(
     await rooms(4, 50)
     metadata = {"name": "now", "namespace": "default"}
     await source.create(kinds.REBALANCES, {"metadata": metadata, "spec": {"maxConcurrent": 2}})
-    after = await until_there(source, seconds=90, c2=4, c3=2)
+    after = await until_there(source, c2=4, c3=2)
     assert len(before.keys() & after.keys()) == 4
     await kit.until_one(
         source,
@@ -135,7 +135,7 @@ async def test_a_job_is_moved_if_somebody_asks_for_it_only(
 
     await amend(source, targets=[EQUAL[0], {**EQUAL[1], "weight": 3}])
     await amend(source, drain=[{"cluster": "c3", "maxReplicas": 1}])
-    await until_there(source, seconds=90, c2=3, c3=1)
+    await until_there(source, c2=3, c3=1)
     stayed = [pod for pod in await live(source) if objects.uid(pod) in first]
     assert Counter(TARGETS[objects.node_name(pod)] for pod in stayed) == {"c2": 2, "c3": 1}
 
@@ -144,12 +144,12 @@ async def test_a_job_is_moved_if_somebody_asks_for_it_only(
 async def test_what_is_kept_together_is_drained_as_a_whole(source: Client, policy: Policy) -> None:
     await policy(mode="Single")
     await source.create(kinds.DEPLOYMENTS, kit.deployment("web", 4, kit.pod("web")), "default")
-    pods = await kit.until_pods(source, "web", lambda pods: kit.running(pods, 4), seconds=40)
+    pods = await kit.until_pods(source, "web", lambda pods: kit.running(pods, 4))
     [first] = {TARGETS[objects.node_name(pod)] for pod in pods.values()}
     [second] = {"c2", "c3"} - {first}
 
     await amend(source, drain=[{"cluster": first}])
-    await until_there(source, seconds=90, **{second: 4})
+    await until_there(source, **{second: 4})
     await until_told(
         source, "Moved", f"(drain): 4 of 4 run in {first}, planned 0; {second} has room for all"
     )

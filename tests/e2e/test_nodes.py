@@ -135,9 +135,7 @@ async def test_a_lost_target_is_not_ready_and_says_why_and_returns(
 ) -> None:
     fleet.run("partition", "c3")
     try:
-        node = await kit.until_one(
-            source, kinds.NODES, C3, "", lambda n: kit.is_ready(n, "False"), seconds=50
-        )
+        node = await kit.until_one(source, kinds.NODES, C3, "", lambda n: kit.is_ready(n, "False"))
         ready = objects.condition(node, "Ready")
         assert ready is not None
         assert ready["reason"] == "Unreachable"
@@ -150,5 +148,5 @@ async def test_a_lost_target_is_not_ready_and_says_why_and_returns(
     finally:
         fleet.run("heal", "c3")
 
-    await kit.until_one(source, kinds.NODES, C3, "", kit.is_ready, seconds=60)
+    await kit.until_one(source, kinds.NODES, C3, "", kit.is_ready)
     await kit.until_one(source, kinds.TARGETS, "c3", "default", kit.is_ready)

@@ -62,7 +62,7 @@ async def running(
     await source.create(STATEFUL_SETS, stateful(name), shared)
     yield await until_run(source, shared)
     await source.delete(STATEFUL_SETS, name, shared, propagation="Background")
-    await kit.until_gone(source, kinds.PODS, shared, seconds=60)
+    await kit.until_gone(source, kinds.PODS, shared)
     for client in (c2, c3):
         await kit.until_gone(client, kinds.POD_CHAPERONS, shared)
 
@@ -77,7 +77,7 @@ async def until_run(
             but & {objects.uid(pod) for pod in pods.values()}
         )
 
-    found = await kit.until(source, kinds.PODS, there, namespace=namespace, seconds=60)
+    found = await kit.until(source, kinds.PODS, there, namespace=namespace)
     return {key: objects.uid(pod) for key, pod in found.items()}
 
 

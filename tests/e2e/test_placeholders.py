@@ -59,7 +59,6 @@ async def until_placeholders(
         kinds.POD_CHAPERONS,
         lambda all_: len(waiting(all_)) == count and all(map(fits, waiting(all_))),
         namespace="default",
-        seconds=60,
     )
 
 
@@ -99,7 +98,7 @@ async def test_placeholders_wait_for_room_and_never_run(
         c2, 2, lambda chaperon: keys.COULD_START in condition(chaperon).get("message", "")
     )
     await source.create(kinds.PODS, place_pod("guest"), "default")
-    guest = await kit.until_running(source, "guest", seconds=60)
+    guest = await kit.until_running(source, "guest")
     assert objects.node_name(guest) == C2, "placeholders hold no room"
     await until_placeholders(
         c2, 2, lambda chaperon: scheduled_condition.rejection(objects.status(chaperon)) is not None
@@ -118,9 +117,9 @@ async def test_placeholders_wait_for_room_and_never_run(
     await source.delete(kinds.DEPLOYMENTS, "web", "default")
     await source.delete(kinds.PODS, "guest", "default")
     for target in (c2, c3):
-        await kit.until_gone(target, kinds.POD_CHAPERONS, "default", seconds=60)
+        await kit.until_gone(target, kinds.POD_CHAPERONS, "default")
         selector = keys.PARENT_UID
-        await kit.until_gone(target, kinds.PODS, "default", label_selector=selector, seconds=60)
+        await kit.until_gone(target, kinds.PODS, "default", label_selector=selector)
 
 
 async def test_no_more_go_back_at_once_than_there_is_room_for(
@@ -160,7 +159,6 @@ class NodePool:
             kinds.PODS,
             lambda pods: sum(map(_is_unschedulable, pods.values())) >= size,
             namespace="default",
-            seconds=60,
         )
         name = (await asyncio.to_thread(self._fleet.run, "add-node", "c2")).strip()
         self.nodes.append(name)
@@ -185,7 +183,7 @@ async def pool(fleet: Fleet, source: Client, c2: Client) -> AsyncIterator[NodePo
     for deployment in await source.list(kinds.DEPLOYMENTS, "default"):
         await source.delete(kinds.DEPLOYMENTS, objects.name(deployment), "default")
 
-    await kit.until_gone(c2, kinds.POD_CHAPERONS, "default", seconds=60)
+    await kit.until_gone(c2, kinds.POD_CHAPERONS, "default")
     await found.remove()
 
 
@@ -205,7 +203,7 @@ async def test_pods_go_back_when_their_placeholders_have_made_a_pool_grow(
     assert len(overflowed) == 2
 
     await pool.scale_up(2)
-    await until_there(source, seconds=90, c2=4, c3=2)
+    await until_there(source, c2=4, c3=2)
     await kit.until(  # they end once the pods that replace them are ready
         source,
         kinds.PODS,

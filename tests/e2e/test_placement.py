@@ -159,7 +159,7 @@ async def roll_out(source: Client, number: int, strategy: Object) -> None:
         counts = [status.get(f) for f in ("replicas", "updatedReplicas", "availableReplicas")]
         return status.get("observedGeneration", 0) >= generation and counts == [replicas] * 3
 
-    await kit.until_one(source, kinds.DEPLOYMENTS, "web", "default", is_complete, seconds=60)
+    await kit.until_one(source, kinds.DEPLOYMENTS, "web", "default", is_complete)
 
 
 async def test_a_target_that_goes_takes_no_other_part_of_its_policy_with_it(

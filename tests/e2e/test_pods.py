@@ -86,7 +86,6 @@ async def test_a_job_completes(source: Client) -> None:
         "once",
         "default",
         lambda j: (objects.condition(j, "Complete") or {}).get("status") == "True",
-        seconds=60,
     )
     assert objects.status(done)["succeeded"] == 2
 

@@ -81,7 +81,7 @@ async def create(source: Client, name: str, class_: str, app: str, **selector: s
 
 
 async def until_running(source: Client, name: str) -> Object:
-    return await kit.until_running(source, name, seconds=40)
+    return await kit.until_running(source, name)
 
 
 async def left(source: Client) -> list[str]:

@@ -46,7 +46,7 @@ async def until_said(source: Client, namespace: str, name: str, text: str) -> No
 async def priority(source: Client, c2: Client, namespace: str, name: str) -> tuple[str, int]:
     """Return the class and the value of the delegate, once the pod runs."""
     proxy = await kit.until_one(
-        source, kinds.PODS, name, namespace, lambda p: kit.phase(p) == "Running", seconds=60
+        source, kinds.PODS, name, namespace, lambda p: kit.phase(p) == "Running"
     )
     selector = f"{keys.PARENT_UID}={objects.uid(proxy)}"
     (delegate,) = await c2.list(kinds.PODS, namespace, label_selector=selector)

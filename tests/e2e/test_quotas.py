@@ -36,7 +36,7 @@ async def set_quota(target: Client, name: str, hard: dict[str, str], **spec: Any
         return bool(status.get("hard") == hard and status.get("used", {}).keys() == hard.keys())
 
     # A quota controller that has seen kinds come or go reads all lists anew at first.
-    await kit.until_one(target, kinds.RESOURCE_QUOTAS, name, "default", is_counted, seconds=90)
+    await kit.until_one(target, kinds.RESOURCE_QUOTAS, name, "default", is_counted)
 
 
 @pytest.fixture(autouse=True)
@@ -67,7 +67,6 @@ async def test_a_burst_fills_the_quotas_of_all_targets_and_nothing_is_sent_beyon
             and sum(map(is_waiting, pods.values())) == 3
         ),
         namespace="default",
-        seconds=60,
     )
     waiting = next(pod for pod in found.values() if is_waiting(pod))
     for target, count in ((c2, 4), (c3, 3)):
@@ -81,9 +80,7 @@ async def test_a_burst_fills_the_quotas_of_all_targets_and_nothing_is_sent_beyon
     assert "raise the ResourceQuota of the namespace in the target" in story
 
     await set_quota(c3, "fewer", {"pods": "6"})
-    await kit.until(
-        source, kinds.PODS, lambda pods: kit.running(pods, 10), namespace="default", seconds=30
-    )
+    await kit.until(source, kinds.PODS, lambda pods: kit.running(pods, 10), namespace="default")
     assert len(await c3.list(kinds.PODS, "default")) == 6
 
 
@@ -122,7 +119,7 @@ async def test_what_the_api_server_says_of_scopes_and_limits_is_told_in_its_word
     await kit.until_running(source, "ending")
     # The place of a pod that ends is the next one's, once the quota controller has seen that.
     await source.delete(kinds.PODS, "first", "default")
-    await kit.until_running(source, "third", seconds=60)
+    await kit.until_running(source, "third")
 
 
 async def test_a_candidate_that_waits_for_a_node_keeps_its_share_of_the_quota(
@@ -151,4 +148,4 @@ async def test_a_candidate_that_waits_for_a_node_keeps_its_share_of_the_quota(
         assert objects.name(candidate).startswith("huge")
 
     await source.delete(kinds.PODS, "huge", "default")
-    await kit.until_running(source, "small", seconds=60)
+    await kit.until_running(source, "small")

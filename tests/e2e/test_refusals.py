@@ -27,13 +27,13 @@ async def test_an_exceeded_quota_is_told_and_another_target_takes_the_pod(
             await target.create(QUOTAS, quota, "default")
             # A quota controller that has seen kinds come or go reads all lists anew at first.
             await kit.until_one(
-                target, QUOTAS, "none", "default", lambda q: "hard" in objects.status(q), seconds=90
+                target, QUOTAS, "none", "default", lambda q: "hard" in objects.status(q)
             )
 
         await source.create(kinds.PODS, kit.pod("over-quota"), "default")
         await kit.until_refused(source, "over-quota", "no room in ResourceQuota none")
         await c3.delete(QUOTAS, "none", "default")
-        proxy = await kit.until_running(source, "over-quota", seconds=70)
+        proxy = await kit.until_running(source, "over-quota")
         assert objects.spec(proxy)["nodeName"] == "admiralty-default-c3"
     finally:
         for target in (c2, c3):
@@ -61,7 +61,7 @@ async def create_with_young_class(
     client: Client, pod: objects.Object, namespace: str = "default"
 ) -> None:
     """Create a pod whose PriorityClass was just made: the API server's own watch comes late."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(kit.PATIENCE):
         while True:
             try:
                 await client.create(kinds.PODS, pod, namespace)
@@ -98,7 +98,7 @@ async def test_a_class_that_targets_lack_is_named_and_no_candidate_is_made_until
 
         await c3.create(kinds.RUNTIME_CLASSES, sandbox)
         await c3.create(kinds.PRIORITY_CLASSES, urgent)
-        proxy = await kit.until_running(source, "classy", seconds=30)
+        proxy = await kit.until_running(source, "classy")
         assert objects.spec(proxy)["nodeName"] == "admiralty-default-c3"
         (delegate,) = await c3.list(kinds.PODS, "default")
         assert objects.spec(delegate)["priority"] == 7

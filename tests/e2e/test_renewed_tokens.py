@@ -111,7 +111,7 @@ async def streams(source: Client, fleet: Fleet, shared: str) -> AsyncIterator[Op
         await process.communicate()
 
     await source.delete(kinds.PODS, "through-it-all", shared)
-    await kit.until_gone(source, kinds.PODS, shared, seconds=60)
+    await kit.until_gone(source, kinds.PODS, shared)
 
 
 async def test_a_token_that_is_due_is_renewed_and_ends_no_stream_and_no_pod(
@@ -130,7 +130,6 @@ async def test_a_token_that_is_due_is_renewed_and_ends_no_stream_and_no_pod(
         _SECRET,
         shared,
         lambda secret: token_in(secret) not in (first, old),
-        seconds=10,
     )
     claims = expiry.claims(token_in(renewed))
     assert claims["exp"] - claims["iat"] == 86400

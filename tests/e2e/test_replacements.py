@@ -49,7 +49,7 @@ async def run_another(source: Client) -> None:
     """See that the agent is at work, by a pod that runs in c3."""
     pod = kit.pod_in("c3", "another")
     await source.create(kinds.PODS, pod, "default")
-    await kit.until_running(source, "another", seconds=60)
+    await kit.until_running(source, "another")
 
 
 def is_waiting(pod: Object) -> bool:

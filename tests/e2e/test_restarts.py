@@ -106,7 +106,7 @@ async def test_an_agent_that_starts_before_its_api_server_waits_for_it(
 async def not_ready(address: str) -> str:
     """Return the first readiness answer of an agent that has just been started."""
     url = f"http://{address}:{addresses.AGENT_HEALTH}/readyz"
-    async with asyncio.timeout(30), aiohttp.ClientSession() as session:
+    async with asyncio.timeout(kit.PATIENCE), aiohttp.ClientSession() as session:
         while True:
             try:
                 async with session.get(url) as answer:

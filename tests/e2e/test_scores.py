@@ -147,11 +147,9 @@ async def test_pods_wait_for_conditions_and_follow_scores(source: Client) -> Non
 async def test_what_targets_have_free_is_published(source: Client) -> None:
     for target in ("c2", "c3"):
         name = f"vnode-usage-{names.virtual_node('default', target)}"
-        await kit.until_one(source, kinds.CLUSTER_SCORES, name, "", is_published, seconds=60)
+        await kit.until_one(source, kinds.CLUSTER_SCORES, name, "", is_published)
 
-    await kit.until_one(
-        source, kinds.ADDON_PLACEMENT_SCORES, "vnode-usage", OCM_C2, is_published, seconds=60
-    )
+    await kit.until_one(source, kinds.ADDON_PLACEMENT_SCORES, "vnode-usage", OCM_C2, is_published)
     listed = await source.list(kinds.ADDON_PLACEMENT_SCORES, "c3")
     assert [objects.name(obj) for obj in listed] == [addon_scores.NAME]  # no inventory names c3
 

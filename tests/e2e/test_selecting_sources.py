@@ -71,7 +71,7 @@ async def test_a_pod_runs_with_its_secret_in_a_namespace_that_is_labelled_and_is
     )
     await source.create(kinds.PODS, kit.pod("runs", volumes=volumes), both)
     running = await kit.until_one(
-        source, kinds.PODS, "runs", both, lambda p: kit.phase(p) == "Running", seconds=60
+        source, kinds.PODS, "runs", both, lambda p: kit.phase(p) == "Running"
     )
     assert objects.node_name(running) == f"admiralty-{NAME}"
     copied = await c3.get(kinds.SECRETS, "key", both)

@@ -37,9 +37,7 @@ def data_claim() -> Object:
 
 async def run_claimant(source: Client, name: str, namespace: str) -> None:
     await source.create(kinds.PODS, claimant(name), namespace)
-    await kit.until_one(
-        source, kinds.PODS, name, namespace, lambda p: kit.phase(p) == "Running", seconds=60
-    )
+    await kit.until_one(source, kinds.PODS, name, namespace, lambda p: kit.phase(p) == "Running")
 
 
 @pytest.fixture
@@ -76,9 +74,7 @@ async def test_a_claim_is_missed_by_name_or_follows_with_its_class_mapped(
 
     annotations = {"annotations": {keys.STORAGE_CLASSES: f"fast={volume}"}}
     await source.patch(kinds.TARGETS, "bad", {"metadata": annotations}, shared)
-    await kit.until_one(
-        source, kinds.PODS, "waits", shared, lambda p: kit.phase(p) == "Running", seconds=60
-    )
+    await kit.until_one(source, kinds.PODS, "waits", shared, lambda p: kit.phase(p) == "Running")
     copy = await c2.get(kinds.CLAIMS, "data", shared)
     assert objects.spec(copy)["storageClassName"] == volume
     marks = {"metadata": {"labels": {"tier": "db"}}}
@@ -163,16 +159,12 @@ async def test_a_service_account_is_made_where_that_is_allowed(
         "--clusterrole=vnode-source-service-accounts",
         f"--serviceaccount={shared}:{objects.spec(granted)['serviceAccountName']}",
     )
-    await kit.until_one(
-        source, kinds.PODS, "builds", shared, lambda p: kit.phase(p) == "Running", seconds=100
-    )
+    await kit.until_one(source, kinds.PODS, "builds", shared, lambda p: kit.phase(p) == "Running")
     made = await c2.get(kinds.SERVICE_ACCOUNTS, "builder", shared)
     assert made["automountServiceAccountToken"] is False
     assert "example.com/role" not in objects.annotations(made)
     await source.delete(kinds.PODS, "builds", shared)
-    await kit.until_gone(
-        c2, kinds.SERVICE_ACCOUNTS, shared, field_selector="metadata.name=builder", seconds=60
-    )
+    await kit.until_gone(c2, kinds.SERVICE_ACCOUNTS, shared, field_selector="metadata.name=builder")
 
 
 async def test_a_pod_that_a_network_policy_selects_waits_until_that_may_follow(
@@ -196,16 +188,14 @@ async def test_a_pod_that_a_network_policy_selects_waits_until_that_may_follow(
         "--clusterrole=vnode-source-network-policies",
         f"--serviceaccount={shared}:{objects.spec(granted)['serviceAccountName']}",
     )
-    await kit.until_one(
-        source, kinds.PODS, "shut", shared, lambda p: kit.phase(p) == "Running", seconds=100
-    )
+    await kit.until_one(source, kinds.PODS, "shut", shared, lambda p: kit.phase(p) == "Running")
     (delegate,) = await c2.list(kinds.PODS, shared)
     copy = await c2.get(kinds.NETWORK_POLICIES, "deny", shared)
     selected = objects.spec(copy)["podSelector"]["matchLabels"]
     assert selected.items() <= objects.labels(delegate).items()
     assert keys.PARENT_CLUSTER_NAME in selected
     await source.delete(kinds.PODS, "shut", shared)
-    await kit.until_gone(c2, kinds.NETWORK_POLICIES, shared, seconds=60)
+    await kit.until_gone(c2, kinds.NETWORK_POLICIES, shared)
     await source.delete(kinds.NETWORK_POLICIES, "deny", shared)
 
 
@@ -220,9 +210,7 @@ async def test_an_ephemeral_volume_has_a_class_of_the_target(
     template = {"metadata": {"labels": {"a": "b"}}, "spec": objects.spec(data_claim())}
     scratch = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": template}}
     await source.create(kinds.PODS, kit.pod("scratch", volumes=[scratch]), shared)
-    await kit.until_one(
-        source, kinds.PODS, "scratch", shared, lambda p: kit.phase(p) == "Running", seconds=60
-    )
+    await kit.until_one(source, kinds.PODS, "scratch", shared, lambda p: kit.phase(p) == "Running")
     (claim,) = await c2.list(kinds.CLAIMS, shared)
     assert objects.spec(claim)["storageClassName"] == volume
     await source.delete(kinds.PODS, "scratch", shared)
@@ -264,9 +252,7 @@ async def test_a_namespace_is_made_where_that_is_allowed(
         f"--serviceaccount={account['namespace']}:{account['name']}",
     )
     await source.create(kinds.PODS, kit.pod("runs"), name)
-    await kit.until_one(
-        source, kinds.PODS, "runs", name, lambda p: kit.phase(p) == "Running", seconds=60
-    )
+    await kit.until_one(source, kinds.PODS, "runs", name, lambda p: kit.phase(p) == "Running")
     made = await c3.get(kinds.NAMESPACES, name)
     assert keys.PARENT_CLUSTER_NAME in objects.labels(made)
     for pod in ("refused", "runs"):

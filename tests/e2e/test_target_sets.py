@@ -105,7 +105,6 @@ async def test_a_profile_that_goes_is_drained_and_leaves_nothing(
     await kit.until(
         *(source, kinds.CLUSTER_TARGETS),
         lambda all_: all_.keys() == PLACES.keys() and all(map(kit.is_ready, all_.values())),
-        seconds=60,
     )
     for name in PLACES:
         constraints = json.dumps({"nodeSelector": {"region": name}})
@@ -116,7 +115,6 @@ async def test_a_profile_that_goes_is_drained_and_leaves_nothing(
         *(source, kinds.PODS),
         lambda pods: kit.running(pods, 2),
         namespace="default",
-        seconds=60,
     )
     nodes = {objects.name(pod): objects.node_name(pod) for pod in running.values()}
     assert nodes == {"east": "admiralty-east", "west": "admiralty-west"}
@@ -131,7 +129,7 @@ async def test_a_profile_that_goes_is_drained_and_leaves_nothing(
         (kinds.CLUSTER_TARGETS, "metadata.name=east"),
         (kinds.NODES, "metadata.name=admiralty-east"),
     ):
-        await kit.until_gone(source, kind, seconds=60, field_selector=selector)
+        await kit.until_gone(source, kind, field_selector=selector)
 
     await kit.until_gone(c2, kinds.POD_CHAPERONS, "default")
     await kit.until_gone(c2, kinds.PODS, "default")

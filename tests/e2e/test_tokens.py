@@ -82,7 +82,6 @@ async def test_a_target_is_given_a_token_of_the_source_that_lives_as_long_as_its
     await kit.until_one(
         *(source, kinds.PODS, "web", shared),
         lambda pod: f"--clusterrole={MINTER}" in str(objects.condition(pod, "PodScheduled")),
-        seconds=60,
     )
     assert not await c2.list(kinds.SECRETS, shared, label_selector=keys.TOKEN)
     await source.delete(kinds.PODS, "web", shared)
@@ -131,11 +130,11 @@ async def test_a_target_is_given_a_token_of_the_source_that_lives_as_long_as_its
     await source.delete(kinds.PODS, "web", shared)
     await kit.until_gone(source, kinds.PODS, shared)
     # An API server remembers for 10 s what it has found; nothing tells when it has forgotten.
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(kit.PATIENCE):
         while (await review(source, token)).get("authenticated"):  # noqa: ASYNC110 - no event
             await asyncio.sleep(0.5)
 
-    await kit.until_gone(c2, kinds.SECRETS, shared, seconds=30)
+    await kit.until_gone(c2, kinds.SECRETS, shared)
 
 
 async def test_a_target_that_no_longer_asks_keeps_what_a_pod_has_until_that_ends(
@@ -150,7 +149,7 @@ async def test_a_target_that_no_longer_asks_keeps_what_a_pod_has_until_that_ends
     await ask(source, shared, None)
 
     # One that is sent without: the agent has heard.
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(kit.PATIENCE):
         for number in itertools.count():
             await source.create(kinds.PODS, kit.pod(f"late-{number}"), shared)
             late = await kit.until_one(
@@ -163,7 +162,7 @@ async def test_a_target_that_no_longer_asks_keeps_what_a_pod_has_until_that_ends
 
     await c2.get(kinds.SECRETS, names.token_secret("early", objects.uid(early)), shared)
     await source.request("DELETE", kinds.PODS.path(shared))
-    await kit.until_gone(c2, kinds.SECRETS, shared, label_selector=keys.TOKEN, seconds=30)
+    await kit.until_gone(c2, kinds.SECRETS, shared, label_selector=keys.TOKEN)
 
 
 def mounting(name: str, secret: str) -> Object:
@@ -229,7 +228,7 @@ async def test_the_delegate_of_an_own_secret_at_the_usual_path_mounts_it_and_no_
 
 async def without_tokens(source: Client, target: Client, namespace: str) -> None:
     """Wait until the agent has heard that a Target no longer asks."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(kit.PATIENCE):
         for number in itertools.count():
             name = f"probe-{number}"
             await source.create(kinds.PODS, kit.pod(name), namespace)

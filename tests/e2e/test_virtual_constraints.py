@@ -47,7 +47,6 @@ async def test_a_job_that_a_queue_confines_to_virtual_nodes_runs_where_the_flavo
         lambda all_: len(all_) == 2 and all(kit.phase(p) == "Succeeded" for p in all_.values()),
         namespace="default",
         label_selector="job-name=queued",
-        seconds=60,
     )
     assert {objects.spec(pod)["nodeName"] for pod in pods.values()} == {C2}
     for pod in pods.values():

@@ -15,6 +15,7 @@ from collections.abc import Collection
 from contextlib import suppress
 from typing import Final
 
+from tests import kit
 from tests.faults.harness import Harness
 from tests.faults.plan import SOURCE, TARGETS, Fault, Step, Trouble
 from tests.faults.snapshot import Violation, virtual_node
@@ -28,7 +29,6 @@ _PERIOD: Final = 2.5  # seconds between two looks; a cloud controller takes twic
 _CAPRICE: Final = 0.1  # chance of a Node that is ready to be deleted at a look
 _ALL_LOST: Final = 0.15  # of all steps
 _LONGER: Final = 30.0  # seconds: the targets are found lost, and hasty pods are replaced
-_PATIENCE: Final = 30.0  # seconds in which Nodes are there again
 _RULE: Final = "a Node that is deleted while its Target exists is made anew as it was"
 
 
@@ -100,7 +100,7 @@ class CloudController:
         """Tell which Nodes are not as they were; `removed` are targets that were removed."""
         self._marked -= set(map(virtual_node, removed))
         wanted = sorted(self._marked)
-        until = time.monotonic() + _PATIENCE
+        until = time.monotonic() + kit.PATIENCE
         while (wrong := await self._wrong(wanted)) and time.monotonic() < until:  # noqa: ASYNC110
             await asyncio.sleep(1)
 

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final
 
+from tests import kit
 from tests.faults.harness import Harness
 from tests.faults.plan import SOURCE, TARGETS
 from tests.faults.snapshot import Violation
@@ -30,7 +31,6 @@ BYSTANDER: Final = "bystander"
 _LABEL: Final = {"example.com/hostile": "true"}
 _SELECTOR: Final = "example.com/hostile=true"
 _PAUSE: Final = 1.0  # seconds between two acts, on average
-_PATIENCE: Final = 60.0  # seconds until all is removed
 _RULE: Final = "what nobody gave to vnode is not touched"
 
 
@@ -84,7 +84,7 @@ class Hostility:
     async def end(self) -> list[Violation]:
         """Remove all that was made; tell what of others has changed."""
         try:
-            async with asyncio.timeout(_PATIENCE):
+            async with asyncio.timeout(kit.PATIENCE):
                 while await self._remove():  # noqa: ASYNC110 - no event tells that all is gone
                     await asyncio.sleep(_PAUSE)
         except TimeoutError:

@@ -50,7 +50,6 @@ _ON_DELEGATES: Final = (
 )
 _PERIOD: Final = 1.0  # seconds between two looks of who cleans up
 _CHANCE: Final = 0.3  # that it deletes a pod at a look
-_IN_FORCE: Final = 30.0  # seconds within which an API server takes a policy up
 
 
 class TargetControllers:
@@ -112,7 +111,7 @@ async def _until_in_force(client: Client) -> None:
     """Wait until the policy acts; nothing tells when an API server has taken it up."""
     probe = kit.pod("probe", annotations={}, schedulerName="nobody")
     probe["metadata"]["labels"] = {keys.PARENT_UID: "none"}
-    async with asyncio.timeout(_IN_FORCE):
+    async with asyncio.timeout(kit.PATIENCE):
         while True:
             made = await client.create(kinds.PODS, probe, NAMESPACE)
             await client.discard(kinds.PODS, made, grace=0)

@@ -43,8 +43,8 @@ async def _clean(c1: Client, c2: Client, c3: Client) -> AsyncIterator[None]:
 
 async def all_gone(*clients: Client) -> None:
     for client in clients:
-        await kit.until_gone(client, kinds.PODS, "default", seconds=60)
-        await kit.until_gone(client, kinds.POD_CHAPERONS, "default", seconds=60)
+        await kit.until_gone(client, kinds.PODS, "default")
+        await kit.until_gone(client, kinds.POD_CHAPERONS, "default")
 
 
 async def send(c1: Client, name: str, **fields: object) -> Object:
@@ -54,7 +54,7 @@ async def send(c1: Client, name: str, **fields: object) -> Object:
 
 
 async def runs(client: Client, name: str) -> Object:
-    return await kit.until_running(client, name, seconds=60)
+    return await kit.until_running(client, name)
 
 
 async def child(client: Client, parent: Object, kind: Kind = kinds.PODS) -> Object:
@@ -147,9 +147,7 @@ async def test_a_proxy_is_gone_only_after_the_containers_two_clusters_away(
     held = {"metadata": {"finalizers": ["example.com/still-running"]}}
     await c3.patch(kinds.PODS, objects.name(leaf), held, "default")
     await c1.delete(kinds.PODS, "slow", "default")
-    await kit.until_one(
-        c3, kinds.PODS, objects.name(leaf), "default", objects.is_terminating, seconds=60
-    )
+    await kit.until_one(c3, kinds.PODS, objects.name(leaf), "default", objects.is_terminating)
     for client, name in ((c1, "slow"), (c2, objects.name(middle))):
         assert objects.is_terminating(await client.get(kinds.PODS, name, "default"))
 
@@ -167,7 +165,7 @@ async def test_a_leaf_that_begins_to_end_is_told_to_the_first_cluster(
     held = {"metadata": {"finalizers": ["example.com/still-running"]}}
     await c3.patch(kinds.PODS, objects.name(leaf), held, "default")
     await c3.delete(kinds.PODS, objects.name(leaf), "default")
-    await kit.until_one(c1, kinds.PODS, "ending", "default", objects.is_terminating, seconds=60)
+    await kit.until_one(c1, kinds.PODS, "ending", "default", objects.is_terminating)
     assert await c3.get(kinds.PODS, objects.name(leaf), "default")
 
     free = {"metadata": {"finalizers": None}}
@@ -179,7 +177,7 @@ async def test_a_pod_is_never_sent_where_it_came_from_and_says_so(c1: Client, c2
     await cordon(c2, LEAF_NODE)
     await c1.create(kinds.PODS, kit.pod("waiting", annotations=TRAVELS), "default")
     expected = unscheduled("c2: 0/2 targets", "c1: the pod came through that cluster", "c3: ")
-    await kit.until_one(c1, kinds.PODS, "waiting", "default", expected, seconds=60)
+    await kit.until_one(c1, kinds.PODS, "waiting", "default", expected)
     assert await c1.list(kinds.POD_CHAPERONS, "default") == []
     await cordon(c2, LEAF_NODE, on=False)
     middle = await child(c2, await runs(c1, "waiting"))
@@ -191,7 +189,7 @@ async def test_a_leaf_without_room_says_so_in_the_first_cluster(c1: Client) -> N
     pod["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1000"}}
     await c1.create(kinds.PODS, pod, "default")
     expected = unscheduled("c2: 0/2 targets", "c3: 0/1 nodes are available", "Insufficient cpu")
-    await kit.until_one(c1, kinds.PODS, "large", "default", expected, seconds=60)
+    await kit.until_one(c1, kinds.PODS, "large", "default", expected)
 
 
 async def test_a_middle_that_is_its_own_target_may_keep_the_pod(
@@ -278,7 +276,6 @@ async def test_many_at_once_each_run_once(c1: Client, c2: Client, c3: Client) ->
             kinds.PODS,
             lambda all_: kit.running(all_, count),
             namespace="default",
-            seconds=60,
         )
 
     await c1.delete(kinds.DEPLOYMENTS, "crowd", "default", propagation="Background")

@@ -32,7 +32,6 @@ MANY, NEW = 250, 40  # pods that run in the target that freezes, and that are to
 STARTS, APART = 6, 2.5  # pods for each of the others, and seconds from one to the next
 LONG = STARTS * APART  # seconds that are measured
 PAUSE = 0.5  # seconds between two changes of an annotation in one of the others
-PATIENCE = 60.0  # seconds
 RATIO = 3.0  # of what was measured before the freeze, with some seconds for what machines do
 MEDIAN_SLACK, MOST_SLACK = 0.5, 3.0
 PROBE, VALUE = "probe", "example.com/value"
@@ -90,10 +89,10 @@ class Seen:
     async def until(self, name: str, what: str) -> float:
         """Return the moment; AssertionError if it does not come."""
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(kit.PATIENCE):
                 await self._events[name, what].wait()
         except TimeoutError:
-            raise AssertionError(f"{name}: no {what} within {PATIENCE} s") from None
+            raise AssertionError(f"{name}: no {what} within {kit.PATIENCE} s") from None
 
         return self.moments[name, what]
 
@@ -180,14 +179,14 @@ async def crowd(source: Client) -> None:
     """Run many pods in the target that is to freeze; return once all run."""
     many = kit.deployment("crowd", MANY, pinned("crowd", FROZEN))
     await source.create(kinds.DEPLOYMENTS, many, "default")
-    await kit.until_pods(source, "crowd", lambda all_: kit.running(all_, MANY), seconds=120)
+    await kit.until_pods(source, "crowd", lambda all_: kit.running(all_, MANY))
 
 
 async def asked_to_end(source: Client) -> None:
     """Delete the crowd's Deployment, and wait until all its pods are terminating."""
     await source.delete(kinds.DEPLOYMENTS, "crowd", "default", propagation="Background")
     await kit.until_pods(
-        source, "crowd", lambda all_: all(map(objects.is_terminating, all_.values())), seconds=60
+        source, "crowd", lambda all_: all(map(objects.is_terminating, all_.values()))
     )
 
 
@@ -230,4 +229,4 @@ async def test_a_frozen_target_with_many_pods_to_end_slows_no_other(
     print("\n" + "\n".join(lines.values()))
     slow = [lines[stage] for stage in before if not is_usual(before[stage], during[stage])]
     assert not slow, slow
-    await kit.until_gone(source, kinds.PODS, "default", seconds=150, label_selector="app=crowd")
+    await kit.until_gone(source, kinds.PODS, "default", label_selector="app=crowd")

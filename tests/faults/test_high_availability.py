@@ -84,7 +84,7 @@ async def test_whichever_agent_is_left_admits_reserves_and_serves_logs(
 ) -> None:
     name = f"left-with-{survivor}"
     await create(source, name)
-    pod = await kit.until_running(source, name, seconds=60)
+    pod = await kit.until_running(source, name)
     assert objects.spec(pod)["nodeName"] == NODE
     own = LocalFleet(fleet.folder).site("c1").agents[AGENTS.index(survivor)]
     address = {"type": "InternalIP", "address": own}
@@ -93,7 +93,7 @@ async def test_whichever_agent_is_left_admits_reserves_and_serves_logs(
     )
     assert "hello from a pod in c2" in fleet.kubectl("c1", "logs", name)
     await source.delete(kinds.PODS, name, "default")
-    await kit.until_gone(source, kinds.PODS, "default", seconds=60)
+    await kit.until_gone(source, kinds.PODS, "default")
 
 
 async def test_every_agent_serves_the_kubelet_api(fleet: Fleet, source: Client) -> None:
@@ -140,14 +140,12 @@ async def test_a_new_leader_brings_what_candidates_of_the_last_one_wait_for(
     size = {"requests": {"storage": "1Gi"}}
     claim = {"accessModes": ["ReadWriteOnce"], "resources": size}
     await source.create(kinds.CLAIMS, {"metadata": {"name": "data"}, "spec": claim}, "default")
-    await kit.until_one(
-        target, kinds.CLAIMS, "data", "default", lambda c: bool(objects.spec(c)), seconds=60
-    )
+    await kit.until_one(target, kinds.CLAIMS, "data", "default", lambda c: bool(objects.spec(c)))
     await asyncio.to_thread(fleet.run, "start", "c1", victim)
     await source.delete(kinds.PODS, "waits", "default")
     await source.delete(kinds.CLAIMS, "data", "default")
     for gone in (kinds.PODS, kinds.CLAIMS):
-        await kit.until_gone(source, gone, "default", seconds=60)
+        await kit.until_gone(source, gone, "default")
 
 
 async def test_a_leader_killed_amid_many_pods_loses_and_doubles_none(
@@ -186,7 +184,6 @@ async def amid_many(source: Client) -> int:
         kinds.PODS,
         lambda all_: len(all_) == MANY and bound(all_) >= 40,
         namespace="default",
-        seconds=60,
     )
     assert bound(seen) < MANY, "the leader must end in the middle"
     return bound(seen)
@@ -214,11 +211,10 @@ async def ends_well(source: Client, target: Client) -> None:
         kinds.PODS,
         lambda all_: kit.running(all_, MANY),
         namespace="default",
-        seconds=90,
     )
     delegates = await target.list(kinds.PODS, "default", label_selector=keys.PARENT_UID)
     parents = Counter(objects.labels(pod)[keys.PARENT_UID] for pod in delegates)
     assert parents == Counter(objects.uid(pod) for pod in pods.values())
     await source.delete(kinds.DEPLOYMENTS, "many", "default", propagation="Background")
-    await kit.until_gone(source, kinds.PODS, "default", seconds=90)
-    await kit.until_gone(target, kinds.POD_CHAPERONS, "default", seconds=90)
+    await kit.until_gone(source, kinds.PODS, "default")
+    await kit.until_gone(target, kinds.POD_CHAPERONS, "default")

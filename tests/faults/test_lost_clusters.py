@@ -50,15 +50,13 @@ def impatient(name: str) -> Object:
 
 async def deployed(source: Client, name: str, template: Object, replicas: int) -> dict[str, Object]:
     await source.create(kinds.DEPLOYMENTS, kit.deployment(name, replicas, template), "default")
-    return await kit.until_pods(source, name, lambda all_: kit.running(all_, replicas), seconds=60)
+    return await kit.until_pods(source, name, lambda all_: kit.running(all_, replicas))
 
 
 async def remove(source: Client, *deployments: str) -> None:
     for name in deployments:
         await source.delete(kinds.DEPLOYMENTS, name, "default", propagation="Background")
-        await kit.until_gone(
-            source, kinds.PODS, "default", label_selector=f"app={name}", seconds=60
-        )
+        await kit.until_gone(source, kinds.PODS, "default", label_selector=f"app={name}")
 
 
 async def delegates(client: Client, app: str) -> dict[str, Object]:
@@ -80,9 +78,7 @@ async def test_a_lost_targets_pods_are_replaced_as_they_wish_and_end_when_it_is_
     await asyncio.to_thread(fleet.run, "partition", "c2")
     cut = time.monotonic()
     try:
-        node = await kit.until_one(
-            source, kinds.NODES, C2, "", lambda n: not kit.is_ready(n), seconds=60
-        )
+        node = await kit.until_one(source, kinds.NODES, C2, "", lambda n: not kit.is_ready(n))
         noticed = time.monotonic() - cut
         assert (objects.condition(node, "Ready") or {})["reason"] == "Unreachable"
         await kit.until_pods(
@@ -96,7 +92,6 @@ async def test_a_lost_targets_pods_are_replaced_as_they_wish_and_end_when_it_is_
                 )
                 == 3
             ),
-            seconds=60,
         )
         replaced = time.monotonic() - cut
         old = [
@@ -108,19 +103,19 @@ async def test_a_lost_targets_pods_are_replaced_as_they_wish_and_end_when_it_is_
         back = time.monotonic()
         await asyncio.to_thread(fleet.run, "heal", "c2")
 
-    after = await kit.until_pods(source, "impatient", lambda all_: kit.running(all_, 3), seconds=60)
+    after = await kit.until_pods(source, "impatient", lambda all_: kit.running(all_, 3))
     ended = time.monotonic() - back
     assert not {objects.uid(p) for p in before.values()} & {objects.uid(p) for p in after.values()}
     assert not await delegates(c2, "impatient")
     assert (await delegates(c2, "patient")).keys() == kept.keys()
     now = await kit.until_pods(source, "patient", lambda all_: kit.running(all_, 2))
     assert {objects.uid(p) for p in now.values()} == {objects.uid(p) for p in patient.values()}
-    await kit.until_one(source, kinds.NODES, C2, "", kit.is_ready, seconds=30)
+    await kit.until_one(source, kinds.NODES, C2, "", kit.is_ready)
     print(
         f"\nnot ready after {noticed:.1f} s, replaced after {replaced:.1f} s, "
         f"stale ones ended {ended:.1f} s after the return"
     )
-    assert noticed < 50
+    assert noticed < 90  # forty of them are what the node controller waits for
     await remove(source, "impatient", "patient")
 
 
@@ -143,13 +138,12 @@ async def test_a_lost_sources_pods_run_on_and_are_made_anew_if_they_are_evicted(
             ),
             namespace="default",
             label_selector=f"{keys.PREFIX}app=alone",
-            seconds=120,
         )
         assert objects.uid(found[objects.key(second)]) == objects.uid(second)
     finally:
         await asyncio.to_thread(fleet.run, "heal", "c1")
 
-    now = await kit.until_pods(source, "alone", lambda all_: kit.running(all_, 2), seconds=60)
+    now = await kit.until_pods(source, "alone", lambda all_: kit.running(all_, 2))
     assert {objects.uid(pod) for pod in now.values()} == {objects.uid(pod) for pod in pods.values()}
     again = found[key]
     parent = objects.annotations(again)[keys.PARENT_NAME]
@@ -159,9 +153,8 @@ async def test_a_lost_sources_pods_run_on_and_are_made_anew_if_they_are_evicted(
         parent,
         "default",
         lambda p: objects.status(p).get("podIP") == objects.status(again)["podIP"],
-        seconds=60,
     )
-    await kit.until_one(source, kinds.NODES, C2, "", kit.is_ready, seconds=60)
+    await kit.until_one(source, kinds.NODES, C2, "", kit.is_ready)
     await remove(source, "alone")
 
 
@@ -185,7 +178,6 @@ async def test_a_policy_replaces_the_pods_of_a_lost_target_at_its_own_rate(
             source,
             "web",
             lambda all_: sum(objects.is_terminating(pod) for pod in all_.values()) == 3,
-            seconds=90,
         )
         ending = await source.list(kinds.PODS, "default", label_selector="app=web")
         moments = [
@@ -202,15 +194,14 @@ async def test_a_policy_replaces_the_pods_of_a_lost_target_at_its_own_rate(
             source,
             "web",
             lambda all_: sum(_runs_in(pod, C3) for pod in all_.values()) == 3,
-            seconds=60,
         )
     finally:
         await asyncio.to_thread(fleet.run, "heal", "c2")
 
-    after = await kit.until_pods(source, "web", lambda all_: kit.running(all_, 3), seconds=60)
+    after = await kit.until_pods(source, "web", lambda all_: kit.running(all_, 3))
     assert all(_runs_in(pod, C3) for pod in after.values())
     assert not await delegates(c2, "web")
-    await kit.until_one(source, kinds.NODES, C2, "", kit.is_ready, seconds=30)
+    await kit.until_one(source, kinds.NODES, C2, "", kit.is_ready)
     await placement_policies.delete(source, "web")
     await remove(source, "web")
 
@@ -234,22 +225,21 @@ async def test_whether_a_target_is_lost_is_not_up_to_other_controllers(
                 source,
                 name,
                 lambda all_: sum(objects.is_terminating(pod) for pod in all_.values()) == 2,
-                seconds=60,
             )
     finally:
         await asyncio.to_thread(fleet.run, "heal", "c2")
 
-    node = await kit.until_one(source, kinds.NODES, C2, "", kit.is_ready, seconds=60)
+    node = await kit.until_one(source, kinds.NODES, C2, "", kit.is_ready)
     deleting.cancel()
     await asyncio.to_thread(fleet.run, "start", "c1", "kube-controller-manager")
     assert uids
     assert objects.uid(node) not in uids
     assert objects.spec(node).get("unschedulable") is True
-    now = await kit.until_pods(source, "patient", lambda all_: kit.running(all_, 2), seconds=60)
+    now = await kit.until_pods(source, "patient", lambda all_: kit.running(all_, 2))
     assert {objects.uid(p) for p in now.values()} == {objects.uid(p) for p in patient.values()}
     await asyncio.to_thread(fleet.kubectl, "c1", "uncordon", C2)
     for name in ("moved", "impatient"):
-        await kit.until_pods(source, name, lambda all_: kit.running(all_, 2), seconds=60)
+        await kit.until_pods(source, name, lambda all_: kit.running(all_, 2))
 
     await placement_policies.delete(source, "moved")
     await remove(source, "moved", "impatient", "patient")
@@ -279,12 +269,12 @@ async def test_an_outage_of_the_agent_evicts_nobody(
         ready = {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}
         body = {"status": {"conditions": [ready]}}
         await source.patch(kinds.NODES, C2, body, subresource="status", strategic=True)
-        await kit.until_one(source, kinds.NODES, C2, "", _is_unreachable, seconds=60)
+        await kit.until_one(source, kinds.NODES, C2, "", _is_unreachable)
         await asyncio.sleep(PATIENCE + 3)  # nothing is to happen
     finally:
         await asyncio.to_thread(fleet.run, "start", "c1", "agent")
 
-    await kit.until_one(source, kinds.NODES, C2, "", kit.is_ready, seconds=60)
+    await kit.until_one(source, kinds.NODES, C2, "", kit.is_ready)
     await asyncio.sleep(PATIENCE)  # the same
     for name, before in (("moved", moved), ("impatient", hasty)):
         now = await source.list(kinds.PODS, "default", label_selector=f"app={name}")

@@ -75,7 +75,7 @@ async def pods(fleet: Fleet, source: Client) -> AsyncIterator[dict[str, Object]]
     for kind in (kinds.CONFIG_MAPS, kinds.SECRETS, kinds.SERVICES, BUDGETS):
         await source.delete(kind, "shop", "default")
 
-    await kit.until_gone(source, kinds.PODS, "default", label_selector=APP, seconds=60)
+    await kit.until_gone(source, kinds.PODS, "default", label_selector=APP)
 
 
 async def until_run(source: Client, node: str = "", replicas: int = REPLICAS) -> dict[str, Object]:
@@ -85,9 +85,7 @@ async def until_run(source: Client, node: str = "", replicas: int = REPLICAS) ->
         nodes = {objects.node_name(pod) for pod in found.values()}
         return kit.running(found, replicas) and (not node or nodes == {node})
 
-    return await kit.until(
-        source, kinds.PODS, there, namespace="default", label_selector=APP, seconds=60
-    )
+    return await kit.until(source, kinds.PODS, there, namespace="default", label_selector=APP)
 
 
 def replace_target(fleet: Fleet, new: str, *words: str | Path, target: str = "c2") -> Result:

@@ -31,13 +31,13 @@ async def runs(client: Client, name: str, *, target: str = "") -> Object:
         annotations[keys.PROXY_CONSTRAINTS] = f"nodeSelector: {{{keys.TARGET_NAME}: {target}}}"
 
     await client.create(kinds.PODS, kit.pod(name, annotations=annotations), "default")
-    return await kit.until_running(client, name, seconds=60)
+    return await kit.until_running(client, name)
 
 
 async def all_gone(*clients: Client) -> None:
     for client in clients:
-        await kit.until_gone(client, kinds.PODS, "default", seconds=60)
-        await kit.until_gone(client, kinds.POD_CHAPERONS, "default", seconds=60)
+        await kit.until_gone(client, kinds.PODS, "default")
+        await kit.until_gone(client, kinds.POD_CHAPERONS, "default")
 
 
 async def test_in_a_ring_pods_go_one_step_both_ways_and_no_further(
@@ -115,7 +115,7 @@ async def test_one_target_under_two_names_runs_each_pod_once(
         assert [kit.phase(delegate) for delegate in found] == ["Running"]
 
     await c1.create(kinds.DEPLOYMENTS, kit.deployment("both", 10, kit.pod("both")), "default")
-    await kit.until_pods(c1, "both", lambda all_: kit.running(all_, 10), seconds=60)
+    await kit.until_pods(c1, "both", lambda all_: kit.running(all_, 10))
     found = await c2.list(kinds.PODS, "default", label_selector=f"{keys.PREFIX}app=both")
     parents = [objects.labels(pod)[keys.PARENT_UID] for pod in found]
     assert len(parents) == len(set(parents)) == 10

@@ -38,8 +38,6 @@ from vnode.targets.profiles.config import (
 )
 from vnode.targets.target_lister import TargetLister
 
-SOON = 60.0  # seconds: a list that fails is tried again within six, on a machine with time
-
 
 @dataclass
 class Inventoried:
@@ -80,11 +78,10 @@ class Inventoried:
             await self.until_reason("c2", "Connected")
             yield self.link("c2")
 
-    async def until_reason(self, name: str, *reasons: str, seconds: float = SOON) -> Object:
+    async def until_reason(self, name: str, *reasons: str) -> Object:
         return await kit.until_one(
             *(self.source, kinds.CLUSTER_TARGETS, name, ""),
             lambda target: inventory.reason(target) in reasons,
-            seconds,
         )
 
     async def renew_account(self) -> str:

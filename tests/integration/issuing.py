@@ -76,9 +76,7 @@ class Issuing:
         body = {"metadata": {"name": name, "namespace": self.namespace}, "spec": spec}
         return await client.create(kinds.AUTH_TOKEN_REQUESTS, body)
 
-    async def until(
-        self, type_: str, name: str = REQUEST, *, status: str = "", seconds: float = 30
-    ) -> Object:
+    async def until(self, type_: str, name: str = REQUEST, *, status: str = "") -> Object:
         """Wait until a request has a condition, of that status if one is given; return it."""
 
         def is_so(obj: Object) -> bool:
@@ -86,7 +84,7 @@ class Issuing:
             return bool(condition) and status in ("", condition["status"])
 
         kind = kinds.AUTH_TOKEN_REQUESTS
-        found = await kit.until_one(self.source, kind, name, self.namespace, is_so, seconds)
+        found = await kit.until_one(self.source, kind, name, self.namespace, is_so)
         return objects.condition(found, type_) or {}
 
     async def found(self) -> Object:

@@ -79,7 +79,7 @@ async def until_called(env: Issuing) -> None:
 
     The API server reads kinds, rights and webhooks with a delay.
     """
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(kit.PATIENCE):
         while True:
             try:
                 made = await env.request(env.alice, "probe")

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import trustme
 
-from tests import certificates
+from tests import certificates, kit
 from tests.kit import Fleet, phase, until_one
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
@@ -109,7 +109,7 @@ class Setting:
     ) -> tuple[int, bytes, bytes]:
         """Exit code, standard output, standard error."""
         process = await self.started(*words, cluster=cluster, spdy=spdy)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(kit.PATIENCE):
             out, err = await process.communicate(stdin)
 
         assert process.returncode is not None
@@ -202,7 +202,7 @@ async def _running(server: KubeletServer, node: str) -> AsyncIterator[asyncio.Ta
     server.subscribe(lambda changed: open_.set() if changed == node else None)
     serving = asyncio.create_task(server.run(), name="kubelet-server")
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(kit.PATIENCE):
             await open_.wait()
 
         yield serving

@@ -95,7 +95,7 @@ async def serving_webhook(client: Client, reinvocation: str) -> AsyncIterator[st
 
     serving = asyncio.create_task(serve())
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(kit.PATIENCE):
             await ready.wait()
             await until_called(client, name)
 

@@ -60,7 +60,7 @@ async def test_a_deleted_ca_is_made_again_and_everything_follows(
         changed = asyncio.Event()
         source.subscribe(changed.set)
         await client.delete(kinds.SECRETS, authority.SECRET, namespace)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(kit.PATIENCE):
             await changed.wait()
 
         assert source.bundle != old

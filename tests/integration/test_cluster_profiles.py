@@ -9,7 +9,7 @@ import msgspec
 
 from tests import inventory, kit
 from tests.fleets import vnode
-from tests.integration.inventoried import SOON, Inventoried, inventoried
+from tests.integration.inventoried import Inventoried, inventoried
 from vnode.api import kinds, objects
 from vnode.api.clock import SystemClock
 from vnode.api.target_key import TargetKey
@@ -47,7 +47,7 @@ async def test_an_inventory_that_goes_leaves_connections_alone(inventoried: Inve
 async def test_a_token_that_is_replaced_and_revoked_loses_nothing(inventoried: Inventoried) -> None:
     async with inventoried.connected({"accessProviders": [inventoried.access]}) as link:
         token = await inventoried.renew_account()
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(kit.PATIENCE):
             while await link.client.authorization() != f"Bearer {token}":
                 await link.client.list(kinds.NAMESPACES)  # none of them fails
 
@@ -66,7 +66,6 @@ async def test_a_target_takes_a_profile_of_its_own_namespace(inventoried: Invent
         await kit.until_one(
             *(source, kinds.TARGETS, "own", namespace),
             lambda target: inventory.reason(target) == "Connected",
-            SOON,
         )
         link = inventoried.links.get(TargetKey(namespace, "own").node_name)
         assert link is not None
@@ -108,7 +107,7 @@ async def test_what_the_inventory_says_is_on_the_link_and_on_the_target(
         described = asyncio.Event()
         link.on_health(described.set)
         await inventoried.set_status("c2", changed)
-        async with asyncio.timeout(SOON):
+        async with asyncio.timeout(kit.PATIENCE):
             await described.wait()
 
         label = link.description.labels["vnode.dev/quantity.example.com_memory"]

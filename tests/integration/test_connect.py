@@ -217,7 +217,7 @@ async def test_a_target_that_would_drop_the_selector_gets_no_cluster_source(pair
     try:
         words = ("--cluster-wide", "--agent-namespace", pair.namespace)
         named = ("--name", pair.namespace, "--cluster-name", pair.namespace)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(kit.PATIENCE):
             while "does not know" not in (refused := connect(pair.fleet, *words, *named)).err:
                 await pair.target.delete(kinds.CLUSTER_SOURCES, pair.namespace)
 

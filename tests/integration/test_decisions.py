@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from tests import background, decisions
+from tests import background, decisions, kit
 from tests.decisions import OCM, SIG, decide, of_placement, of_profiles
 from vnode.api import keys, kinds, names, objects
 from vnode.api.clock import SystemClock
@@ -77,7 +77,7 @@ async def until(policies: PlacementPolicies, key: str, holds: Callable[[Policy],
     """Wait until a policy is in force as expected."""
     changed = asyncio.Event()
     policies.subscribe(lambda _: changed.set())
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(kit.PATIENCE):
         while not ((found := policies.in_force().get(key)) and holds(found)):
             changed.clear()
             await changed.wait()
@@ -157,7 +157,7 @@ async def test_a_decision_is_published_changed_and_taken_back(
 
     async def next_published() -> list[str]:
         was_published.clear()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(kit.PATIENCE):
             await was_published.wait()
 
         found = await client.get(SIG, "shop-0", namespace)
@@ -171,7 +171,7 @@ async def test_a_decision_is_published_changed_and_taken_back(
         assert publisher.offer("k", made, kind, where, {node_a: 3, node_b: 2}) is not None
         was_published.clear()
         publisher.offer("k", made, kind, None, {})
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(kit.PATIENCE):
             await was_published.wait()
 
         assert not await client.list(SIG, namespace)
@@ -193,7 +193,7 @@ async def test_two_hundred_and_fifty_clusters_are_three_slices_that_can_be_follo
     async with kinds_of_others(client), background.running(publisher.run()):
         await decisions.install(client, SIG)
         publisher.offer("k", made, kind, where, dict.fromkeys(profiles, 1))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(kit.PATIENCE):
             await was_published.wait()
 
         found = await client.list(SIG, namespace)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests import inventory, kit
-from tests.integration.inventoried import SOON, Inventoried, inventoried
+from tests.integration.inventoried import Inventoried, inventoried
 from vnode.api import kinds, objects
 from vnode.api.objects import Object
 from vnode.targets.profiles.config import AccessProvider, ExecConfig, InventoryConfig
@@ -54,7 +54,6 @@ async def test_nineteen_targets_are_ready_while_the_plugin_hangs_for_one(
         await kit.until(
             *(inventoried.source, kinds.CLUSTER_TARGETS),
             lambda all_: {name for name, target in all_.items() if kit.is_ready(target)} == names,
-            seconds=SOON,
         )
         found = await inventoried.until_reason("hangs", "PluginFailed")
         condition = objects.condition(found, "Ready") or {}

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests import kit
 from vnode.api import kinds, objects
 from vnode.api.errors import Gone, Unreachable
 from vnode.api.objects import Object
@@ -111,7 +112,7 @@ class Heard:
         self._news.set()
 
     async def until(self, verb: str, name: str) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(kit.PATIENCE):
             while (verb, name) not in self.changes:
                 self._news.clear()
                 await self._news.wait()
@@ -135,7 +136,7 @@ async def informed(client: Unreliable, namespace: str) -> AsyncIterator[tuple[In
     async with asyncio.TaskGroup() as group:
         task = group.create_task(informer.run())
         try:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(kit.PATIENCE):
                 await informer.synced.wait()
                 await client.watching.wait()
 
@@ -241,7 +242,7 @@ async def test_a_failed_list_removes_nothing(
         shaky.refuse = Gone(410, "Expired", "too old resource version")
         shaky.cut()
         lists = shaky.lists
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(kit.PATIENCE):
             while shaky.lists < lists + 2:
                 informer.retry_now()
                 await asyncio.sleep(0.01)

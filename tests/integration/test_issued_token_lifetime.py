@@ -103,7 +103,7 @@ async def cut_off(fleet: Fleet, cluster: str) -> AsyncIterator[None]:
 async def until_unreachable(link: Link) -> None:
     changed = asyncio.Event()
     link.on_health(changed.set)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(kit.PATIENCE):
         while link.health.reason != UNREACHABLE:
             changed.clear()
             await changed.wait()

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests import inventory
+from tests import inventory, kit
 from tests.fleets import TARGET
-from tests.integration.inventoried import SOON, Inventoried, inventoried, provider
+from tests.integration.inventoried import Inventoried, inventoried, provider
 from tests.kit import Fleet
 from vnode.api import kinds, objects
 from vnode.api.objects import Object
@@ -120,7 +120,7 @@ async def test_a_profile_that_changes_to_a_client_certificate_connects_anew(
         )
         assert await made.get() is link
         await inventoried.set_status("c2", kubeconfigs.status(key="certificate"))
-        async with asyncio.timeout(SOON):
+        async with asyncio.timeout(kit.PATIENCE):
             successor = await made.get()
             await until_healthy(successor)
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests import certificates, terminals
+from tests import certificates, kit, terminals
 from tests.integration import kubelets
 from tests.integration.kubelets import Setting
 from tests.kit import Fleet
@@ -79,7 +79,7 @@ async def test_following_logs_shows_new_lines_and_ends_with_the_caller(
     process = await node.started("logs", "-f", pod)
     assert process.stdout
     try:
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(kit.PATIENCE):
             await process.stdout.readline()
             with (fleet.folder / "c2" / "pods.log").open("a") as log:
                 log.write("2100-01-01T00:00:00.000000000Z stdout F a-new-line\n")
@@ -179,7 +179,7 @@ async def test_attach_shows_what_the_delegate_says(
     assert process.stdout
     reading = asyncio.create_task(process.stdout.readline())
     try:
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(kit.PATIENCE):
             while not reading.done():
                 with (fleet.folder / "c2" / "pods.log").open("a") as log:
                     log.write("2100-01-01T00:00:00.000000000Z stdout F still-here\n")
@@ -204,7 +204,7 @@ async def _forward_and_echo(node: Setting, pod: str, *, spdy: bool) -> None:
     process = await node.started("port-forward", pod, ":8080", spdy=spdy)
     assert process.stdout
     try:
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(kit.PATIENCE):
             shown = (await process.stdout.readline()).decode()
             port = int(shown.split(" -> ")[0].rpartition(":")[2])
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -300,7 +300,7 @@ async def _upgraded(node: Setting, fleet: Fleet, line: str) -> bytes:
         "Content-Length: 0",
     ]
     writer.write("\r\n".join([*head, "", ""]).encode())
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(kit.PATIENCE):
         answer = await reader.readuntil(b"\r\n\r\n")
 
     writer.transport.abort()
@@ -310,7 +310,7 @@ async def _upgraded(node: Setting, fleet: Fleet, line: str) -> bytes:
 async def test_killing_kubectl_ends_the_session(node: Setting, pod: str):
     process = await node.started("exec", "-i", pod, "--", "sh", "-c", "echo up; sleep 30")
     assert process.stdout
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(kit.PATIENCE):
         assert await process.stdout.readline() == b"up\n"
         assert _open("exec") == 1
 
@@ -359,7 +359,7 @@ async def test_streams_get_a_grace_when_the_server_stops(node: Setting, pod: str
     process = await node.started("exec", "-i", pod, "--", "cat")
     assert process.stdin
     assert process.stdout
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(kit.PATIENCE):
         process.stdin.write(b"one\n")
         assert await process.stdout.readline() == b"one\n"
 

@@ -117,7 +117,7 @@ async def test_the_lease_of_a_killed_leader_is_taken_when_it_ends(bare_fleet: ki
             task = group.create_task(heir.run(term))
             killed.kill()
             await killed.wait()
-            async with asyncio.timeout(15):
+            async with asyncio.timeout(kit.PATIENCE):
                 await term.began.wait()
 
             assert heir.leader == "heir"

@@ -170,7 +170,7 @@ async def test_the_conditions_of_the_manifest_say_what_the_agent_decides(
     shown: tuple[Client, str, Shown],
 ) -> None:
     client, namespace, found = shown
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(kit.PATIENCE):
         for number in itertools.count():  # API servers read configurations with a delay
             plain = pod(f"probe-{number}", [], {}, None, None, None, None)
             await create(client, namespace, plain)

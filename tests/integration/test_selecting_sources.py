@@ -35,7 +35,7 @@ async def denied(client: Client, user: str, namespace: str) -> bool:
 
 async def until_denied(client: Client, user: str, namespace: str) -> None:
     """Wait until nothing is allowed there: the API server reads bindings with a delay."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(kit.PATIENCE):
         while not await denied(client, user, namespace):  # noqa: ASYNC110 - no event
             await asyncio.sleep(0.05)
 

@@ -15,7 +15,7 @@ import pytest
 from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from tests import background, certificates
+from tests import background, certificates, kit
 from tests.integration.kubelets import with_token
 from tests.kit import Fleet
 from vnode.api import kinds, objects
@@ -41,7 +41,7 @@ class Running:
         self._changed.set()
 
     async def until(self, condition: Callable[[SignedCertificate], bool]) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(kit.PATIENCE):
             while not condition(self.certificate):
                 self._changed.clear()
                 await self._changed.wait()

@@ -14,8 +14,6 @@ from vnode.api import keys, kinds, objects
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 
-SECONDS = 20.0
-
 
 @pytest.fixture
 async def second(client: Client, namespace: str) -> AsyncIterator[str]:
@@ -43,7 +41,6 @@ async def until_made_of(client: Client, made_by: str, profiles: Mapping[str, str
         *(client, kinds.CLUSTER_TARGETS),
         lambda all_: {name: namespace_of(target) for name, target in all_.items()} == profiles,
         label_selector=f"{keys.TARGET_SET}={made_by}",
-        seconds=SECONDS,
     )
 
 
@@ -64,7 +61,7 @@ async def until_taken(client: Client, name: str, *, by: str, of: str) -> None:
             == {by: "Pending", of: "NameTaken"}
         )
 
-    await kit.until_one(client, kinds.CLUSTER_TARGET_SETS, name, "", is_taken, SECONDS)
+    await kit.until_one(client, kinds.CLUSTER_TARGET_SETS, name, "", is_taken)
 
 
 async def test_of_two_profiles_of_one_name_the_set_refuses_the_later(

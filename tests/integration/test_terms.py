@@ -34,7 +34,6 @@ from vnode.runtime.health import ProcessHealth
 from vnode.runtime.links import Link
 from vnode.runtime.supervisor import supervise
 
-SECONDS = 20.0
 OFF = {
     kinds.TARGET_SETS,
     kinds.CLUSTER_TARGET_SETS,
@@ -80,7 +79,7 @@ async def connected(fleet: Fleet, client: Client, shared: Shared, home: str) -> 
     metadata = {"name": "own", "namespace": home}
     spec = {"kubeconfigSecret": {"name": "kubeconfig"}}
     await client.create(kinds.TARGETS, {"metadata": metadata, "spec": spec})
-    async with asyncio.timeout(SECONDS):
+    async with asyncio.timeout(kit.PATIENCE):
         while (link := await added.get()).target.namespace != home:
             pass  # another test's
 
@@ -124,7 +123,7 @@ async def until_all_listen(shared: Shared, link: Link, before: dict[str, int]) -
     """
     quiet = list(before)
     try:
-        async with asyncio.timeout(SECONDS):
+        async with asyncio.timeout(kit.PATIENCE):
             while True:
                 now = listeners(shared, link)
                 quiet = [name for name, count in now.items() if count <= before[name]]
@@ -138,7 +137,7 @@ async def until_all_listen(shared: Shared, link: Link, before: dict[str, int]) -
 
 async def until_collected(gone: Callable[[], object]) -> None:
     """Wait until nothing keeps an object: requests that were cut short need a moment to end."""
-    async with asyncio.timeout(SECONDS):
+    async with asyncio.timeout(kit.PATIENCE):
         while True:
             gc.collect()
             if gone() is None:
@@ -219,7 +218,7 @@ async def test_a_farewell_ends_with_the_term_and_is_said_in_the_next(
         events = EventRecorder(client, "vnode")
         leading = asyncio.create_task(shared.connections.lead(events))
         await client.delete(kinds.TARGETS, "own", namespace)
-        async with asyncio.timeout(SECONDS):
+        async with asyncio.timeout(kit.PATIENCE):
             await leaving.wait()
 
         assert not left.is_set()

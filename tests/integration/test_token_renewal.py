@@ -200,7 +200,6 @@ async def test_a_target_that_cannot_be_renewed_says_so_and_connecting_again_mend
             "c2",
             space,
             lambda target: condition(target).get("reason") == "Lasting",
-            seconds=60,
         )
 
     assert await renewing.token() != old
@@ -264,7 +263,7 @@ async def test_rights_go_with_what_they_are_about(renewing: Renewing) -> None:
     await renewing.source.delete(kinds.SECRETS, _SECRET, space)
     for client in (renewing.source, renewing.target):
         for kind in (kinds.ROLE_BINDINGS, kinds.ROLES):
-            await kit.until_gone(client, kind, space, seconds=60)
+            await kit.until_gone(client, kind, space)
 
 
 async def test_a_tenant_cannot_have_a_secret_written_that_is_not_marked(

@@ -98,7 +98,7 @@ async def test_a_source_that_goes_on_sending_while_delegates_are_kept_leaves_no_
     target: Client, source: Client, namespace: str
 ) -> None:
     begun, report = asyncio.Event(), RemovalReport(say=lambda _text: None)
-    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(kit.PATIENCE), asyncio.TaskGroup() as group:
         sending = group.create_task(send(source, namespace, begun), name="send")
         await begun.wait()
         await uninstall(
@@ -124,7 +124,7 @@ async def test_nothing_says_any_more_that_vnode_runs_here_though_an_agent_does(
             seen.set() if keys.AGENT_VERSION in objects.annotations(new or {}) else None
         )
     )
-    async with asyncio.timeout(60), supervise() as tasks:
+    async with asyncio.timeout(kit.PATIENCE), supervise() as tasks:
         tasks.start(SummaryWriter(agent, clock=SystemClock()).run(), "summary")
         tasks.start(summaries.run(), "summaries")
         await seen.wait()

@@ -108,6 +108,6 @@ async def _clean(source: Client, c2: Client, c3: Client) -> AsyncIterator[None]:
     for target in (c2, c3):
         await target.request("DELETE", kinds.PODS.path("default"))
         for kind in (kinds.POD_CHAPERONS, kinds.PODS):
-            await kit.until_gone(target, kind, "default", seconds=60)
+            await kit.until_gone(target, kind, "default")
 
     await queues.remove_queues(source)

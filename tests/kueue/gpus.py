@@ -37,7 +37,7 @@ async def until_offered(source: Client, target: str, amount: int) -> None:
         return bool(objects.status(node).get("allocatable", {}).get(GPU, "0") == str(amount))
 
     node = names.virtual_node("default", target)
-    await kit.until_one(source, kinds.NODES, node, "", offers_it, seconds=60)
+    await kit.until_one(source, kinds.NODES, node, "", offers_it)
 
 
 async def _install(target: Client, amounts: tuple[int, ...]) -> None:

@@ -208,7 +208,7 @@ async def remove_jobs(client: Client) -> None:
         await client.request("DELETE", kind.path("default"), query=query)
 
     for kind in (kinds.PODS, kinds.WORKLOADS):
-        await kit.until_gone(client, kind, "default", seconds=60)
+        await kit.until_gone(client, kind, "default")
 
 
 async def remove_queues(client: Client) -> None:

@@ -61,7 +61,6 @@ async def until_running(client: Client, name: str, count: int) -> list[Object]:
         lambda pods: kit.running(pods, count),
         namespace="default",
         label_selector=f"{MEMBER}={name}",
-        seconds=60,
     )
     return list(found.values())
 
@@ -110,6 +109,5 @@ async def test_a_jobset_without_a_queue_stays_together_and_restarts_as_a_whole(
         ),
         namespace="default",
         label_selector=f"{MEMBER}=train",
-        seconds=60,
     )
     assert len(queues.nodes_of(list(found.values()))) == 1

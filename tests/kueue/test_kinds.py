@@ -102,7 +102,6 @@ async def test_a_group_of_pods_is_let_in_when_there_is_quota_for_all(source: Cli
         lambda pods: kit.running(pods, 3),
         namespace="default",
         label_selector=f"{GROUP}=g2",
-        seconds=60,
     )
 
 
@@ -115,5 +114,4 @@ async def test_pods_of_a_deployment_are_queued_one_by_one(source: Client) -> Non
         source,
         "web",
         lambda pods: sorted(map(kit.phase, pods.values())) == ["Pending", *["Running"] * 4],
-        seconds=60,
     )

@@ -32,7 +32,7 @@ async def test_a_flavor_for_each_target_has_a_quota_of_its_own(
         where = [objects.node_name(pod) for pod in running]
         return (where.count(C2), where.count(C3)) == (2, 3)
 
-    pods = await kit.until(source, kinds.PODS, are_full, namespace="default", seconds=60)
+    pods = await kit.until(source, kinds.PODS, are_full, namespace="default")
     assert len(pods) == 5
     running = {objects.labels(pod)["job-name"]: objects.node_name(pod) for pod in pods.values()}
     (waiting,) = {f"j{number}" for number in range(6)} - running.keys()

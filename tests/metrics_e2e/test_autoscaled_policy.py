@@ -25,7 +25,7 @@ async def third(source: Client) -> AsyncIterator[None]:
     """Create a third target, which is another way to the cluster c3."""
     spec = objects.spec(await source.get(kinds.TARGETS, "c3", "default"))
     await source.create(kinds.TARGETS, {"metadata": {"name": "third"}, "spec": spec}, "default")
-    await kit.until_one(source, kinds.TARGETS, "third", "default", kit.is_ready, seconds=60)
+    await kit.until_one(source, kinds.TARGETS, "third", "default", kit.is_ready)
     yield
     await source.delete(kinds.TARGETS, "third", "default")
 
@@ -69,7 +69,7 @@ async def until_divided(source: Client, **expected: int) -> dict[str, Object]:
         running = [objects.node_name(pod) for pod in live if kit.phase(pod) == "Running"]
         return len(running) == len(live) and Counter(running) == wanted
 
-    return await kit.until_pods(source, NAME, is_so, seconds=180)
+    return await kit.until_pods(source, NAME, is_so)
 
 
 async def test_an_autoscaler_grows_and_shrinks_a_workload_by_its_plan(
@@ -91,4 +91,4 @@ async def test_an_autoscaler_grows_and_shrinks_a_workload_by_its_plan(
     finally:
         fleet.kubectl("c1", "delete", "horizontalpodautoscaler", NAME, "--ignore-not-found")
         await source.delete(kinds.DEPLOYMENTS, NAME, "default", propagation="Background")
-        await kit.until_gone(source, kinds.PODS, "default", seconds=60, label_selector=LABEL)
+        await kit.until_gone(source, kinds.PODS, "default", label_selector=LABEL)

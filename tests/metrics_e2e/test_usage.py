@@ -64,12 +64,11 @@ async def scaled(fleet: Fleet) -> AsyncIterator[Object]:
             kinds.PODS,
             lambda pods: kit.running(pods, 4),
             namespace="default",
-            seconds=180,
         )
         yield await kit.until_one(source, AUTOSCALERS, NAME, "default", _sees_usage, 60)
         await source.delete(AUTOSCALERS, NAME, "default")
         await source.delete(kinds.DEPLOYMENTS, NAME, "default", propagation="Background")
-        await kit.until_gone(source, kinds.PODS, "default", seconds=60)
+        await kit.until_gone(source, kinds.PODS, "default")
 
     for cluster in OTHERS:
         async with fleet.client(cluster) as target:

@@ -17,7 +17,6 @@ from vnode.api import keys, objects
 from vnode.api.objects import Object
 
 SOURCE, TARGET = "c1", "c2"
-_SECONDS = 60
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ class NodeCluster:
             stdin=subprocess.DEVNULL if stdin is None else None,
             capture_output=True,
             env=kubelets.environment(spdy=spdy),
-            timeout=_SECONDS,
+            timeout=kit.PATIENCE,
         )
         return Done(done.returncode, done.stdout, done.stderr)
 

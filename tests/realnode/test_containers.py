@@ -27,7 +27,7 @@ async def test_followed_logs_come_line_by_line_and_end_with_the_container(source
     source.start("slow", "echo one; sleep 1000")
     async with source.session("logs", "-f", "slow") as process:
         assert process.stdout
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(kit.PATIENCE):
             assert await process.stdout.readline() == b"one\n"
             execute = ("exec", "slow", "--", "sh", "-c", "echo two > /proc/1/fd/1")
             await asyncio.to_thread(source.ask, *execute)
@@ -42,7 +42,10 @@ async def test_followed_logs_go_on_while_the_agent_ends_and_another_may_lead(
     source.start("followed", "echo one; sleep 1000")
     execute = ("exec", target.delegate_of(source.get("pod", "followed")), "--", "sh", "-c")
     try:
-        async with source.session("logs", "-f", "followed") as process, asyncio.timeout(30):
+        async with (
+            source.session("logs", "-f", "followed") as process,
+            asyncio.timeout(kit.PATIENCE),
+        ):
             assert process.stdout
             assert await process.stdout.readline() == b"one\n"
             stop = ("stop", source.name, "agent")

@@ -23,7 +23,6 @@ async def until_told(source: NodeCluster, name: str, reason: str, words: str) ->
             lambda all_: any(map(is_told, all_.values())),
             namespace="default",
             field_selector=f"involvedObject.name={name}",
-            seconds=60,
         )
 
     return next(filter(is_told, found.values()))

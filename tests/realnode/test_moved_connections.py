@@ -6,6 +6,7 @@ import asyncio
 import base64
 import itertools
 
+from tests import kit
 from tests.aged_tokens import aged
 from tests.faults import other_addresses
 from tests.realnode.cluster import SOURCE, TARGET, NodeCluster
@@ -13,7 +14,6 @@ from vnode.api import kinds
 from vnode.cli import kubeconfigs
 
 SECRET = f"vnode-target-{TARGET}"
-SECONDS = 60.0
 TICKS = "i=0; while true; do echo $i; i=$((i+1)); sleep 0.1; done"
 
 
@@ -24,7 +24,7 @@ async def test_a_followed_log_and_a_session_go_on_while_the_connection_moves(
     present, _name = kubeconfigs.read(fleet.kubeconfig(TARGET))
     source.start("ticker", TICKS)
     async with (
-        asyncio.timeout(SECONDS),
+        asyncio.timeout(kit.PATIENCE),
         fleet.client(SOURCE) as client,
         other_addresses.serving(fleet, TARGET, present) as ways,
         source.session("logs", "-f", "ticker") as log,

@@ -75,7 +75,6 @@ async def test_pods_that_start_at_once_stay_within_their_number_of_requests(clie
         lambda pods: [*map(kit.phase, pods.values())] == ["Running"] * _PODS,
         namespace="default",
         label_selector="counted",
-        seconds=90,
     )
     found = await counted(clients, before)
     await clients[SOURCE].request(

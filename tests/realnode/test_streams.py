@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import terminals
+from tests import kit, terminals
 from tests.integration import kubelets
 from tests.realnode.cluster import NodeCluster
 
@@ -67,7 +67,7 @@ async def test_output_of_any_length_arrives_whole(source: NodeCluster, web: str,
     async with source.session("exec", "-i", web, "--", "sh", "-c", script, spdy=spdy) as process:
         assert process.stdin
         assert process.stdout
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(kit.PATIENCE):
             received = await process.stdout.readexactly(8 * MIB)
             process.stdin.close()
             assert await process.wait() == 0
@@ -86,7 +86,7 @@ async def test_a_terminal_in_a_container_has_the_size_of_the_users(
         terminal.resize(44, 132)
         await terminal.until_shown(b"44 132", typing=b"stty size\n")
         terminal.type(b"exit 7\n")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(kit.PATIENCE):
             assert await terminal.process.wait() == 7
 
 
@@ -94,7 +94,7 @@ async def test_a_user_who_is_gone_leaves_nothing_running(source: NodeCluster, we
     script = "echo up; cat; touch /tmp/ended"
     async with source.session("exec", "-i", web, "--", "sh", "-c", script) as process:
         assert process.stdout
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(kit.PATIENCE):
             assert await process.stdout.readline() == b"up\n"
         process.kill()
 
@@ -110,7 +110,7 @@ async def test_attach_speaks_with_the_first_process(source: NodeCluster, spdy: b
         assert process.stdin
         assert process.stdout
         process.stdin.write(b"hello\n")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(kit.PATIENCE):
             assert await process.stdout.readline() == b"hello\n"
 
     source.remove(name)
@@ -131,7 +131,7 @@ def test_run_with_input_prints_output_and_removes_the_pod(source: NodeCluster):
 async def test_port_forward_reaches_a_server_in_the_pod(source: NodeCluster, web: str, spdy: bool):
     async with source.session("port-forward", web, ":8080", spdy=spdy) as process:
         assert process.stdout
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(kit.PATIENCE):
             shown = (await process.stdout.readline()).decode()
             port = int(shown.split(" -> ")[0].rpartition(":")[2])
             answers = await asyncio.gather(*(_page(port) for _ in range(10)))
@@ -153,7 +153,7 @@ async def test_a_port_where_nobody_listens_is_an_error_and_no_end(source: NodeCl
     async with source.session("port-forward", web, ":9") as process:
         assert process.stdout
         assert process.stderr
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(kit.PATIENCE):
             shown = (await process.stdout.readline()).decode()
             port = int(shown.split(" -> ")[0].rpartition(":")[2])
             # No request: what kubectl leaves unread would reset the connection.
@@ -182,7 +182,7 @@ async def test_debug_puts_a_container_into_the_pod_and_attaches(source: NodeClus
         assert process.stdin
         assert process.stdout
         process.stdin.write(b"hello\n")
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(kit.PATIENCE):
             output = await process.stdout.readuntil(b"httpd")
 
     assert b"heard hello" in output

@@ -68,7 +68,7 @@ async def test_a_target_that_would_drop_a_field_says_so_and_makes_no_pod(
         reason = "does not serve resourceclaimtemplates.resource.k8s.io of version v1"
 
     await source.create(kinds.PODS, kit.pod_in("c2", "whole", **FIELDS[field]), "default")
-    await kit.until_refused(source, "whole", reason, seconds=30)
+    await kit.until_refused(source, "whole", reason)
     assert not await c2.list(kinds.PODS, "default")
 
 
@@ -80,7 +80,7 @@ async def test_the_pod_runs_where_the_field_is_kept(source: Client, c3: Client, 
         pytest.skip(f"c3 drops spec.{field}")
 
     await source.create(kinds.PODS, pod, "default")
-    proxy = await kit.until_running(source, "whole", seconds=60)
+    proxy = await kit.until_running(source, "whole")
     assert objects.node_name(proxy) == "admiralty-default-c3"
     (delegate,) = await c3.list(kinds.PODS, "default")
     assert has(delegate, field)
