@@ -50,7 +50,7 @@ help:
 
 .PHONY: demo
 demo:
-	@$(RUN) hack/demo
+	@$(PYTHON) hack/demo
 
 # Suites that start clusters mostly wait for them, so that three at a time keep two cores busy. Long
 # ones come first. What they need is fetched before, because apt lets one in at a time.

@@ -1,4 +1,8 @@
-"""The project's virtual environment, in the cache folder: made when it is first needed.
+"""The virtual environment of a checkout, in the cache folder: made when it is first needed.
+
+Libraries are installed once for all checkouts that want the same ones, those of vnode apart from
+the tools of tests. The environment of a checkout points to them, and to the checkout, so that it
+is made in a moment and without network.
 
 Standard library only, because it runs before anything is installed.
 """
@@ -12,7 +16,10 @@ import shutil
 import subprocess
 import sys
 import tomllib
+import venv
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from hack.fleetlib import cachefolder, progress
 from hack.fleetlib.errors import FleetError
@@ -29,68 +36,106 @@ _NEEDED = (
     "re2",
     "yaml",
 )
-_GROUPS = ("test", "lint")
-_TABLES = ("build-system", "project", "dependency-groups")  # of what is to be in it
+_TOOLS = ("test", "lint")  # dependency groups
+_HERE = f"python{sys.version_info.major}.{sys.version_info.minor}"
+_FORM = 1  # of environments: those of another are left to whoever has made them
 
 
-def enter(script: str) -> None:
-    """Go on in this interpreter if it has what vnode needs, else run `script` again in the venv."""
+def enter(script: str, *, tools: bool = False) -> None:
+    """Go on in this interpreter if it has what vnode needs, else run `script` again in another.
+
+    That has the tools of tests as well, if they are asked for or are there anyway.
+    """
     if all(importlib.util.find_spec(name) for name in _NEEDED):
         return
     try:
-        python = str(ensure())
+        python = str(ensure(tools=tools or _is_finished(_libraries(tools=True))))
     except FleetError as error:
         sys.exit(f"{Path(script).name}: {error}")
     os.execv(python, [python, script, *sys.argv[1:]])  # noqa: S606
 
 
-def folder() -> Path:
-    """Return one venv for each interpreter, clone, and what is to be in it."""
-    version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
-    content = [project.get(table) for table in _TABLES] + [project["tool"]["hatch"]]
-    identity = f"{REPOSITORY} {content} {CONSTRAINTS.read_text()}"
-    digest = hashlib.sha256(identity.encode()).hexdigest()[:12]
-    return cachefolder.path() / "venv" / f"python{version}-{digest}"
+def ensure(*, tools: bool) -> Path:
+    """Return an interpreter that has vnode's libraries, and those of tests; make it if needed."""
+    libraries = _libraries(tools=tools)
+    _once(libraries, lambda: _install(libraries, _requirements(tools=tools)))
+    checkout = _folder("checkout", f"{REPOSITORY} {libraries} {_project()['project']['scripts']}")
+    _once(checkout, lambda: _point(checkout, libraries))
+    return checkout / "bin" / "python"
 
 
-def ensure() -> Path:
-    """Return the venv's interpreter; make the venv first if it does not exist."""
-    python = folder() / "bin" / "python"
-    finished = folder() / "finished"
-    if finished.exists():
-        return python
+def _libraries(*, tools: bool) -> Path:
+    return _folder("libraries", f"{_requirements(tools=tools)} {CONSTRAINTS.read_text()}")
+
+
+def _folder(kind: str, content: str) -> Path:
+    digest = hashlib.sha256(f"{_FORM} {content}".encode()).hexdigest()[:12]
+    return cachefolder.path() / "venv" / f"{kind}-{_HERE}-{digest}"
+
+
+def _once(folder: Path, make: Callable[[], None]) -> None:
+    """Make a folder, unless this or another process has done so."""
+    if _is_finished(folder):
+        return
 
     def waiting() -> None:
         progress.say("another process is making the virtual environment; waiting for it ...")
 
-    with cachefolder.locked(folder().name, waiting):
-        if not finished.exists():
-            with progress.reported(f"making the virtual environment {folder()}"):
-                _make(python)
-            finished.touch()
-    return python
+    with cachefolder.locked(folder.name, waiting):
+        if not _is_finished(folder):
+            shutil.rmtree(folder, ignore_errors=True)
+            make()
+            (folder / "finished").touch()
 
 
-def _make(python: Path) -> None:
-    shutil.rmtree(folder(), ignore_errors=True)
-    _run([sys.executable, "-m", "venv", str(folder())], "is python3-venv installed?")
-    requirements = [one for group in _GROUPS for one in _group(group)]
-    install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    wanted = ["--editable", str(REPOSITORY), *requirements]
-    hint = "is a package index reachable?"
-    try:
-        _run([*install, "--constraint", str(CONSTRAINTS), *wanted], hint)
-    except FleetError as error:
-        # Mirrors lag behind: other versions are better than none, as long as somebody is told.
-        progress.say(f"{error}\ntaking other versions than those of {CONSTRAINTS.name} ...")
-        _run([*install, *wanted], hint)
+def _is_finished(folder: Path) -> bool:
+    return (folder / "finished").exists()
 
 
-def _group(name: str) -> list[str]:
-    """Read the requirements of a dependency group here, because only new versions of pip can."""
-    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
-    return [one for one in project["dependency-groups"][name] if isinstance(one, str)]
+def _install(folder: Path, requirements: list[str]) -> None:
+    """Install libraries into an environment of their own."""
+    with progress.reported(f"installing libraries into {folder}"):
+        _run([sys.executable, "-m", "venv", str(folder)], "is python3-venv installed?")
+        pip = [str(folder / "bin" / "python"), "-m", "pip", "install"]
+        install = [*pip, "--quiet", "--disable-pip-version-check"]
+        hint = "is a package index reachable?"
+        try:
+            _run([*install, "--constraint", str(CONSTRAINTS), *requirements], hint)
+        except FleetError as error:
+            # Mirrors lag behind: other versions are better than none, as long as somebody is told.
+            progress.say(f"{error}\ntaking other versions than those of {CONSTRAINTS.name} ...")
+            _run([*install, *requirements], hint)
+
+
+def _point(checkout: Path, libraries: Path) -> None:
+    """Make an environment in which this checkout is installed, beside those libraries."""
+    venv.create(checkout, symlinks=True)
+    [packages] = checkout.glob("lib/*/site-packages")
+    [shared] = libraries.glob("lib/*/site-packages")
+    path = f"{REPOSITORY}\nimport site; site.addsitedir({str(shared)!r})\n"
+    (packages / "vnode.pth").write_text(path)
+    commands = checkout / "bin"
+    for there in (libraries / "bin").iterdir():
+        if not (commands / there.name).exists():
+            (commands / there.name).symlink_to(there)
+
+    for name, function in _project()["project"]["scripts"].items():
+        module, _, called = function.partition(":")
+        code = f"import sys\n\nfrom {module} import {called}\n\nsys.exit({called}())\n"
+        (commands / name).write_text(f"#!{commands / 'python'}\n{code}")
+        (commands / name).chmod(0o755)
+
+
+def _requirements(*, tools: bool) -> list[str]:
+    """Read what is to be installed, groups as well, because only new versions of pip can."""
+    project = _project()
+    groups = [project["dependency-groups"][name] for name in _TOOLS if tools]
+    wanted = [one for group in groups for one in group if isinstance(one, str)]
+    return [*project["project"]["dependencies"], *wanted]
+
+
+def _project() -> dict[str, Any]:
+    return tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
 
 
 def _run(command: list[str], hint: str) -> None:

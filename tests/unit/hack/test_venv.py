@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import tomllib
 from collections.abc import Iterable
 from importlib import metadata
+from pathlib import Path
 
 from hack.fleetlib import venv
 
@@ -36,3 +38,23 @@ def test_an_interpreter_is_good_enough_only_with_every_dependency() -> None:
         for name in metadata.packages_distributions()[module]
     }
     assert wanted - NOT_AT_ONCE <= found
+
+
+def test_who_runs_no_tests_gets_no_tools_of_tests() -> None:
+    assert names_in(venv._requirements(tools=False)) == names_in(PROJECT["project"]["dependencies"])
+    assert {"pytest", "ruff"} <= names_in(venv._requirements(tools=True))
+
+
+def test_another_checkout_shares_the_libraries_and_has_vnode_of_its_own(tmp_path: Path) -> None:
+    venv._point(tmp_path / "venv", venv._libraries(tools=True))
+    commands = tmp_path / "venv" / "bin"
+
+    def said(*command: str | Path) -> str:
+        return subprocess.run(
+            command, cwd=tmp_path, capture_output=True, text=True, check=True
+        ).stdout
+
+    where = said(commands / "python", "-c", "import aiohttp, vnode; print(vnode.__file__)")
+    assert Path(where.strip()) == venv.REPOSITORY / "vnode" / "__init__.py"
+    assert said(commands / "python", "-m", "ruff", "--version").startswith("ruff ")
+    assert "Usage: vnode" in said(commands / "vnode", "--help")
