@@ -87,7 +87,7 @@ def run(command: list[str], **options: Any) -> str:
     return result.stdout
 
 
-PATIENCE: Final = 120.0
+PATIENCE: Final = 240.0
 """Seconds for which a test waits for what a quiet machine does in a few: another may be busy."""
 
 _SHOWN: Final = 30  # objects in the message of an assertion, those that changed last

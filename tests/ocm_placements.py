@@ -122,7 +122,7 @@ async def score(client: Client, cluster: str, value: int) -> None:
     await client.patch(SCORES, _SCORED, {"status": status}, cluster, subresource="status")
 
 
-async def until_decided(client: Client, placement: str, *clusters: str, seconds: float) -> Objects:
+async def until_decided(client: Client, placement: str, *clusters: str) -> Objects:
     """Wait until a Placement is decided for these clusters, in the order of the decision's
     objects; return these."""
 
@@ -130,9 +130,7 @@ async def until_decided(client: Client, placement: str, *clusters: str, seconds:
         return bool(found) and decided(list(found.values())) == list(clusters)
 
     label = f"{keys.OCM_PLACEMENT}={placement}"
-    found = await kit.until(
-        client, DECISIONS, is_so, namespace="default", label_selector=label, seconds=seconds
-    )
+    found = await kit.until(client, DECISIONS, is_so, namespace="default", label_selector=label)
     return [found[key] for key in sorted(found)]
 
 

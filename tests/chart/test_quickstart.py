@@ -7,7 +7,6 @@ import os
 import sys
 from pathlib import Path
 
-import pytest
 import yaml
 
 from tests import kit
@@ -48,7 +47,6 @@ def values(machine: Kubelet, folder: Path) -> Path:
     return file
 
 
-@pytest.mark.timeout(400)
 async def test_two_clusters_are_installed_connected_and_run_a_pod(
     fleet: Fleet, tmp_path: Path
 ) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-import pytest
 import yaml
 
 from tests import kit
@@ -47,7 +46,6 @@ def log_level(deployment: Object) -> str:
     return next(str(e["value"]) for e in container["env"] if e["name"] == "VNODE_LOG_LEVEL")
 
 
-@pytest.mark.timeout(400)
 async def test_a_release_delegates_pods_through_upgrade_rollback_and_uninstall(
     fleet: Fleet, tmp_path: Path
 ) -> None:

@@ -6,8 +6,6 @@ import base64
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from tests import kit
 from tests.chart import releases
 from tests.chart.helm import CHART
@@ -25,7 +23,6 @@ OTHER = "team-c"
 ACCOUNT = "system:serviceaccount:vnode:vnode"
 
 
-@pytest.mark.timeout(400)
 async def test_agents_work_in_named_namespaces_and_see_nothing_of_others(
     fleet: Fleet, tmp_path: Path
 ) -> None:

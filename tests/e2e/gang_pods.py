@@ -54,12 +54,10 @@ async def end(source: Client, watch: GangWatch, gang: str) -> None:
     await source.request("DELETE", path, query={"labelSelector": f"app={gang}"})
 
 
-async def until_all_ran(
-    gangs: Mapping[Client, Sequence[str]], watch: GangWatch, seconds: float
-) -> None:
+async def until_all_ran(gangs: Mapping[Client, Sequence[str]], watch: GangWatch) -> None:
     """Let each gang that runs go on for a moment, and end it, until all of the sources have run."""
     sources = {gang: source for source, names in gangs.items() for gang in names}
-    async with asyncio.timeout(seconds):
+    async with asyncio.timeout(kit.PATIENCE):
         while len(watch.ended) < len(sources):
             watch.changed.clear()
             for gang in watch.complete():

@@ -10,9 +10,6 @@ from tests.kit import Fleet
 from vnode.api import kinds
 from vnode.kube.client import Client
 
-RECOVERY = 90.0
-"""Seconds; components of Kubernetes let up to 30 pass before they try to watch again."""
-
 
 @asynccontextmanager
 async def without_api_server(fleet: Fleet, source: Client, target: str) -> AsyncIterator[None]:
@@ -26,5 +23,5 @@ async def without_api_server(fleet: Fleet, source: Client, target: str) -> Async
     name = f"after-the-outage-of-{target}"
     pod = kit.pod_in(target, name)
     await source.create(kinds.PODS, pod, "default")
-    await kit.until_running(source, name, seconds=RECOVERY)
+    await kit.until_running(source, name)
     await source.delete(kinds.PODS, name, "default", grace=0)

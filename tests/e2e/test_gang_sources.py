@@ -63,7 +63,7 @@ async def test_gangs_of_two_sources_that_both_nearly_fill_a_target_end_one_after
             made = (create(source, gang, 8, 8) for source, gang in zip(gangs, pair, strict=True))
             await asyncio.gather(*made)
 
-        await until_all_ran(gangs, watch, 90)
+        await until_all_ran(gangs, watch)
         assert watch.worst() < LONGEST
         assert all(places == {"c3"} for places in watch.places.values())
 

@@ -78,7 +78,7 @@ async def test_gangs_take_turns_and_never_does_a_part_of_one_run(
             await asyncio.to_thread(fleet.run, "stop", "c1", "agent", "--kill")
             await asyncio.to_thread(fleet.run, "start", "c1", "agent")
 
-        await until_all_ran({source: gangs}, watch, 120)
+        await until_all_ran({source: gangs}, watch)
         assert watch.worst() < LONGEST
         assert all(len(places) == 1 for places in watch.places.values())
 

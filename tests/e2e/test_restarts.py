@@ -18,10 +18,6 @@ from vnode.api.objects import Object
 from vnode.kube.client import Client
 
 COUNT = 40
-RECOVERY = 150.0
-"""Seconds until pods are there: after an outage of the API server, kube-controller-manager may take
-up to a minute before it watches a kind again (client-go's reflectors double the pause to 30 s, with
-as much jitter), and a Deployment needs two kinds."""
 
 
 async def start(source: Client, name: str) -> None:
@@ -38,9 +34,7 @@ async def until_some_are_bound(source: Client, name: str) -> None:
 
 
 async def until_all_run(source: Client, name: str) -> dict[str, Object]:
-    return await kit.until_pods(
-        source, name, lambda all_: kit.running(all_, COUNT), seconds=RECOVERY
-    )
+    return await kit.until_pods(source, name, lambda all_: kit.running(all_, COUNT))
 
 
 async def assert_each_runs_once(source: Client, targets: list[Client], name: str) -> None:
@@ -59,9 +53,7 @@ async def assert_each_runs_once(source: Client, targets: list[Client], name: str
 
     assert parents == Counter(objects.uid(pod) for pod in pods.values())
     await source.delete(kinds.DEPLOYMENTS, name, "default", propagation="Background")
-    await kit.until_gone(
-        source, kinds.PODS, "default", label_selector=f"app={name}", seconds=RECOVERY
-    )
+    await kit.until_gone(source, kinds.PODS, "default", label_selector=f"app={name}")
     for target in targets:
         await kit.until_gone(
             target, kinds.POD_CHAPERONS, "default", label_selector=f"{keys.PREFIX}app={name}"
@@ -120,6 +112,9 @@ async def test_a_restarted_agent_writes_nothing_that_did_not_change(
 ) -> None:
     await start(source, "steady")
     await until_all_run(source, "steady")
+    for target in (c2, c3):
+        await until_all_is_told(target, "steady")
+
     before = await versions(source, c2, c3)
     for cluster in ("c1", "c2", "c3"):
         fleet.run("stop", cluster, "agent", "--kill")
@@ -131,6 +126,26 @@ async def test_a_restarted_agent_writes_nothing_that_did_not_change(
     assert await versions(source, c2, c3) == before
     await source.delete(kinds.PODS, "after-restart", "default")
     await assert_each_runs_once(source, [c2, c3], "steady")
+
+
+async def until_all_is_told(target: Client, name: str) -> None:
+    """Wait until chaperons say what their delegates do: of one that starts some is told later."""
+    selector = f"{keys.PREFIX}app={name}"
+    pods = await target.list(kinds.PODS, "default", label_selector=selector)
+    delegates = {objects.key(pod): objects.status(pod) for pod in pods}
+
+    def is_told(chaperons: dict[str, Object]) -> bool:
+        told = {key: objects.status(chaperon) for key, chaperon in chaperons.items()}
+        return told.keys() == delegates.keys() and all(
+            told[key].get(part) == delegates[key].get(part) for key in told for part in _SETTLED
+        )
+
+    await kit.until(
+        target, kinds.POD_CHAPERONS, is_told, namespace="default", label_selector=selector
+    )
+
+
+_SETTLED = ("phase", "podIP", "conditions", "containerStatuses")
 
 
 async def versions(source: Client, c2: Client, c3: Client) -> dict[tuple[str, str], str]:

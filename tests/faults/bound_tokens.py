@@ -7,6 +7,7 @@ import base64
 from contextlib import suppress
 
 from hack.fleetlib.inventory import NAMESPACE
+from tests import kit
 from tests.kit import Fleet
 from vnode.api import kinds, objects
 from vnode.api.errors import AlreadyExists, Denied
@@ -14,8 +15,6 @@ from vnode.cli import kubeconfigs
 from vnode.kube import account_tokens, endpoint
 from vnode.kube.client import Client
 from vnode.kube.kubeconfig import Kubeconfig
-
-PATIENCE = 180.0  # seconds; two busy cores may need long
 
 
 class BoundTokens:
@@ -73,7 +72,7 @@ class BoundTokens:
 
 async def until_refused(client: Client) -> None:
     """Wait for a cluster to refuse a token: it remembers for some seconds whose it was."""
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(kit.PATIENCE):
         while not await _is_refused(client):  # noqa: ASYNC110 - no event
             await asyncio.sleep(0.5)
 

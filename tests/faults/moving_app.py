@@ -57,7 +57,7 @@ async def create(source: Client) -> None:
     await source.create(STATEFUL_SETS, members, "default")
 
 
-async def until_run(source: Client, node: str, seconds: float) -> dict[str, Object]:
+async def until_run(source: Client, node: str) -> dict[str, Object]:
     """Wait until all pods run on a virtual node, and none is elsewhere."""
 
     def there(found: dict[str, Object]) -> bool:
@@ -67,7 +67,6 @@ async def until_run(source: Client, node: str, seconds: float) -> dict[str, Obje
         *(source, kinds.PODS, there),
         namespace="default",
         label_selector=LABEL,
-        seconds=seconds,
     )
 
 
@@ -149,9 +148,9 @@ class SeenMoves:
             assert self._copied[new, kind.plural] < self._began[new], kind.plural
 
 
-async def until_nothing_stays(former: Client, seconds: float) -> None:
+async def until_nothing_stays(former: Client) -> None:
     """Wait until no chaperon, delegate or copy is left in a cluster."""
     for kind in (kinds.POD_CHAPERONS, kinds.PODS, *kinds.FOLLOWING):
         if kind not in kinds.FOLLOWING_BY_EXTRA_ROLE:
             selector = keys.PARENT_CLUSTER_NAME
-            await kit.until_gone(former, kind, "default", label_selector=selector, seconds=seconds)
+            await kit.until_gone(former, kind, "default", label_selector=selector)

@@ -13,8 +13,7 @@ from contextlib import asynccontextmanager
 from hack.fleetlib import addresses
 from hack.fleetlib.fleet import LocalFleet
 from hack.fleetlib.inventory import NAMESPACE
-from tests import inventory
-from tests.faults.bound_tokens import PATIENCE
+from tests import inventory, kit
 from tests.faults.proxy import FaultProxy, ProxiedServer
 from tests.integration import kubelets
 from tests.kit import Fleet
@@ -46,7 +45,7 @@ async def says_again(process: Process, text: str) -> None:
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write(f"{text}\n".encode())
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(kit.PATIENCE):
         await process.stdin.drain()
         assert await process.stdout.readline() == f"{text}\n".encode()
 

@@ -206,7 +206,6 @@ def is_usual(before: list[float], during: list[float]) -> bool:
     return middle and max(during) <= RATIO * max(before) + MOST_SLACK
 
 
-@pytest.mark.timeout(400)
 async def test_a_frozen_target_with_many_pods_to_end_slows_no_other(
     fleet: Fleet, source: Client
 ) -> None:

@@ -15,7 +15,7 @@ import pytest
 from hack.fleetlib.inventory import NAMESPACE
 from tests import background, decisions, inventory, kit, placement_policies
 from tests.faults import agent_metrics
-from tests.faults.bound_tokens import PATIENCE, BoundTokens
+from tests.faults.bound_tokens import BoundTokens
 from tests.faults.conftest import started
 from tests.faults.pod_flow import PodFlow, on
 from tests.faults.profiles import (
@@ -51,7 +51,6 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
         yield there
 
 
-@pytest.mark.timeout(2 * PATIENCE)
 async def test_a_hundred_conditions_cost_no_list_no_run_of_a_plugin_and_no_stream(
     fleet: Fleet, source: Client
 ) -> None:
@@ -67,14 +66,12 @@ async def test_a_hundred_conditions_cost_no_list_no_run_of_a_plugin_and_no_strea
         await kit.until_one(
             *(source, kinds.CLUSTER_TARGETS, "c2", ""),
             lambda target: control_plane_reason(target) == "Told99",
-            PATIENCE,
         )
         await says_again(stream, "after")
 
     assert await asyncio.to_thread(agent_metrics.lines_of, fleet, *costs) == before
 
 
-@pytest.mark.timeout(2 * PATIENCE + 60)
 async def test_token_server_and_conditions_change_under_load_and_no_pod_is_lost(
     fleet: Fleet, source: Client, target: Client
 ) -> None:
@@ -108,7 +105,7 @@ async def test_token_server_and_conditions_change_under_load_and_no_pod_is_lost(
             await move(source, "c2", provider, server)
 
         await says_again(stream, "while its server is elsewhere")
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(kit.PATIENCE):
             await flow.all_run.wait()
 
         await move(source, "c2", provider, provider["cluster"]["server"])
@@ -120,7 +117,6 @@ async def test_token_server_and_conditions_change_under_load_and_no_pod_is_lost(
     await kit.until_one(
         *(source, kinds.CLUSTER_TARGETS, "c2", ""),
         lambda obj: control_plane_reason(obj) == f"Told{CONDITIONS - 1}",
-        PATIENCE,
     )
 
 
@@ -128,12 +124,11 @@ async def run_on_c2(source: Client, name: str) -> None:
     """Make a pod for c2, and wait until it runs."""
     await source.create(kinds.PODS, kit.pod(name, nodeSelector=on(C2)), "default")
     await kit.until_one(
-        *(source, kinds.PODS, name, "default"), lambda pod: kit.phase(pod) == "Running", PATIENCE
+        *(source, kinds.PODS, name, "default"), lambda pod: kit.phase(pod) == "Running"
     )
-    await kit.until_one(source, kinds.NODES, C2, "", kit.is_ready, PATIENCE)
+    await kit.until_one(source, kinds.NODES, C2, "", kit.is_ready)
 
 
-@pytest.mark.timeout(4 * PATIENCE)
 async def test_a_profile_that_goes_ends_its_own_target_alone_until_it_comes_again(
     source: Client, c2: Client
 ) -> None:
@@ -154,7 +149,7 @@ async def test_a_profile_that_goes_ends_its_own_target_alone_until_it_comes_agai
         await inventory.add_profile(source, NAMESPACE, "c3", objects.status(profile), **LABELS)
         await until_reason(source, "c3", "Connected")
 
-    await kit.until_one(source, kinds.NODES, C3, "", kit.is_ready, PATIENCE)
+    await kit.until_one(source, kinds.NODES, C3, "", kit.is_ready)
     assert not away
     pods = await c2.list(kinds.PODS, "default")
     assert {kit.phase(pod) for pod in pods} == {"Running"}
@@ -167,7 +162,6 @@ async def until_reason(source: Client, name: str, reason: str) -> Object:
     return await kit.until_one(
         *(source, kinds.CLUSTER_TARGETS, name, ""),
         lambda target: inventory.reason(target) == reason,
-        PATIENCE,
     )
 
 
@@ -176,7 +170,7 @@ async def hand_over_to_a_set(source: Client) -> None:
     for name in ("c2", "c3", "c4"):
         await source.delete(kinds.CLUSTER_TARGETS, name)
 
-    await kit.until_gone(source, kinds.CLUSTER_TARGETS, seconds=PATIENCE)
+    await kit.until_gone(source, kinds.CLUSTER_TARGETS)
     spec = {
         "profiles": {"namespace": NAMESPACE, "selector": {"matchLabels": LABELS}},
         "removal": {"after": "1s", "maxPerMinute": 600},
@@ -190,17 +184,16 @@ async def until_targets(source: Client, *wanted: str) -> None:
     def are_so(targets: dict[str, Object]) -> bool:
         return targets.keys() == set(wanted) and all(map(kit.is_ready, targets.values()))
 
-    await kit.until(source, kinds.CLUSTER_TARGETS, are_so, seconds=PATIENCE)
+    await kit.until(source, kinds.CLUSTER_TARGETS, are_so)
 
 
-@pytest.mark.timeout(4 * PATIENCE)
 async def test_three_profiles_of_a_set_come_change_rotate_and_go_while_pods_flow(
     fleet: Fleet, source: Client, c2: Client, c3: Client, c4: Client
 ) -> None:
     for pod in await source.list(kinds.PODS, "default"):
         await source.delete(kinds.PODS, objects.name(pod), "default", grace=0)
 
-    await kit.until_gone(source, kinds.PODS, "default", seconds=PATIENCE)
+    await kit.until_gone(source, kinds.PODS, "default")
     profile = await source.get(kinds.CLUSTER_PROFILES, "c4", NAMESPACE)
     await source.delete(kinds.CLUSTER_PROFILES, "c4", NAMESPACE)
     await hand_over_to_a_set(source)
@@ -232,7 +225,7 @@ async def test_three_profiles_of_a_set_come_change_rotate_and_go_while_pods_flow
         await tokens.replace()
         await tokens.revoke_former(former)
 
-    async with background.running(*watches), asyncio.timeout(PATIENCE):
+    async with background.running(*watches), asyncio.timeout(kit.PATIENCE):
         async with asyncio.TaskGroup() as group:
             for flow in (*flows.values(), passing):
                 group.create_task(flow.run(rate=6))
@@ -260,7 +253,6 @@ def decided(policy: Object) -> str:
     return str((objects.condition(policy, "Decided") or {}).get("message", ""))
 
 
-@pytest.mark.timeout(2 * PATIENCE)
 async def test_pods_follow_a_decision_about_profiles_and_another_is_published(
     source: Client,
 ) -> None:
@@ -274,14 +266,13 @@ async def test_pods_follow_a_decision_about_profiles_and_another_is_published(
         await kit.until_one(
             *(source, kinds.PLACEMENT_POLICIES, "web", "default"),
             lambda policy: f"selects {', '.join(named)}" in decided(policy),
-            PATIENCE,
         )
 
     async def runs(name: str, node: str) -> None:
         template: dict[str, Any] = kit.pod(name)
         template["metadata"]["labels"]["app"] = "web"
         await source.create(kinds.PODS, template, "default")
-        pod = await kit.until_running(source, name, PATIENCE)
+        pod = await kit.until_running(source, name)
         assert objects.node_name(pod) == node
 
     await decide("c3")
@@ -299,7 +290,6 @@ async def publish(source: Client, policy: str) -> None:
     published = await kit.until_one(
         *(source, kinds.PLACEMENT_POLICIES, policy, "default"),
         lambda obj: kit.has_condition(obj, "Published"),
-        PATIENCE,
     )
     message = (objects.condition(published, "Published") or {})["message"]
     assert message == "placementdecision/default/shop has 2 clusters"

@@ -15,7 +15,7 @@ import pytest
 from hack.fleetlib.inventory import NAMESPACE
 from tests import kit
 from tests.faults import agent_metrics
-from tests.faults.bound_tokens import PATIENCE, until_refused
+from tests.faults.bound_tokens import until_refused
 from tests.faults.conftest import started
 from tests.fleets import vnode
 from tests.kit import Fleet
@@ -73,7 +73,6 @@ REQUEST = {
 }
 
 
-@pytest.mark.timeout(4 * PATIENCE)
 async def test_a_token_is_issued_by_a_profile_shown_and_revoked(
     fleet: Fleet, source: Client, target: Client
 ) -> None:
@@ -83,7 +82,6 @@ async def test_a_token_is_issued_by_a_profile_shown_and_revoked(
     await kit.until_one(
         *(source, kind, "reader", "default"),
         lambda obj: kit.has_condition(obj, "ServiceAccountTokenRetrieved"),
-        PATIENCE,
     )
     secret = await source.get(kinds.SECRETS, "reader", "default")
     text = base64.b64decode(secret["data"]["kubeconfig"])
@@ -95,7 +93,7 @@ async def test_a_token_is_issued_by_a_profile_shown_and_revoked(
 
         await check_shown(fleet)
         await source.delete(kind, "reader", "default")
-        await kit.until_gone(source, kind, "default", seconds=PATIENCE)
+        await kit.until_gone(source, kind, "default")
         with pytest.raises(NotFound):
             await source.get(kinds.SECRETS, "reader", "default")
 
@@ -109,7 +107,7 @@ async def test_a_token_is_issued_by_a_profile_shown_and_revoked(
 
 async def until_measured(fleet: Fleet, line: str) -> None:
     """Wait until the metrics say so: they are counted after the last write."""
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(kit.PATIENCE):
         while line not in await asyncio.to_thread(agent_metrics.text_of, fleet):  # noqa: ASYNC110 - no event
             await asyncio.sleep(0.2)
 

@@ -12,7 +12,7 @@ import pytest
 
 from hack.fleetlib.inventory import NAMESPACE
 from tests import kit
-from tests.faults.bound_tokens import PATIENCE, until_refused
+from tests.faults.bound_tokens import until_refused
 from tests.faults.conftest import started
 from tests.faults.pod_flow import on
 from tests.kit import Fleet
@@ -54,7 +54,6 @@ async def until_copied(source: Client, *former: str) -> str:
     copied = await kit.until_one(
         *(source, kinds.SECRETS, COPY, NAMESPACE),
         lambda secret: token_in(secret) not in former,
-        PATIENCE,
     )
     return token_in(copied)
 
@@ -66,14 +65,13 @@ async def rotate(source: Client) -> None:
     await kit.until_one(
         *(source, ACCOUNTS, NAME, "c2"),
         lambda account: objects.status(account)["expirationTimestamp"] != DUE,
-        PATIENCE,
     )
 
 
 async def run(source: Client, name: str) -> None:
     """Make a pod for c2, and wait until it runs."""
     await source.create(kinds.PODS, kit.pod(name, nodeSelector=on(C2)), "default")
-    await kit.until_running(source, name, PATIENCE)
+    await kit.until_running(source, name)
 
 
 async def until_reason(source: Client, kind: str, reason: str) -> str:
@@ -81,7 +79,6 @@ async def until_reason(source: Client, kind: str, reason: str) -> str:
     target = await kit.until_one(
         *(source, kinds.CLUSTER_TARGETS, "c2", ""),
         lambda target: (objects.condition(target, kind) or {}).get("reason") == reason,
-        PATIENCE,
     )
     return str((objects.condition(target, kind) or {})["message"])
 
@@ -103,7 +100,6 @@ async def check_refused(fleet: Fleet, token: str) -> None:
         await until_refused(client)
 
 
-@pytest.mark.timeout(4 * PATIENCE)
 async def test_a_managed_service_account_connects_renews_and_ends(
     fleet: Fleet, source: Client, target: Client
 ) -> None:

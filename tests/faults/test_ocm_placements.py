@@ -18,7 +18,6 @@ import yaml
 
 from hack.fleetlib.inventory import NAMESPACE
 from tests import background, decisions, kit, ocm_placements, placement_policies
-from tests.faults.bound_tokens import PATIENCE
 from tests.faults.conftest import started
 from tests.faults.evicting import is_available
 from tests.faults.pod_flow import on
@@ -26,7 +25,7 @@ from tests.faults.workloads import BUDGETS
 from tests.kit import Fleet
 from tests.ocm_placements import label, labelled, place, score, taint
 from vnode.api import keys, kinds, names, objects
-from vnode.api.objects import Object, Objects
+from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 
@@ -106,7 +105,7 @@ async def until_there(source: Client, name: str, **expected: int) -> dict[str, O
         nodes = [objects.node_name(p) if kit.phase(p) == "Running" else "" for p in live]
         return len(live) == len(pods) and Counter(nodes) == wanted
 
-    return await kit.until_pods(source, name, are, PATIENCE)
+    return await kit.until_pods(source, name, are)
 
 
 async def until_wait(source: Client, name: str, count: int, message: str) -> None:
@@ -119,11 +118,7 @@ async def until_wait(source: Client, name: str, count: int, message: str) -> Non
     def all_do(pods: dict[str, Object]) -> bool:
         return len(pods) == count and all(map(waits, pods.values()))
 
-    await kit.until_pods(source, name, all_do, PATIENCE)
-
-
-async def until_decided(source: Client, placement: str, *clusters: str) -> Objects:
-    return await ocm_placements.until_decided(source, placement, *clusters, seconds=PATIENCE)
+    await kit.until_pods(source, name, all_do)
 
 
 async def until_closed(source: Client, node: str) -> None:
@@ -134,7 +129,7 @@ async def until_closed(source: Client, node: str) -> None:
         plans = workloads[0].get("targets") or ()
         return any((plan["cluster"], plan.get("planned")) == (node, 0) for plan in plans)
 
-    await kit.until_one(source, kinds.PLACEMENT_POLICIES, "gpu", "default", is_so, PATIENCE)
+    await kit.until_one(source, kinds.PLACEMENT_POLICIES, "gpu", "default", is_so)
 
 
 async def reschedule(source: Client) -> None:
@@ -147,7 +142,7 @@ async def reschedule(source: Client) -> None:
         accepted = objects.condition(policy, "Accepted") or {}
         return bool(accepted.get("observedGeneration") == generation)
 
-    await kit.until_one(source, kinds.PLACEMENT_POLICIES, "gpu", "default", is_seen, PATIENCE)
+    await kit.until_one(source, kinds.PLACEMENT_POLICIES, "gpu", "default", is_seen)
 
 
 @asynccontextmanager
@@ -166,18 +161,17 @@ async def least_available(source: Client) -> AsyncIterator[list[int]]:
         yield counts
 
 
-@pytest.mark.timeout(4 * PATIENCE)
 async def test_pods_wait_for_a_decision_follow_it_and_move_if_the_policy_says_so(
     source: Client,
 ) -> None:
     await place(source, "gpu", numberOfClusters=1, predicates=[{"requiredClusterSelector": GPU}])
-    await until_decided(source, "gpu")
+    await ocm_placements.until_decided(source, "gpu")
     await deploy(source, "gpu", 3)
     empty = "placementpolicy/gpu: placement/default/gpu selects no clusters"
     await until_wait(source, "gpu", 3, empty)
 
     await label(source, BERLIN, accelerator="t4")
-    await until_decided(source, "gpu", BERLIN)
+    await ocm_placements.until_decided(source, "gpu", BERLIN)
     decided = time.monotonic()
     before = await until_there(source, "gpu", c2=3)
     print(f"\n3 pods ran {time.monotonic() - decided:.1f} s after they were decided for")
@@ -185,7 +179,7 @@ async def test_pods_wait_for_a_decision_follow_it_and_move_if_the_policy_says_so
     await score(source, BERLIN, -80)
     await score(source, PARIS, -70)
     await label(source, PARIS, accelerator="t4")
-    await until_decided(source, "gpu", PARIS)
+    await ocm_placements.until_decided(source, "gpu", PARIS)
     await until_closed(source, C2)
     await scale(source, "gpu", 5)
     after = await until_there(source, "gpu", c2=3, c3=2)
@@ -196,7 +190,7 @@ async def test_pods_wait_for_a_decision_follow_it_and_move_if_the_policy_says_so
     await reschedule(source)
     async with least_available(source) as available:
         await score(source, BERLIN, 90)
-        await until_decided(source, "gpu", BERLIN)
+        await ocm_placements.until_decided(source, "gpu", BERLIN)
         decided = time.monotonic()
         await until_there(source, "gpu", c2=5)
 
@@ -206,24 +200,22 @@ async def test_pods_wait_for_a_decision_follow_it_and_move_if_the_policy_says_so
     await kit.until_event(source, "default", moved, "(reschedule)")
 
 
-@pytest.mark.timeout(4 * PATIENCE)
 async def test_groups_are_filled_in_their_order_and_a_taint_keeps_new_pods_away(
     source: Client,
 ) -> None:
     await label(source, PARIS, accelerator="t4")
     first = {"groupName": "first", "groupClusterSelector": GPU}
     await place(source, "groups", decisionStrategy={"groupStrategy": {"decisionGroups": [first]}})
-    assert len(await until_decided(source, "groups", PARIS, BERLIN)) == 2
+    assert len(await ocm_placements.until_decided(source, "groups", PARIS, BERLIN)) == 2
     await deploy(source, "groups", 2, mode="Fill")
     before = await until_there(source, "groups", c3=2)
 
     await taint(source, PARIS, {"key": "maintenance", "value": "soon", "effect": "NoSelect"})
-    await until_decided(source, "groups", BERLIN)
+    await ocm_placements.until_decided(source, "groups", BERLIN)
     tainted = {"key": "maintenance", "value": "soon", "effect": "NoSchedule"}
     await kit.until_one(
         *(source, kinds.NODES, C3, ""),
         lambda node: tainted in (objects.spec(node).get("taints") or ()),
-        PATIENCE,
     )
     await scale(source, "groups", 3)
     after = await until_there(source, "groups", c2=1, c3=2)
@@ -232,5 +224,5 @@ async def test_groups_are_filled_in_their_order_and_a_taint_keeps_new_pods_away(
     await until_wait(source, "other", 1, "had untolerated taint {maintenance: soon}")
 
     await taint(source, PARIS)
-    await until_decided(source, "groups", PARIS, BERLIN)
-    await kit.until_running(source, "other", PATIENCE)
+    await ocm_placements.until_decided(source, "groups", PARIS, BERLIN)
+    await kit.until_running(source, "other")

@@ -16,7 +16,6 @@ from hack.fleetlib.fleet import LocalFleet
 from hack.fleetlib.inventory import NAMESPACE
 from tests import inventory, kit
 from tests.faults import moving_app
-from tests.faults.bound_tokens import PATIENCE
 from tests.faults.conftest import started
 from tests.faults.moving_app import SeenMoves
 from tests.faults.profiles import provider_of
@@ -59,13 +58,13 @@ async def app(source: Client) -> None:
     for name in PLACES.values():
         await source.delete(kinds.CLUSTER_TARGETS, name)
 
-    await kit.until_gone(source, kinds.CLUSTER_TARGETS, seconds=PATIENCE)
+    await kit.until_gone(source, kinds.CLUSTER_TARGETS)
     await add(source, "east")
     made = {"metadata": {"name": "moving"}, "spec": SET}
     await source.create(kinds.CLUSTER_TARGET_SETS, made)
-    await kit.until_one(source, kinds.CLUSTER_TARGETS, "east", "", kit.is_ready, PATIENCE)
+    await kit.until_one(source, kinds.CLUSTER_TARGETS, "east", "", kit.is_ready)
     await moving_app.create(source)
-    await moving_app.until_run(source, node("east"), PATIENCE)
+    await moving_app.until_run(source, node("east"))
 
 
 async def kill(fleet: Fleet) -> None:
@@ -76,14 +75,13 @@ async def kill(fleet: Fleet) -> None:
 
 
 async def until_made(source: Client, _former: str, new: str) -> None:
-    await kit.until_one(source, kinds.CLUSTER_TARGETS, new, "", bool, PATIENCE)
+    await kit.until_one(source, kinds.CLUSTER_TARGETS, new, "", bool)
 
 
 async def until_marked(source: Client, former: str, _new: str) -> None:
     await kit.until_one(
         *(source, kinds.CLUSTER_TARGETS, former, ""),
         lambda target: keys.PROFILE_GONE in objects.annotations(target),
-        PATIENCE,
     )
 
 
@@ -91,7 +89,6 @@ async def until_cordoned(source: Client, former: str, _new: str) -> None:
     await kit.until_one(
         *(source, kinds.NODES, node(former), ""),
         lambda obj: objects.spec(obj).get("unschedulable"),
-        PATIENCE,
     )
 
 
@@ -102,18 +99,17 @@ async def until_evicted(source: Client, former: str, _new: str) -> None:
         namespace="default",
         label_selector=moving_app.LABEL,
         field_selector=f"spec.nodeName={node(former)}",
-        seconds=PATIENCE,
     )
 
 
 async def until_empty(source: Client, former: str, _new: str) -> None:
     selector = f"spec.nodeName={node(former)}"
-    await kit.until_gone(source, kinds.PODS, "default", seconds=PATIENCE, field_selector=selector)
+    await kit.until_gone(source, kinds.PODS, "default", field_selector=selector)
 
 
 async def until_deleted(source: Client, former: str, _new: str) -> None:
     selector = f"metadata.name={former}"
-    await kit.until_gone(source, kinds.CLUSTER_TARGETS, seconds=PATIENCE, field_selector=selector)
+    await kit.until_gone(source, kinds.CLUSTER_TARGETS, field_selector=selector)
 
 
 STEPS: tuple[Step, ...] = (
@@ -142,15 +138,13 @@ async def replace(
             await step(source, former, new)
             await at_step()
 
-        await moving_app.until_run(source, node(new), PATIENCE)
+        await moving_app.until_run(source, node(new))
         await until_deleted(source, former, new)
 
     # An agent that begins may wait too long for the Services of a busy cluster.
     seen.check(PLACES[new], *(moving_app.USED if at_step else moving_app.COPIED))
-    await kit.until_gone(
-        source, kinds.NODES, seconds=PATIENCE, field_selector=f"metadata.name={node(former)}"
-    )
-    await moving_app.until_nothing_stays(clusters[former], PATIENCE)
+    await kit.until_gone(source, kinds.NODES, field_selector=f"metadata.name={node(former)}")
+    await moving_app.until_nothing_stays(clusters[former])
     targets = await source.list(kinds.CLUSTER_TARGETS)
     assert [objects.name(target) for target in targets] == [new]
     proxies = await source.list(kinds.PODS, "default")
@@ -160,7 +154,6 @@ async def replace(
     )
 
 
-@pytest.mark.timeout(6 * PATIENCE)
 async def test_an_application_moves_within_its_budget_whatever_becomes_of_the_agent(
     fleet: Fleet, source: Client, c2: Client, c3: Client, app: None
 ) -> None:
@@ -176,14 +169,13 @@ async def test_an_application_moves_within_its_budget_whatever_becomes_of_the_ag
 
 async def another_cluster_behind(fleet: Fleet, source: Client, c3: Client) -> None:
     """Let the cluster of a profile die, and the profile come to lead to another one."""
-    before = await moving_app.until_run(source, node("east"), PATIENCE)
+    before = await moving_app.until_run(source, node("east"))
     await asyncio.to_thread(fleet.run, "partition", "c2")
     moved = {"accessProviders": [await provider_of(source, "c3")]}
     await inventory.set_status(source, NAMESPACE, "east", moved)
     await kit.until_one(
         *(source, kinds.CLUSTER_TARGETS, "east", ""),
         lambda target: inventory.reason(target) == "OtherCluster",
-        PATIENCE,
     )
     pods = await source.list(kinds.PODS, "default")
     assert {objects.uid(pod) for pod in pods} == {objects.uid(pod) for pod in before.values()}
@@ -201,9 +193,8 @@ async def another_cluster_behind(fleet: Fleet, source: Client, c3: Client) -> No
         ),
         namespace="default",
         label_selector=moving_app.LABEL,
-        seconds=PATIENCE,
     )
-    now = await moving_app.until_run(source, node("east"), PATIENCE)
+    now = await moving_app.until_run(source, node("east"))
     delegates = await c3.list(kinds.PODS, "default")
     assert sorted(objects.uid(pod) for pod in now.values()) == sorted(
         objects.labels(pod)[keys.PARENT_UID] for pod in delegates

@@ -17,7 +17,6 @@ from vnode.kube.client import Client
 NAME = "shop"
 WEIGHTS = {"c2": 2, "c3": 1, "third": 1}
 LABEL = f"app={NAME}"
-pytestmark = pytest.mark.timeout(420)
 
 
 @pytest.fixture

@@ -22,7 +22,6 @@ NODES = ("admiralty-default-c2", "admiralty-default-c3")
 USED_CPU, USED_MEMORY = "150m", "64Mi"
 USAGE = {"kwok.x-k8s.io/usage-cpu": USED_CPU, "kwok.x-k8s.io/usage-memory": USED_MEMORY}
 OTHERS = {"c2": "2", "c3": "3"}  # cores that a pod of the target's own uses
-pytestmark = pytest.mark.timeout(420)
 
 
 def deployment(replicas: int) -> Object:
