@@ -43,6 +43,18 @@ async def until_fed_back(source: Client, fleet: Fleet, name: str) -> Object:
     return await until_condition(source, name, "Ready", "True")
 
 
+async def test_a_pod_whose_node_was_lost_for_a_while_is_ready_again(
+    source: Client, c2: Client, fleet: Fleet
+) -> None:
+    _proxy, _chaperon, delegate = await placed(source, c2, "lost-for-a-while")
+    lost = {"type": "Ready", "status": "False", "reason": "NodeNotReady"}
+    set_condition(fleet, "c2", objects.name(delegate), **lost)
+    await until_condition(source, "lost-for-a-while", "Ready", "False")
+    await until_condition(c2, objects.name(delegate), "Ready", "True")
+    await until_condition(source, "lost-for-a-while", "Ready", "True")
+    await source.delete(kinds.PODS, "lost-for-a-while", "default")
+
+
 async def test_an_eviction_stays_on_the_proxy_until_it_is_gone(
     source: Client, c2: Client, fleet: Fleet
 ) -> None:

@@ -17,7 +17,7 @@ def test_kwok_plays_nodes_and_pods_and_serves_their_logs():
     found = list(yaml.safe_load_all(kwok.configuration("c1", Path("/f/c1"))))
     kinds = [document["kind"] for document in found]
     stages = {d["metadata"]["name"] for d in found if d["kind"] == "Stage"}
-    assert {"node-ready", "pod-ready", "pod-complete", "pod-delete"} <= stages
+    assert {"node-ready", "pod-ready", "pod-ready-again", "pod-complete", "pod-delete"} <= stages
     assert {"ClusterLogs", "ClusterExec", "ClusterAttach", "ClusterPortForward"} <= set(kinds)
     logs = next(d for d in found if d["kind"] == "ClusterLogs")["spec"]["logs"]
     assert logs[0]["logsFile"] == "/f/c1/pods.log"
