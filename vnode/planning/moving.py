@@ -58,7 +58,7 @@ def decide(now: WorkloadState, reason: MoveReason) -> Decision:
         return Decision(tuple(evictions), left, "no room", tuple(gap), is_stuck=True)
 
     count = max(now.under_way, busy) + len(evictions)
-    return Decision(tuple(evictions), left, f"{count} of its pods are being moved or started")
+    return Decision(tuple(evictions), left, f"{count} of its pods are being moved or not ready")
 
 
 def _by_revision(now: WorkloadState) -> list[WorkloadState]:

@@ -110,7 +110,7 @@ class _WholeWorkload:
         if room <= count and not started:
             return Decision(tuple(evictions), left, "no room", (goal,), is_stuck=True)
 
-        moving = f"{busy + count} of its pods are being moved or started"
+        moving = f"{busy + count} of its pods are being moved or not ready"
         return Decision(tuple(evictions), left, moving)
 
     def _may_hold_all(self, share: Share) -> bool:

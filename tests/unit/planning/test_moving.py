@@ -219,7 +219,7 @@ def test_it_says_why_nothing_moves() -> None:
         (), 4, "no room", ("a", "b"), is_stuck=True
     )
     waits = decide(replace(now, under_way=1), FAILBACK)
-    assert waits == Decision((), 4, "1 of its pods are being moved or started")
+    assert waits == Decision((), 4, "1 of its pods are being moved or not ready")
     drained = [*THREE[:2], THREE[2].capped(0)]
     capped = [replace(share, maximum=6) for share in drained]
     stuck = workload_state(capped, placed({"a": 6, "b": 6, "c": 8}), caps={"c": 0})

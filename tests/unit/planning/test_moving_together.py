@@ -141,7 +141,7 @@ def test_pods_that_wait_go_before_others_and_count_as_being_moved() -> None:
     )
     decision = decide_together(now, DRAIN)
     assert (decision.evictions, decision.left, decision.destination) == ((), 3, "b")
-    assert decision.why == "2 of its pods are being moved or started"
+    assert decision.why == "2 of its pods are being moved or not ready"
 
     old = tuple(replace(each, age=STARTING) for each in young)
     assert len(decide_together(replace(now, replicas=(*old, *bound)), DRAIN).evictions) == 2
