@@ -26,7 +26,17 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
         found.run("down")
 
 
+class RenderedMatrix(dict[str, Objects]):
+    """The objects of the chart, by the name of its values in the matrix; rendered when asked for.
+
+    All at once would take longer than a test may on a slow machine.
+    """
+
+    def __missing__(self, name: str) -> Objects:
+        self[name] = template(MATRIX[name], namespace=NAMESPACE)
+        return self[name]
+
+
 @pytest.fixture(scope="module")
 def rendered() -> dict[str, Objects]:
-    """Return the objects of the chart, by the name of its values in the matrix."""
-    return {name: template(values, namespace=NAMESPACE) for name, values in MATRIX.items()}
+    return RenderedMatrix()

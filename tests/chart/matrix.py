@@ -14,6 +14,7 @@ _MONITORING: Final = {
 }
 
 NAMESPACE: Final = "rendered"
+DIGEST: Final = f"sha256:{'a1' * 32}"
 
 MATRIX: Final[dict[str, Object]] = {
     "defaults": {},
@@ -142,6 +143,47 @@ MATRIX: Final[dict[str, Object]] = {
             ],
         }
     },
+    "registry": {
+        "global": {"imageRegistry": "mirror.example.com:5000/k8s/", "imagePullSecrets": ["all"]},
+        "imagePullSecrets": [{"name": "ours"}, {"name": "more"}],
+        "controllerManager": {"image": {"repository": "example.com/team/vnode", "digest": DIGEST}},
+        "scheduler": {"image": {"tag": "v1.36.3", "digest": DIGEST}},
+    },
+    "workload identity": {
+        "controllerManager": {
+            "serviceAccount": {"annotations": {"azure.workload.identity/client-id": "0-1"}},
+            "podLabels": {"azure.workload.identity/use": "true"},
+        }
+    },
+    "dashboard": {
+        "controllerManager": {"config": {"ports": {"dashboard": 9445}}},
+        "dashboard": {
+            "service": {"annotations": {"example.com/tls": "true"}},
+            "ingress": {
+                "enabled": True,
+                "className": "outer",
+                "annotations": {"example.com/backend": "HTTPS"},
+                "host": "vnode.example.com",
+                "tls": [{"hosts": ["vnode.example.com"], "secretName": "vnode-tls"}],
+            },
+            "httpRoute": {
+                "enabled": True,
+                "parentRefs": [{"name": "outer", "namespace": "gateways"}],
+                "hostnames": ["vnode.example.com"],
+            },
+        },
+    },
+    "dashboard behind a proxy": {
+        "controllerManager": {"config": {"ports": {"dashboard": 9445}}},
+        "dashboard": {
+            "ingress": {"enabled": True, "backend": {"name": "proxy", "port": {"number": 4180}}},
+            "httpRoute": {
+                "enabled": True,
+                "parentRefs": [{"name": "outer"}],
+                "backendRefs": [{"name": "proxy", "port": 4180}],
+            },
+        },
+    },
     # What somebody may have in a file for Admiralty's chart.
     "Admiralty's values": {
         "clusterName": "c1",
@@ -200,4 +242,19 @@ REFUSED: Final[dict[str, Object]] = {
     },
     "reinvocationPolicy": {"webhook": {"reinvocationPolicy": "Sometimes"}},
     "clusterName": {"clusterName": "no spaces"},
+    "scheduler.image names a digest in its tag": {
+        "scheduler": {"image": {"tag": f"v1@{DIGEST}", "digest": DIGEST}}
+    },
+    "digest": {"controllerManager": {"image": {"digest": "sha256:short"}}},
+    "imageRegistry": {"global": {"imageRegistry": "https://mirror.example.com"}},
+    "imagePullSecrets/0": {"imagePullSecrets": ["ours"]},
+    "dashboard.ingress leads to the dashboard, which agents do not serve": {
+        "dashboard": {"ingress": {"enabled": True}}
+    },
+    "name one in dashboard.httpRoute.parentRefs": {
+        "controllerManager": {"config": {"ports": {"dashboard": 9445}}},
+        "dashboard": {"httpRoute": {"enabled": True}},
+    },
+    "backend": {"dashboard": {"ingress": {"backend": {"name": "proxy"}}}},
+    "serviceAccount": {"controllerManager": {"serviceAccount": {"name": "own"}}},
 }

@@ -9,30 +9,36 @@ import pytest
 import yaml
 
 from tests import kit, pages
-from tests.chart.helm import CHART, helm, one, template
-from tests.chart.matrix import MATRIX, NAMESPACE, REFUSED
+from tests.chart.helm import CHART, KUBERNETES, helm, one, template
+from tests.chart.matrix import DIGEST, MATRIX, NAMESPACE, REFUSED
 from tests.fleets import SOURCE
 from tests.kit import Fleet
 from vnode.agent import config
 from vnode.agent.config import AgentConfig
-from vnode.api import objects
+from vnode.api import documents, objects
 from vnode.api.objects import Object, Objects
 from vnode.cli import manifests, scheduler_config
 
-_OPERATOR = {"ServiceMonitor": "servicemonitors", "PodMonitor": "podmonitors"}
-_OPERATOR["PrometheusRule"] = "prometheusrules"
+_MONITORING = "monitoring.coreos.com"
+_OTHERS = {
+    "ServiceMonitor": ("servicemonitors", _MONITORING),
+    "PodMonitor": ("podmonitors", _MONITORING),
+    "PrometheusRule": ("prometheusrules", _MONITORING),
+    "HTTPRoute": ("httproutes", "gateway.networking.k8s.io"),
+}
+"""Kinds of others that the chart has objects of: the plural and the group of each."""
 
 
 @pytest.fixture(scope="module")
 def server(bare_fleet: Fleet) -> Fleet:
     """Return a fleet whose source has what the rendered objects need.
 
-    That is a namespace, its service accounts, and the kinds of the Prometheus operator.
+    That is a namespace, its service accounts, and kinds of others.
     """
-    definitions = [definition(kind, plural) for kind, plural in _OPERATOR.items()]
+    definitions = [definition(kind, *names) for kind, names in _OTHERS.items()]
     text = yaml.safe_dump_all(definitions)
     bare_fleet.kubectl(SOURCE, "apply", "-f", "-", input=text)
-    names = [f"crd/{plural}.monitoring.coreos.com" for plural in _OPERATOR.values()]
+    names = [f"crd/{plural}.{group}" for plural, group in _OTHERS.values()]
     bare_fleet.kubectl(SOURCE, "wait", "--for=condition=Established", *names)
     bare_fleet.kubectl(SOURCE, "create", "namespace", NAMESPACE)
     restricted = "pod-security.kubernetes.io/enforce=restricted"
@@ -44,15 +50,15 @@ def server(bare_fleet: Fleet) -> Fleet:
     return bare_fleet
 
 
-def definition(kind: str, plural: str) -> Object:
-    """Return a CRD that accepts any object of the kind: its schema is the operator's affair."""
+def definition(kind: str, plural: str, group: str) -> Object:
+    """Return a CRD that accepts any object of the kind: its schema is its owner's affair."""
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-    group = "monitoring.coreos.com"
+    policy = {"api-approved.kubernetes.io": "unapproved, for tests"}  # of groups of k8s.io
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{group}"},
+        "metadata": {"name": f"{plural}.{group}", "annotations": policy},
         "spec": {
             "group": group,
             "scope": "Namespaced",
@@ -206,8 +212,8 @@ def test_what_pods_may_call_is_open_unless_peers_are_named(rendered: dict[str, O
 
 
 def test_the_agents_file_loads(rendered: dict[str, Objects], tmp_path: Path) -> None:
-    for name, objs in rendered.items():
-        for obj in objs:
+    for name in MATRIX:
+        for obj in rendered[name]:
             if obj["kind"] == "ConfigMap" and "agent.yaml" in obj["data"]:
                 file = tmp_path / "agent.yaml"
                 file.write_text(obj["data"]["agent.yaml"])
@@ -228,6 +234,79 @@ def test_plugins_reach_the_agents_container(rendered: dict[str, Objects]) -> Non
     security = {**agent["securityContext"], "readOnlyRootFilesystem": False}
     assert copy == {**values["initContainers"][0], "securityContext": security}
     assert look == {**values["initContainers"][1], "securityContext": agent["securityContext"]}
+
+
+def images(objs: Objects) -> dict[str, str]:
+    pods = [obj for obj in objs if obj["kind"] == "Deployment"]
+    containers = [each["spec"]["template"]["spec"]["containers"][0] for each in pods]
+    return {container["name"]: container["image"] for container in containers}
+
+
+def test_images_are_of_the_global_registry_and_the_digest(rendered: dict[str, Objects]) -> None:
+    mirror = "mirror.example.com:5000/k8s"
+    assert images(rendered["registry"]) == {
+        "agent": f"{mirror}/team/vnode@{DIGEST}",
+        "kube-scheduler": f"{mirror}/kube-scheduler:v1.36.3@{DIGEST}",
+    }
+    for repository, image in (
+        ("vnode", "m.example/vnode"),
+        ("team/vnode", "m.example/team/vnode"),
+        ("localhost/vnode", "m.example/vnode"),
+        ("host:5000/team/vnode", "m.example/team/vnode"),
+    ):
+        values = {"controllerManager": {"image": {"repository": repository, "tag": "1"}}}
+        objs = template({**values, "global": {"imageRegistry": "m.example"}})
+        assert images(objs)["agent"] == f"{image}:1"
+
+
+def test_all_pods_may_pull_with_all_secrets(rendered: dict[str, Objects]) -> None:
+    words = ("template", "vnode", CHART, "--kube-version", KUBERNETES)
+    hooks = documents.load_all(helm(*words, values=MATRIX["registry"]))
+    pods = [obj["spec"]["template"] for obj in hooks if obj["kind"] == "Deployment"]
+    pods += [obj for obj in hooks if obj["kind"] == "Pod"]
+    assert len(pods) == 3
+    for pod in pods:
+        assert pod["spec"]["imagePullSecrets"] == [{"name": n} for n in ("ours", "more", "all")]
+
+    pod = one(rendered["Admiralty's values"], "Deployment", "vnode-agent")["spec"]["template"]
+    assert pod["spec"]["imagePullSecrets"] == [{"name": "registry"}]
+    assert "imagePullSecrets" not in yaml.safe_dump(rendered["defaults"])
+
+
+def test_a_cloud_knows_the_agents_account(rendered: dict[str, Objects]) -> None:
+    objs = rendered["workload identity"]
+    account = one(objs, "ServiceAccount", "vnode")
+    assert account["metadata"]["annotations"] == {"azure.workload.identity/client-id": "0-1"}
+    pod = one(objs, "Deployment", "vnode-agent")["spec"]["template"]
+    assert pod["metadata"]["labels"]["azure.workload.identity/use"] == "true"
+    other = one(objs, "ServiceAccount", "vnode-candidate-scheduler")
+    assert "annotations" not in other["metadata"]
+
+
+def test_the_dashboard_is_reached_where_agents_serve_it(rendered: dict[str, Objects]) -> None:
+    name = "vnode-dashboard"
+    objs = rendered["dashboard"]
+    service = one(objs, "Service", name)
+    assert service["metadata"]["annotations"] == {"example.com/tls": "true"}
+    [port] = service["spec"]["ports"]
+    [container] = one(objs, "Deployment", "vnode-agent")["spec"]["template"]["spec"]["containers"]
+    ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+    assert ports[port["targetPort"]] == 9445
+    ingress = one(objs, "Ingress", name)["spec"]
+    [rule] = ingress["rules"]
+    assert (rule["host"], ingress["ingressClassName"]) == ("vnode.example.com", "outer")
+    [path] = rule["http"]["paths"]
+    assert path["backend"]["service"] == {"name": name, "port": {"name": port["name"]}}
+    [route] = one(objs, "HTTPRoute", name)["spec"]["rules"]
+    assert route["backendRefs"] == [{"name": name, "port": port["port"]}]
+
+    behind = rendered["dashboard behind a proxy"]
+    [path] = one(behind, "Ingress", name)["spec"]["rules"][0]["http"]["paths"]
+    assert path["backend"]["service"] == {"name": "proxy", "port": {"number": 4180}}
+    [route] = one(behind, "HTTPRoute", name)["spec"]["rules"]
+    assert route["backendRefs"] == [{"name": "proxy", "port": 4180}]
+    for obj in rendered["defaults"]:
+        assert obj["metadata"]["name"] != name or obj["kind"] == "ClusterRole"
 
 
 def test_what_is_off_in_the_values_is_off_in_the_pods() -> None:
@@ -253,6 +332,14 @@ def test_values_of_the_page_about_egress_render() -> None:
     [values] = [yaml.safe_load(b.text) for b in blocks if b.file == "values-egress.yaml"]
     [rule] = one(template(values), "NetworkPolicy", "vnode-agent")["spec"]["egress"]
     assert rule["to"][1:] == values["networkPolicy"]["egress"]
+
+
+@pytest.mark.parametrize("page", ["install.md", "dashboard.md"])
+def test_values_of_the_pages_render(page: str) -> None:
+    found = [b for b in pages.blocks(kit.ROOT / "docs" / page) if b.file.startswith("values-")]
+    assert found
+    for values in (yaml.safe_load(block.text) for block in found):
+        assert one(template(values), "Deployment", "vnode-agent")
 
 
 def test_the_candidate_schedulers_file_is_that_of_the_command(

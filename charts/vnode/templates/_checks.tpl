@@ -6,7 +6,20 @@
 {{- if contains "admiralty-" .Values.scheduler.image.repository -}}
 {{- fail "scheduler.image.repository is Admiralty's image: leave it out, or name an upstream kube-scheduler" -}}
 {{- end -}}
+{{- range $name, $image := dict "controllerManager" .Values.controllerManager.image "scheduler" .Values.scheduler.image -}}
+{{- if and $image.digest (contains "@" ($image.tag | default "")) -}}
+{{- fail (printf "%s.image names a digest in its tag and another beside it: leave out one of both" $name) -}}
+{{- end -}}
+{{- end -}}
 {{- $ports := include "vnode.ports" . | fromJson -}}
+{{- range $way := list "ingress" "httpRoute" -}}
+{{- if and (index $.Values.dashboard $way).enabled (not $ports.dashboard) -}}
+{{- fail (printf "dashboard.%s leads to the dashboard, which agents do not serve: set controllerManager.config.ports.dashboard, e.g. to 9445" $way) -}}
+{{- end -}}
+{{- end -}}
+{{- if and .Values.dashboard.httpRoute.enabled (not .Values.dashboard.httpRoute.parentRefs) -}}
+{{- fail "dashboard.httpRoute belongs to no Gateway: name one in dashboard.httpRoute.parentRefs" -}}
+{{- end -}}
 {{- if and .Values.controllerManager.hostNetwork (eq (int $ports.kubelet) 10250) -}}
 {{- fail "with controllerManager.hostNetwork the node's kubelet has port 10250: set controllerManager.config.ports.kubelet, e.g. to 11250" -}}
 {{- end -}}

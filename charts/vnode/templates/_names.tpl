@@ -29,15 +29,52 @@ app.kubernetes.io/component: {{ index . 1 }}
 {{- end -}}
 
 {{- define "vnode.image" -}}
-{{- $image := .Values.controllerManager.image -}}
-{{ $image.repository }}:{{ $image.tag | default .Chart.AppVersion }}
+{{- include "vnode.reference" (list . .Values.controllerManager.image .Chart.AppVersion) -}}
 {{- end -}}
 
 {{/* v1.36.3 of v1.36.3-eks-a1b2c3: what upstream calls the version of the API server. */}}
 {{- define "vnode.schedulerImage" -}}
-{{- $image := .Values.scheduler.image -}}
 {{- $server := semver .Capabilities.KubeVersion.Version -}}
-{{ $image.repository }}:{{ $image.tag | default (printf "v%d.%d.%d" $server.Major $server.Minor $server.Patch) }}
+{{- $version := printf "v%d.%d.%d" $server.Major $server.Minor $server.Patch -}}
+{{- include "vnode.reference" (list . .Values.scheduler.image $version) -}}
+{{- end -}}
+
+{{/*
+Call with (list . IMAGE "VERSION"). A registry is what stands before the first slash, if it has a dot
+or a port, or is localhost. A digest says which image it is, so no tag is made up beside it.
+*/}}
+{{- define "vnode.reference" -}}
+{{- $image := index . 1 -}}
+{{- $repository := $image.repository -}}
+{{- with dig "imageRegistry" "" ((index . 0).Values.global | default dict) -}}
+{{- $parts := splitList "/" $repository -}}
+{{- if and (gt (len $parts) 1) (regexMatch "[.:]|^localhost$" (first $parts)) -}}
+{{- $repository = join "/" (rest $parts) -}}
+{{- end -}}
+{{- $repository = printf "%s/%s" (trimSuffix "/" .) $repository -}}
+{{- end -}}
+{{- if $image.digest -}}
+{{ $repository }}{{ with $image.tag }}:{{ . }}{{ end }}@{{ $image.digest }}
+{{- else -}}
+{{ $repository }}:{{ $image.tag | default (index . 2) }}
+{{- end -}}
+{{- end -}}
+
+{{/* imagePullSecrets of a pod: what is named by a list, globally, and as Admiralty's chart had it. */}}
+{{- define "vnode.pullSecrets" -}}
+{{- $names := list -}}
+{{- range concat .Values.imagePullSecrets (dig "imagePullSecrets" list (.Values.global | default dict)) -}}
+{{- if kindIs "string" . }}{{ $names = append $names . }}{{ else }}{{ $names = append $names .name }}{{ end -}}
+{{- end -}}
+{{- with .Values.imagePullSecretName -}}
+{{- $names = append $names . -}}
+{{- end -}}
+{{- with uniq $names -}}
+imagePullSecrets:
+  {{- range . }}
+  - name: {{ . }}
+  {{- end }}
+{{- end -}}
 {{- end -}}
 
 {{/* The ports of the AgentConfiguration, as JSON. */}}

@@ -27,6 +27,11 @@
 {{- $_ := set $place "namespace" $.Release.Namespace -}}
 {{- end -}}
 {{- end -}}
+{{- if and (eq $object.kind "ServiceAccount") (eq $object.metadata.name "vnode") -}}
+{{- with $.Values.controllerManager.serviceAccount.annotations -}}
+{{- $_ := set $object.metadata "annotations" . -}}
+{{- end -}}
+{{- end -}}
 {{- $found = append $found $object -}}
 {{- end -}}
 {{- end -}}
