@@ -25,6 +25,8 @@ help:
 	@echo 'make mixed-versions  a few end-to-end tests with an older target, a minute; once, its programs are built'
 	@echo 'make versions     the matrix of Kubernetes versions, an hour, not part of make test: docs/versions.md;'
 	@echo '                  VERSIONS="--only 1.37:1.33" chooses'
+	@echo 'make upgrades     from the version before to this one and back, under pods that run; ten minutes, not part'
+	@echo '                  of make test: docs/testing.md'
 	@echo 'make soak         an hour of random failures; SOAK="--seed 7" repeats one'
 	@echo 'make realnode     tests with real containers; root only, see docs/testing.md'
 	@echo 'make isolation    what a bystander notices of attacks, not part of make test'
@@ -211,6 +213,12 @@ mixed-versions: binaries
 .PHONY: versions
 versions: binaries
 	@export GOGC=$(GOGC) GOMAXPROCS=$(GOMAXPROCS); $(RUN) -m tests.versions $(VERSIONS)
+
+# The version before comes from the history, which a shallow clone lacks.
+.PHONY: upgrades
+upgrades: binaries
+	@$(PYTHON) hack/binaries helm > /dev/null
+	@export GOGC=$(GOGC) GOMAXPROCS=$(GOMAXPROCS); $(RUN) -m pytest tests/upgrades
 
 .PHONY: soak
 soak: binaries

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import http.client
 import os
+import signal
 import subprocess
 import sys
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from hack.fleetlib import addresses, clusters, commands, kubeconfigs, processes
+from hack.fleetlib import addresses, clusters, commands, kubeconfigs, processes, state
 from hack.fleetlib.api import Api, is_ready
 from hack.fleetlib.errors import FleetError
 from hack.fleetlib.state import Process
@@ -31,12 +33,32 @@ _TOKEN_SECONDS = 10 * 365 * 24 * 3600  # no fleet lives longer
 _REPOSITORY = Path(__file__).resolve().parents[2]
 
 
-def vnode(*arguments: str) -> str:
+@dataclass(frozen=True, slots=True)
+class VnodeTree:
+    """The sources of a vnode, and an interpreter with its dependencies: this clone's by default."""
+
+    folder: Path = _REPOSITORY
+    python: str = sys.executable
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """An environment in which `python -m vnode` is this one.
+
+        It is so whatever is installed, and whatever the working directory has.
+        """
+        found = {"PYTHONPATH": str(self.folder), "PYTHONSAFEPATH": "1"}
+        return {**found, "PYTHONUNBUFFERED": "1"}
+
+
+THIS = VnodeTree()
+
+
+def vnode(*arguments: str, tree: VnodeTree = THIS) -> str:
     """Run vnode's command line to its end; returns what it prints."""
-    command = [sys.executable, "-m", "vnode", *arguments]
+    command = [tree.python, "-m", "vnode", *arguments]
     done = subprocess.run(
         command,
-        env={**os.environ, **_environment()},
+        env={**os.environ, **tree.environment},
         capture_output=True,
         text=True,
         check=False,
@@ -47,14 +69,9 @@ def vnode(*arguments: str) -> str:
     return done.stdout
 
 
-def _environment() -> dict[str, str]:
-    """Return an environment with this clone's vnode, whatever is installed."""
-    return {"PYTHONPATH": str(_REPOSITORY), "PYTHONUNBUFFERED": "1"}
-
-
-def install(place: ClusterSite) -> None:
+def install(place: ClusterSite, tree: VnodeTree = THIS) -> None:
     webhook = f"https://{place.service}:{addresses.AGENT_WEBHOOK}"
-    vnode("install", "--kubeconfig", str(place.kubeconfig), "--webhook-url", webhook)
+    vnode("install", "--kubeconfig", str(place.kubeconfig), "--webhook-url", webhook, tree=tree)
 
 
 def as_service_account(place: ClusterSite, name: str, namespace: str = NAMESPACE) -> str:
@@ -78,6 +95,7 @@ def start_agents(
     place: ClusterSite,
     arguments: tuple[str, ...] = (),
     config: dict[str, Any] | None = None,
+    tree: VnodeTree = THIS,
 ) -> None:
     """Start the agents of a cluster, and their load balancer; wait until all are ready.
 
@@ -91,10 +109,10 @@ def start_agents(
     if config:
         arguments = ("--config", _configure(place, config), *arguments)
     for name, address in zip(AGENTS, place.agents, strict=False):
-        argv = [sys.executable, "-m", "vnode", "agent", "--kubeconfig", kubeconfig]
+        argv = [tree.python, "-m", "vnode", "agent", "--kubeconfig", kubeconfig]
         argv += ["--cluster-name", place.name, "--advertise-address", address]
         argv += ["--credentials-dir", place.file(_credentials(name)), *arguments]
-        definition = Process(argv, place.file(f"{name}.log"), _environment())
+        definition = Process(argv, place.file(f"{name}.log"), tree.environment)
         processes.start(directory, place.name, name, definition)
     for name in AGENTS[: len(place.agents)]:
         wait_for_agent(directory, place, name)
@@ -103,7 +121,7 @@ def start_agents(
 def _start_balancer(directory: Path, place: ClusterSite) -> None:
     """Start the load balancer for the Service of the agents."""
     argv = [sys.executable, "-m", "hack.fleetlib.balancer", place.service, *place.agents]
-    definition = Process(argv, place.file(f"{SERVICE}.log"), _environment())
+    definition = Process(argv, place.file(f"{SERVICE}.log"), THIS.environment)
     processes.start(directory, place.name, SERVICE, definition)
     clusters.until(
         directory,
@@ -142,7 +160,19 @@ def answers(address: str, port: int) -> bool:
         connection.close()
 
 
-def start_candidate_scheduler(directory: Path, place: ClusterSite, binary: Path) -> None:
+def replace_agent(directory: Path, place: ClusterSite, name: str, tree: VnodeTree) -> None:
+    """End one replica, start it from another tree with the arguments that it had; wait for it."""
+    known = state.load(directory).process(place.name, name)
+    processes.stop(directory, place.name, name, signal.SIGTERM)
+    argv = [tree.python, *known.argv[1:]]
+    definition = replace(known, argv=argv, environment=tree.environment, identity=None)
+    processes.start(directory, place.name, name, definition)
+    wait_for_agent(directory, place, name)
+
+
+def start_candidate_scheduler(
+    directory: Path, place: ClusterSite, binary: Path, tree: VnodeTree = THIS
+) -> None:
     """Start the upstream scheduler that decides over candidates, with the agent as its extender."""
     kubeconfig = as_service_account(place, "vnode-candidate-scheduler")
     printed = vnode(
@@ -153,6 +183,7 @@ def start_candidate_scheduler(directory: Path, place: ClusterSite, binary: Path)
         kubeconfig,
         "--credentials-dir",
         place.file(_credentials(AGENT)),
+        tree=tree,
     )
     config = place.folder / "candidate-scheduler.yaml"
     config.write_text(yaml.safe_dump(commands.tuned(yaml.safe_load(printed), kubeconfig)))
@@ -161,10 +192,10 @@ def start_candidate_scheduler(directory: Path, place: ClusterSite, binary: Path)
     processes.start(directory, place.name, CANDIDATE_SCHEDULER, definition)
 
 
-def connect(source: ClusterSite, target: ClusterSite) -> None:
+def connect(source: ClusterSite, target: ClusterSite, tree: VnodeTree = THIS) -> None:
     """Make `target` a target of `source` in namespace default, and wait for its virtual node."""
     if source.name == target.name:
-        vnode("install", "--kubeconfig", str(source.kubeconfig), "--self-targets")
+        vnode("install", "--kubeconfig", str(source.kubeconfig), "--self-targets", tree=tree)
 
     files = ["--source", str(source.kubeconfig), "--target", str(target.kubeconfig)]
     names = [
@@ -173,7 +204,7 @@ def connect(source: ClusterSite, target: ClusterSite) -> None:
         "--cluster-name",
         source.name,
     ]  # the agent may be too young to say
-    vnode("connect", *files, "--namespace", "default", *names)
+    vnode("connect", *files, "--namespace", "default", *names, tree=tree)
     wait_for_virtual_node(source, virtual_node(target.name))
 
 

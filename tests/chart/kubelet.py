@@ -1,9 +1,10 @@
 """Plays the kubelet: runs what a Deployment of the chart describes, as processes of this machine.
 
-No cluster here can run the image. So its programs run from this clone, with the rest as a kubelet
-would do it: command, arguments, environment, mounted ConfigMaps, Secrets and service account at
-their paths, a read-only root, and names of Services. That takes a mount namespace for each process.
-The address is the cluster's own, hence one replica. User ids and limits are not enforced.
+No cluster here can run the image. So its programs run from this clone, or from another tree, with
+the rest as a kubelet would do it: command, arguments, environment, mounted ConfigMaps, Secrets and
+service account at their paths, a read-only root, and names of Services. That takes a mount
+namespace for each process. The address is the cluster's own, hence one replica. User ids and limits
+are not enforced.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import base64
 import os
 import re
 import shlex
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -24,6 +24,7 @@ import aiohttp
 import yaml
 
 from hack.fleetlib import processes, state
+from hack.fleetlib.agents import THIS, VnodeTree
 from hack.fleetlib.tools import binaries
 from tests import kit
 from tests.kit import Fleet
@@ -39,7 +40,10 @@ _LOOK: Final = 0.1  # seconds between two looks at a probe
 
 @dataclass
 class Kubelet:
-    """The machine of one cluster. `pods` are the Deployments that run now, by name."""
+    """The machine of one cluster. `pods` are the Deployments that run now, by name.
+
+    `tree` has the sources that the image would have.
+    """
 
     fleet: Fleet
     cluster: str
@@ -47,6 +51,7 @@ class Kubelet:
     client: Client
     namespace: str
     pods: dict[str, asyncio.subprocess.Process] = field(default_factory=dict)
+    tree: VnodeTree = THIS
 
     @property
     def address(self) -> str:
@@ -117,11 +122,11 @@ class Kubelet:
         }
         server = yaml.safe_load(self.fleet.kubeconfig(self.cluster).read_text())
         port = server["clusters"][0]["cluster"]["server"].rpartition(":")[2]
-        programs = [Path(sys.executable).parent]
+        programs = [Path(self.tree.python).parent]
         programs += [path.parent for path in binaries.locate(["kube-scheduler"]).values()]
         found = {
             "PATH": ":".join([*map(str, programs), os.environ["PATH"]]),
-            "PYTHONPATH": str(kit.ROOT),
+            **self.tree.environment,
             "KUBERNETES_SERVICE_HOST": self.address,
             "KUBERNETES_SERVICE_PORT": port,
         }
