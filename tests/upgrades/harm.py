@@ -1,7 +1,8 @@
 """What an upgrade must not do to what runs: told by two states of one object. Pure.
 
 Labels, annotations and status of an object may change; where a pod runs, what it runs and since
-when may not, nor whether a virtual node is Ready.
+when may not, nor whether a virtual node is Ready. The selector of a Service may change as long as
+it selects the same pods, so EndpointSlices are looked at in its place.
 """
 
 from __future__ import annotations
@@ -21,8 +22,7 @@ def of_change(old: Object, new: Object | None) -> Iterator[str]:
     if objects.is_terminating(new) and not objects.is_terminating(old):
         yield "is being deleted"
 
-    if _without_change_of_nodes(old) != _without_change_of_nodes(new):
-        changed = objects.merge_diff(_without_change_of_nodes(old), _without_change_of_nodes(new))
+    if changed := objects.merge_diff(_content(old), _content(new)):
         yield f"has another content: {changed}"
 
     if (before := _ready(old)) == "True" and (now := _ready(new)) != before:
@@ -36,8 +36,16 @@ def of_change(old: Object, new: Object | None) -> Iterator[str]:
         yield f"was restarted: {before} is {now}"
 
 
-def _without_change_of_nodes(obj: Object) -> Object:
-    return {name: obj[name] for name in ("spec", "data") if name in obj}
+def _content(obj: Object) -> Object:
+    found: Object = {name: obj[name] for name in ("spec", "data") if name in obj}
+    if "clusterIP" in found.get("spec", {}):  # of a Service; lists leave out the kind
+        found["spec"] = {k: v for k, v in found["spec"].items() if k != "selector"}
+
+    if "endpoints" in obj:
+        ready = (each for each in obj["endpoints"] or () if each["conditions"].get("ready"))
+        found["ready"] = sorted(address for each in ready for address in each["addresses"])
+
+    return found
 
 
 def _ready(obj: Object) -> str | None:

@@ -35,6 +35,7 @@ class Witness:
         for target in self.targets:
             self._watch(target, kinds.PODS, "default")
             self._watch(target, kinds.POD_CHAPERONS, "default")
+            self._watch(target, kinds.ENDPOINT_SLICES, "default")
             for kind in _COPIES:
                 self._watch(target, kind, "default", _FROM_SOURCES)
 

@@ -64,6 +64,24 @@ def test_what_ends_or_changes_a_pod_is_harm(new: Object | None, words: str):
     assert any(each.startswith(words) for each in harm.of_change(RUNNING, new))
 
 
+def test_of_a_service_only_whom_it_reaches_counts():
+    spec = {"clusterIP": "192.0.2.9", "selector": {"a": "b"}}
+    service: Object = {"metadata": {"uid": "1"}, "spec": spec}
+    other = {**service, "spec": {**spec, "selector": {"a": "c"}}}
+    assert list(harm.of_change(service, other)) == []
+
+    def slice_of(*ready: bool) -> Object:
+        endpoints = [
+            {"addresses": [f"192.0.2.{number}"], "conditions": {"ready": each}}
+            for number, each in enumerate(ready)
+        ]
+        return {"metadata": {"uid": "1"}, "endpoints": endpoints}
+
+    assert list(harm.of_change(slice_of(True, True), slice_of(True, True, False))) == []
+    [words] = harm.of_change(slice_of(True, True), slice_of(True, False))
+    assert words == "has another content: {'ready': ['192.0.2.0']}"
+
+
 def test_a_clone_without_the_history_says_what_to_do(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("VNODE_BEFORE", "0" * 40)
     with pytest.raises(AssertionError, match="git fetch --unshallow"):
