@@ -31,9 +31,9 @@ def of_change(old: Object, new: Object | None) -> Iterator[str]:
     if (objects.condition(new, "DisruptionTarget") or {}).get("status") == "True":
         yield f"is disrupted: {objects.condition(new, 'DisruptionTarget')}"
 
-    before, now = starts(old), starts(new)
-    if any(now.get(name) != started for name, started in before.items()):
-        yield f"was restarted: {before} is {now}"
+    first, latest = starts(old), starts(new)
+    if any(latest.get(name) != started for name, started in first.items()):
+        yield f"was restarted: {first} is {latest}"
 
 
 def _content(obj: Object) -> Object:

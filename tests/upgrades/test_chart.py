@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from hack.fleetlib.agents import THIS, VnodeTree
+from tests import kit
 from tests.chart import releases
 from tests.chart.helm import CHART
 from tests.chart.kubelet import Kubelet, kubelet
@@ -16,7 +17,9 @@ from tests.chart.releases import AGENT, SCHEDULER
 from tests.fleets import SOURCE, TARGET
 from tests.kit import Fleet
 from tests.upgrades import witness
+from tests.upgrades.releases import ReleasedFleet
 from tests.upgrades.witness import Witness
+from vnode.api import keys, kinds, objects
 
 REUSED = "--reset-then-reuse-values"
 
@@ -45,10 +48,24 @@ class ReleasedPair:
         releases.run(machine, *words)
         machine.tree = tree
         await machine.roll_out()
+        await has_version(machine)
         assert not self.seen.harm, f"helm {words[0]} in {machine.cluster}: {self.seen.harm}"
         name = f"{words[0]}-{machine.cluster}"
         await releases.delegate(self.c1.client, self.c2.client, name)
         assert not self.seen.harm, f"{name}: {self.seen.harm}"
+
+
+async def has_version(machine: Kubelet) -> None:
+    """Wait until the agents say that they have the version of the machine's tree."""
+    version = ReleasedFleet.version(machine.tree)
+    await kit.until_one(
+        machine.client,
+        kinds.CLUSTER_SUMMARIES,
+        keys.SUMMARY_NAME,
+        "",
+        lambda summary: objects.annotations(summary).get(keys.AGENT_VERSION) == version,
+        seconds=90,
+    )
 
 
 @pytest.mark.timeout(1200)
@@ -65,6 +82,7 @@ async def test_releases_are_upgraded_and_rolled_back_under_a_pod(
             words = ("install", "vnode", chart, "--create-namespace")
             releases.run(machine, *words, values=releases.values(machine))
             await releases.play(machine, *names)
+            await has_version(machine)
 
         releases.connect(plain, SOURCE, TARGET)
         await releases.delegate(c1.client, c2.client, "first")
