@@ -76,9 +76,7 @@ async def running(
     async with admiralty_target.running(c3):
         words = ("apply", "--server-side", "-f", str(RUNNING))
         await asyncio.to_thread(released.fleet.kubectl, "c1", *words)
-        await kit.until(
-            c1, kinds.PODS, lambda p: kit.running(p, PODS), namespace="default", seconds=120
-        )
+        await kit.until(c1, kinds.PODS, lambda p: kit.running(p, PODS), namespace="default")
         async with witness.watching(c1, c2, c3) as found:
             await c1.create(kinds.PODS, kit.pod_in("nowhere", "waits"), "default")
             await kit.until_one(

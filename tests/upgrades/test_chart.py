@@ -64,7 +64,6 @@ async def has_version(machine: Kubelet) -> None:
         keys.SUMMARY_NAME,
         "",
         lambda summary: objects.annotations(summary).get(keys.AGENT_VERSION) == version,
-        seconds=90,
     )
 
 

@@ -14,7 +14,6 @@ import uuid
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 import pytest
 
@@ -28,9 +27,6 @@ from vnode.api import keys, kinds, objects
 from vnode.api.objects import Object
 from vnode.insight.collecting import connected
 from vnode.kube.client import Client
-
-LONG: Final = 90.0
-"""Seconds that a step may take; it takes a few where a machine has nothing else to do."""
 
 
 @dataclass
@@ -67,7 +63,6 @@ class Federation:
             keys.SUMMARY_NAME,
             "",
             lambda summary: objects.annotations(summary).get(keys.AGENT_VERSION) == version,
-            seconds=LONG,
         )
 
     async def _followers_first(self, cluster: str) -> tuple[str, str]:
@@ -94,16 +89,14 @@ class Federation:
         name = f"new-{uuid.uuid4().hex[:6]}"
         pod = kit.pod_in(target.name, name)
         created = await self.c1.create(kinds.PODS, pod, "default")
-        await kit.until_running(self.c1, name, seconds=LONG)
+        await kit.until_running(self.c1, name)
         words = (name, "--request-timeout=30s")
         assert await asyncio.to_thread(self.released.fleet.kubectl, "c1", "logs", *words)
         await self.c1.delete(kinds.PODS, name, "default")
         fields = f"metadata.name={name}"
-        await kit.until_gone(self.c1, kinds.PODS, "default", field_selector=fields, seconds=LONG)
+        await kit.until_gone(self.c1, kinds.PODS, "default", field_selector=fields)
         of = f"{keys.PARENT_UID}={objects.uid(created)}"
-        await kit.until_gone(
-            target, kinds.POD_CHAPERONS, "default", label_selector=of, seconds=LONG
-        )
+        await kit.until_gone(target, kinds.POD_CHAPERONS, "default", label_selector=of)
 
     async def _passes_a_change_on(self) -> None:
         """Annotate a pod of the first version, and change the ConfigMap that others mount."""
@@ -118,7 +111,6 @@ class Federation:
             ),
             namespace="default",
             label_selector=f"{keys.PARENT_UID}={objects.uid(bare)}",
-            seconds=LONG,
         )
         await self.c1.patch(kinds.CONFIG_MAPS, "settings", {"data": {"step": value}}, "default")
         await kit.until(
@@ -127,7 +119,6 @@ class Federation:
             lambda found: any(copy.get("data") == {"step": value} for copy in found.values()),
             namespace="default",
             label_selector=keys.PARENT_CLUSTER_NAME,
-            seconds=LONG,
         )
 
     async def ends(self) -> None:
@@ -137,14 +128,13 @@ class Federation:
             query = {"propagationPolicy": "Background"}
             await self.c1.request("DELETE", kind.path("default"), query=query)
 
-        await kit.until_gone(self.c1, kinds.PODS, "default", seconds=LONG)
+        await kit.until_gone(self.c1, kinds.PODS, "default")
         for target in (self.c2, self.c3):
             await kit.until_gone(
                 target,
                 kinds.POD_CHAPERONS,
                 "default",
                 label_selector=f"{keys.PARENT_CLUSTER_NAME}=c1",
-                seconds=LONG,
             )
 
 
