@@ -45,14 +45,15 @@ _PREFERRED = "InterPodAffinity.preferred"
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """A term and how many pods it selects in each domain, a value of its topology key."""
+    """Pods in each domain, a value of the topology key: those that a term selects, or that keep a
+    pod off."""
 
-    term: PodTerm
+    topology_key: str
     domains: Mapping[str, int]
 
     def at(self, node: VirtualNodeInfo) -> int:
         """Return the number of pods in the node's domain; 0 if it has none."""
-        domain = node.labels.get(self.term.topology_key)
+        domain = node.labels.get(self.topology_key)
         return 0 if domain is None else self.domains.get(domain, 0)
 
 
@@ -67,7 +68,7 @@ class Demands:
     apart: tuple[Counted, ...]
     """Its required anti-affinity: no domain may have any."""
     kept_off: tuple[Counted, ...]
-    """Required anti-affinity of placed pods that selects this pod."""
+    """Placed pods whose required anti-affinity selects this pod, by the topology key of that."""
 
 
 class InterPodAffinityArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -113,7 +114,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         """Require the pods that it wants in the node's domain, and none that either keeps away."""
         demands: Demands = state.read(self.NAME)
         for wanted in demands.together:
-            key = wanted.term.topology_key
+            key = wanted.topology_key
             if key not in node.labels:
                 return status.unresolvable(f"{_AFFINITY} (missing label {key})")
 
@@ -122,12 +123,12 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
         for unwanted in demands.apart:
             if unwanted.at(node):
-                key = unwanted.term.topology_key
+                key = unwanted.topology_key
                 return status.unschedulable(f"{_ANTI_AFFINITY} (topologyKey {key})")
 
         for refusing in demands.kept_off:
             if refusing.at(node):
-                key = refusing.term.topology_key
+                key = refusing.topology_key
                 return status.unschedulable(f"{_EXISTING_ANTI_AFFINITY} (topologyKey {key})")
 
         return SUCCESS
@@ -239,25 +240,30 @@ def _count(term: PodTerm, own: _Own, snapshot: Snapshot) -> Counted:
         if term.matches(own.namespace, own.labels):
             counts.subtract(own.nodes)
 
-    return Counted(term, _by_domain(term.topology_key, counts, snapshot))
+    return Counted(term.topology_key, _by_domain(term.topology_key, counts, snapshot))
 
 
 def _kept_off(
     own: _Own, far: Sequence[PodTerm], snapshot: Snapshot, *, crosses_namespaces: bool
 ) -> Iterator[Counted]:
-    """Count the terms of placed pods that select the pod."""
+    """Count the pods whose terms select the pod. ConfigError if its namespace has too many."""
     repelling = snapshot.pod_counts.repelling
-    for namespace in repelling if crosses_namespaces else (own.namespace,):
-        for term, nodes in repelling.get(namespace, {}).items():
-            if not term.matches(own.namespace, own.labels):
-                continue
+    if present := repelling.get(own.namespace):
+        present.check(own.labels)
 
-            counts = Counter(nodes)
+    found: dict[str, Counter[str]] = {}
+    for namespace in repelling if crosses_namespaces else {own.namespace} & repelling.keys():
+        for term, nodes in repelling[namespace].against(own.namespace, own.labels):
+            counts = found.setdefault(term.topology_key, Counter())
+            for node, pods in nodes.items():
+                counts[node] += pods
+
             if namespace == own.namespace and term in far:
                 counts.subtract(own.nodes)
 
-            if domains := _by_domain(term.topology_key, counts, snapshot):
-                yield Counted(term, domains)
+    for key, counts in found.items():
+        if domains := _by_domain(key, counts, snapshot):
+            yield Counted(key, domains)
 
 
 def _by_domain(key: str, counts: Mapping[str, int], snapshot: Snapshot) -> Mapping[str, int]:

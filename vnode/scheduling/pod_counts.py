@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from vnode.api.owners import OwnerKey
 from vnode.api.pod_terms import PodTerm
 from vnode.api.selectors import Selector
+from vnode.scheduling.repelling_terms import RepellingTerms
 from vnode.scheduling.selector_counts import SelectorCounts
 
 
@@ -38,9 +39,7 @@ class PodCounts:
         self._placed: dict[str, set[tuple[str, str]]] = {}  # (uid, node) by namespace; none empty
         # Controller -> node -> pods; no zeroes are kept.
         self._owned: dict[OwnerKey, Counter[str]] = {}
-        # Namespace of pods -> anti-affinity term -> node -> pods that have it; no zeroes, no empty
-        # terms.
-        self._repelling: dict[str, dict[PodTerm, Counter[str]]] = {}
+        self._repelling: dict[str, RepellingTerms] = {}  # by namespace of pods; none empty
         self.selected = SelectorCounts()
 
     def add(self, pod: BoundPod) -> None:
@@ -66,9 +65,9 @@ class PodCounts:
         return self.selected.of(namespace, frozenset((namespace,)), selector)
 
     @property
-    def repelling(self) -> Mapping[str, Mapping[PodTerm, Mapping[str, int]]]:
-        """The required anti-affinity terms of placed pods, by the namespace of these, each with
-        node -> pods that have it. Do not change."""
+    def repelling(self) -> Mapping[str, RepellingTerms]:
+        """The required anti-affinity terms of placed pods, by the namespace of these. Do not
+        change."""
         return self._repelling
 
     def has(self, namespace: str, uid: str, node: str) -> bool:
@@ -91,15 +90,12 @@ class PodCounts:
         self.selected.count(pod.namespace, pod.labels, pod.node, step)
 
     def _count_repelling(self, pod: BoundPod, step: int) -> None:
-        terms = self._repelling.setdefault(pod.namespace, {})
-        for term in pod.repels:
-            repelling = terms.setdefault(term, Counter())
-            repelling[pod.node] += step
-            if not repelling[pod.node]:
-                del repelling[pod.node]
+        terms = self._repelling.get(pod.namespace)
+        if terms is None:
+            terms = self._repelling[pod.namespace] = RepellingTerms(pod.namespace)
 
-            if not repelling:
-                del terms[term]
+        for term in pod.repels:
+            terms.count(term, pod.node, step)
 
         if not terms:
             del self._repelling[pod.namespace]

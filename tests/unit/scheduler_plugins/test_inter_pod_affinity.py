@@ -11,7 +11,7 @@ from scheduler_plugins.inter_pod_affinity import InterPodAffinity, InterPodAffin
 from tests.permitted import any_namespace
 from tests.unit.scheduling.builders import pod, virtual_node
 from vnode.api.objects import Object
-from vnode.scheduling import selector_counts
+from vnode.scheduling import repelling_terms, selector_counts
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.cycle import CycleState
 from vnode.scheduling.plugin import Handle
@@ -266,6 +266,27 @@ def test_whoever_keeps_others_away_does_so_exactly_as_long_as_it_is_there(
             if guards:
                 there[uid] = node
 
-    terms = cache.snapshot().pod_counts.repelling.get("default", {})
-    counted = {node: n for nodes in terms.values() for node, n in nodes.items()}
+    found = cache.snapshot().pod_counts.repelling.get("default")
+    terms = found.against("default", WEB) if found else ()
+    counted = {node: n for _term, nodes in terms for node, n in nodes.items()}
     assert counted == {node: list(there.values()).count(node) for node in set(there.values())}
+
+
+def test_pods_of_a_namespace_with_too_many_terms_wait_and_no_others(
+    plugin: InterPodAffinity,
+) -> None:
+    cache = env()
+    for number in range(repelling_terms.MOST_COMPARED // 64 + 1):
+        unlike = [
+            {"key": "job", "operator": "NotIn", "values": [f"{number}-{n}"]} for n in range(32)
+        ]
+        terms = [
+            {"topologyKey": "region", "labelSelector": {"matchExpressions": [each]}}
+            for each in unlike
+        ]
+        cache.set_pod(pod(f"x{number}", node="a", affinity=far(*terms)))
+
+    snapshot = cache.snapshot()
+    refused = plugin.pre_filter(CycleState(), pod("p"), snapshot)
+    assert "too many anti-affinity terms" in refused.message
+    assert plugin.pre_filter(CycleState(), pod("p", namespace="other"), snapshot).is_skip
