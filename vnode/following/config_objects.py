@@ -76,6 +76,13 @@ class ConfigObjects(Family):
         """Read the original only if it has changed since it was last read."""
         return await self._original(ref, sure=copy is not None)
 
+    def has_changed(self, ref: Ref) -> bool:
+        """Tell whether the version that was read is no longer that of the informer."""
+        informer, known = self._informers.get((ref.kind, ref.namespace)), self._known.get(ref)
+        read = known.version if known else self._tokens.get(ref)
+        listed = informer and informer.store.get(objects.join_key(ref.namespace, ref.name))
+        return bool(read and listed and objects.resource_version(listed) != read)
+
     async def _original(self, ref: Ref, *, sure: bool) -> Original | None:
         """Return the original; with `sure` it is None only if it does not exist."""
         informer = self._informer(ref.kind, ref.namespace)

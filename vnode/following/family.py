@@ -109,6 +109,10 @@ class Family(ABC):
         unless a complete list says so.
         """
 
+    def has_changed(self, _ref: Ref) -> bool:
+        """Tell whether `original` has to ask the API server since the original has changed."""
+        return False
+
     @abstractmethod
     async def build(self, ref: Ref, original: Original, link: Link) -> Object | None:
         """Return the copy to create; None if the original has been deleted since."""

@@ -5,7 +5,8 @@ reads the stores and corrects the difference. `ensure` is for callers that wait:
 created only after everything its pod refers to has been reconciled, which costs no request if it is
 in place.
 
-Nothing is overwritten or deleted that is not ours, nor because of an incomplete list.
+Nothing is overwritten or deleted that is not ours, nor because of an incomplete list. What changes
+all the time is written in intervals (`vnode.runtime.change_limiter`).
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ from vnode.following.references import Ref
 from vnode.following.remote_copies import RemoteCopies, TargetCopies
 from vnode.following.writing import RECHECK, Outcome, Writer
 from vnode.kube.events import NORMAL, WARNING, EventRecorder
+from vnode.runtime import write_limits
+from vnode.runtime.change_limiter import ChangeLimiter
 from vnode.runtime.controller import Controller
 from vnode.runtime.enabled_namespaces import EnabledNamespaces
 from vnode.runtime.links import Link, Links
@@ -97,6 +100,13 @@ class Follower:
         )
         self._waiting: dict[Key, list[asyncio.Future[_Answer]]] = {}  # no empty lists
         self._unused: dict[Key, float] = {}  # since when (monotonic) a copy has no user
+        self._limiter: ChangeLimiter[Key] = ChangeLimiter(
+            "changes of what follows",
+            "copies",
+            (write_limits.COPIES, write_limits.COPIES_OF_NAMESPACE),
+            clock,
+            namespace=lambda key: key.ref.namespace,
+        )
         self._writer = Writer(identity, self._warn, self._notify, clock)
 
     def carry(self, family: Family) -> None:
@@ -265,6 +275,7 @@ class Follower:
     async def _remove(self, key: Key, remote: TargetCopies, copy: Object | None) -> float | None:
         self._writer.forget(key)
         if copy is None or objects.is_terminating(copy):
+            self._limiter.forget(key)
             self._unused.pop(key, None)
             return None
 
@@ -296,6 +307,10 @@ class Follower:
 
     async def _follow(self, key: Key, remote: TargetCopies, copy: Object | None) -> Outcome:
         family, client = self._families[key.ref.kind], remote.link.client
+        reads = family.has_changed(key.ref)
+        if reads and (wait := self._pace(key)):
+            return "", wait
+
         original = await family.original(key.ref, remote.link, copy)
         if original is None:
             if copy is not None:
@@ -308,7 +323,21 @@ class Follower:
             self._warn(key, f"{key.ref} does not follow to target {name}: {original.refusal}")
             return "", None
 
-        return await self._writer.put(key, remote, family, original, copy)
+        pace = _at_once if reads else self._pace
+        outcome = await self._writer.put(key, remote, family, original, copy, pace)
+        if outcome[1] is None:
+            self._limiter.settle(key)
+
+        return outcome
+
+    def _pace(self, key: Key) -> float:
+        """Return the seconds for which a change has to wait, unless a pod waits for it; else count
+        it."""
+        if key not in self._waiting and (wait := self._limiter.wait(key)):
+            return wait
+
+        self._limiter.sent(key)
+        return 0.0
 
     def copies_of(self, ref: Ref) -> dict[str, Object | None]:
         """Return each target's copy, trimmed, by node; targets not listed yet are left out."""
@@ -360,3 +389,7 @@ class Follower:
         log.info("%s: %s", key.node, text)
         for about in islice(self._families[key.ref.kind].involved_objects(key), _EVENTS):
             self._events.event(about, type_, reason, text)
+
+
+def _at_once(_key: Key) -> float:
+    return 0.0

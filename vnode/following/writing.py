@@ -23,6 +23,9 @@ RECHECK: Final = 30.0  # seconds between checks of what only somebody else can c
 Outcome = tuple[str, float | None]
 """The message to users, "" if none; and the seconds after which to reconcile again, if any."""
 
+Pace = Callable[[Key], float]
+"""Returns the seconds for which a write has to wait; else it counts it."""
+
 
 class _Foreign(NamedTuple):
     """An object in the place of a copy: somebody else's, or the copy of an earlier original.
@@ -77,11 +80,15 @@ class Writer:
         family: Family,
         original: Original,
         copy: Object | None,
+        pace: Pace,
     ) -> Outcome:
-        """Create the copy, or update `copy`, the present one, to what the original says."""
+        """Create the copy, or update `copy`, the present one, to what the original says.
+
+        `pace` is called before a write.
+        """
         if copy is not None and family.replaces(copy, original):
             self._foreign.pop(key, None)
-            return await self._keep(key, remote, family, original, copy)
+            return await self._keep(key, remote, family, original, copy, pace)
 
         foreign = self._foreign.get(key)
         known = foreign is not None and foreign.link is remote.link
@@ -94,13 +101,22 @@ class Writer:
             message = predecessor_message(key, remote, original)
             return self._leave_alone(key, remote, original, message)
 
-        return await self._create(key, remote, family, original)
+        return await self._create(key, remote, family, original, pace)
 
     async def _keep(
-        self, key: Key, remote: TargetCopies, family: Family, original: Original, copy: Object
+        self,
+        key: Key,
+        remote: TargetCopies,
+        family: Family,
+        original: Original,
+        copy: Object,
+        pace: Pace,
     ) -> Outcome:
         """Update a copy if it is not as it should be."""
         if not family.is_up_to_date(key.ref, copy, original):
+            if wait := pace(key):
+                return "", wait
+
             await self._update(key, remote, family, original, copy)
             return "", None
 
@@ -116,6 +132,9 @@ class Writer:
             if left > 0:
                 return "", left
 
+        if wait := pace(key):
+            return "", wait
+
         try:
             await self._update(key, remote, family, original, copy)
         except (Denied, Invalid) as error:  # a pod can start without
@@ -126,8 +145,11 @@ class Writer:
         return "", None
 
     async def _create(
-        self, key: Key, remote: TargetCopies, family: Family, original: Original
+        self, key: Key, remote: TargetCopies, family: Family, original: Original, pace: Pace
     ) -> Outcome:
+        if wait := pace(key):
+            return "", wait
+
         ref, client = key.ref, remote.link.client
         body = await family.build(ref, original, remote.link)
         if body is None:
@@ -153,7 +175,7 @@ class Writer:
             message = "" if is_equivalent else foreign_message(key, remote)
             return self._leave_alone(key, remote, original, message)
 
-        return await self.put(key, remote, family, original, trimmed)
+        return await self.put(key, remote, family, original, trimmed, pace)
 
     def _leave_alone(
         self, key: Key, remote: TargetCopies, original: Original, message: str

@@ -56,6 +56,11 @@ SCORES: Final = WriteLimit(1, 1 / 30)
 CHANGES: Final = WriteLimit(5, 0.5)
 # Those of all pods of a namespace: a label for 500 pods goes at once.
 CHANGES_OF_NAMESPACE: Final = WriteLimit(500, 20.0)
+# Changes of one object that follows pods, such as a ConfigMap, on their way to one target. Kubelets
+# take up to a minute to show them to containers.
+COPIES: Final = WriteLimit(5, 0.5)
+# Those of all that follow pods of a namespace, to all targets.
+COPIES_OF_NAMESPACE: Final = WriteLimit(500, 10.0)
 # Bytes of the pods that are written because of one target: an API server writes a pod as a whole.
 # The burst is the start of some 10,000 pods. In the five minutes for which an API server keeps old
 # revisions in etcd, that makes 556 MiB, a quarter of etcd's default quota.

@@ -54,6 +54,9 @@ class FakeFamily(ConfigObjects):
     async def open(self, group):
         pass
 
+    def has_changed(self, _ref):
+        return False
+
     async def original(self, ref, _link, copy):
         if self.body is None:
             return None

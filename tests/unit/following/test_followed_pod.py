@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from operator import attrgetter
 
 import pytest
@@ -13,6 +14,7 @@ from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.following import config
 from vnode.following.follower import GRACE
+from vnode.runtime.write_limits import COPIES
 
 pytestmark = pytest.mark.looptime
 
@@ -66,6 +68,31 @@ async def test_a_changed_original_changes_the_copy(fleet, kind):
             assert objects.spec(after)["ports"] == [{"port": 81}]
         else:
             assert after["data"] == changed["data"]
+
+
+@pytest.mark.parametrize("kind", UNUSED, ids=attrgetter("plural"))
+async def test_an_original_that_changes_all_the_time_is_neither_read_nor_written_as_often(
+    fleet, kind
+):
+    def asked(server):
+        return sum(
+            request.kind is kind and request.verb in ("get", "update")
+            for request in server.requests
+        )
+
+    fleet.add_pod()
+    async with fleet.running():
+        before = [asked(server) for server in (fleet.source, fleet.gpu)]
+        for number in range(40):
+            labels = {"team": str(number)}
+            change = partial(dict.update, labels=labels)
+            fleet.source.change(kind, "web", "ns", lambda obj, do=change: do(obj["metadata"]))
+            await asyncio.sleep(0.1)
+
+        await asyncio.sleep(1 / COPIES.rate)
+        assert objects.labels(fleet.copy(kind))["team"] == "39"
+        for server, count in zip((fleet.source, fleet.gpu), before, strict=True):
+            assert asked(server) - count <= COPIES.burst + 6 * COPIES.rate
 
 
 @pytest.mark.parametrize("kind", COPIED, ids=attrgetter("plural"))

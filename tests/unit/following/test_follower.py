@@ -20,6 +20,7 @@ from tests.unit.following.follower_environment import (
 from vnode.following.follower import GRACE
 from vnode.following.reference_index import Key, Need
 from vnode.following.writing import RECHECK
+from vnode.runtime.write_limits import COPIES
 
 __all__ = ["env"]
 
@@ -57,6 +58,32 @@ async def test_a_copy_that_differs_is_updated(env):
     await ensure(env)
     assert env.holds == ["later"]
     assert env.calls == ["create", "update"]
+
+
+async def change_all_the_time(env):
+    """Change the original each tenth of a second, twenty times; return its last content."""
+    await ensure(env)
+    for number in range(20):
+        env.family.body = content(str(number), uid="original", resourceVersion=str(number))
+        env.follower.wake(Key(N1, MAP))
+        await asyncio.sleep(0.1)
+
+    return "19"
+
+
+async def test_what_changes_all_the_time_is_written_in_intervals_and_its_last_state_is(env):
+    last = await change_all_the_time(env)
+    assert env.calls == ["create", *["update"] * (COPIES.burst - 1)]
+    await asyncio.sleep(1 / COPIES.rate)
+    assert env.holds == [last]
+    assert env.calls.count("update") == COPIES.burst
+
+
+async def test_a_pod_gets_what_changes_all_the_time_as_it_is(env):
+    last = await change_all_the_time(env)
+    assert env.holds != [last]
+    await ensure(env)
+    assert env.holds == [last]
 
 
 def with_labels(obj, **labels):

@@ -2,8 +2,8 @@
 
 Called whenever a bound proxy is reconciled. What the informers keep shows, without a request,
 whether there is news; only then is the whole pod fetched. Whoever changes pods all the time has to
-wait (`change_limiter`). A refusal of the target comes back on the chaperon, and becomes an Event of
-the proxy.
+wait (`vnode.runtime.change_limiter`). A refusal of the target comes back on the chaperon, and
+becomes an Event of the proxy.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.events import WARNING, EventRecorder, about
 from vnode.pods import changes
-from vnode.pods.source.change_limiter import ChangeLimiter
 from vnode.pods.source.chaperon_factory import ChaperonFactory
+from vnode.runtime import write_limits
+from vnode.runtime.change_limiter import ChangeLimiter
 from vnode.runtime.expectations import Expectations
 from vnode.runtime.links import Link
 
@@ -40,7 +41,13 @@ class ChangeSender:
         self._factory = factory
         self._events = events
         self._expectations = expectations
-        self._limiter = ChangeLimiter(clock)
+        self._limiter: ChangeLimiter[str] = ChangeLimiter(
+            "changes",
+            "podchaperons",
+            (write_limits.CHANGES, write_limits.CHANGES_OF_NAMESPACE),
+            clock,
+            namespace=objects.key_namespace,
+        )
         self._refusals: dict[str, str] = {}  # key of the proxy -> message of its last Event
 
     def forget(self, key: str) -> None:
