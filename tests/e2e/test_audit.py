@@ -62,6 +62,7 @@ async def test_who_made_the_agents_run_a_pod_and_open_a_shell_in_it(
 
     delegate = await told("c2", "create", "pods", objects.uid(chaperon))
     assert delegate["onBehalfOf"]["cluster"] == "c1"
+    assert any(source.endswith("/c1") for source in delegate["onBehalfOf"]["sources"])
     await told("c2", "create", "pods/binding", objects.uid(chaperon))
     await source.delete(kinds.PODS, "audited", "default")
     await kit.until_gone(source, kinds.PODS, "default")

@@ -46,6 +46,7 @@ from vnode.scheduling import reported
 from vnode.scheduling.cache import Cache
 from vnode.scores.publisher import ScorePublisher
 from vnode.scores.room import ReportedRoom
+from vnode.targets.source_grants import SourceGrants
 from vnode.targets.sources import SourceController
 from vnode.targetsets.controller import TargetSets
 from vnode.telemetry import metrics
@@ -62,6 +63,7 @@ class Term:
         self._factory = ChaperonFactory(
             shared.identity, shared.manifests, shared.overrides, self._following.ensure
         )
+        self._grants = SourceGrants()
         self._groups = PodGroups(shared.client, shared.clock)
         self._gangs = Gangs(self._groups.find)
         self._proxies = self._make_proxies()
@@ -179,7 +181,9 @@ class Term:
     def _make_sources(self) -> SourceController:
         shared = self._shared
         return SourceController(
-            shared.client, shared.namespaces, shared.options.namespace, clock=shared.clock
+            *(shared.client, shared.namespaces, shared.options.namespace),
+            clock=shared.clock,
+            grants=self._grants,
         )
 
     def _make_stale_finalizers(self) -> StaleFinalizers:
@@ -340,6 +344,7 @@ class Term:
             goes_on=lambda chaperon: chains.goes_on(
                 chaperon, shared.identity.uid, shared.targets.fitting, shared.links
             ),
+            sources=self._grants.of,
             clock=shared.clock,
             delegate_events=shared.options.config.delegate_events,
         )

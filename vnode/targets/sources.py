@@ -26,6 +26,7 @@ from vnode.kube.informer import Informer
 from vnode.runtime.controller import Controller
 from vnode.targets import source_rbac
 from vnode.targets.conditions import ready
+from vnode.targets.source_grants import SourceGrants
 from vnode.targets.source_rbac import Grant
 from vnode.telemetry import audit
 
@@ -41,17 +42,24 @@ class SourceController:
 
     `run` works until cancelled; only the leader runs it. `synced` is set once everything has been
     listed. `namespaces` is an informer that the caller runs; `own_namespace` is the agents' own,
-    which no selector gives away.
+    which no selector gives away. `grants` are kept up to date.
     """
 
     def __init__(
-        self, client: Client, namespaces: Informer, own_namespace: str, *, clock: Clock
+        self,
+        client: Client,
+        namespaces: Informer,
+        own_namespace: str,
+        *,
+        clock: Clock,
+        grants: SourceGrants | None = None,
     ) -> None:
         self.synced = asyncio.Event()
         self._client = client
         self._namespaces = namespaces
         self._own_namespace = own_namespace
         self._clock = clock
+        self._grants = grants or SourceGrants()
         self._controller: Controller[str] = Controller(
             "sources",
             self._reconcile,
@@ -86,6 +94,7 @@ class SourceController:
         self._accounts.subscribe(self._on_account)
         self._namespaces.subscribe(self._on_namespace)
         for informer in self._bindings.values():
+            informer.subscribe(self._grants.on_binding)
             informer.subscribe(self._on_binding)
 
         async with asyncio.TaskGroup() as group:

@@ -51,12 +51,15 @@ class Subject(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of an object that another cluster sent: what that one calls itself."""
     author: str = ""
     """Who created it, where the agent has that signed by the API server's word."""
+    sources: tuple[str, ...] = ()
+    """Of an object that another cluster sent: by which Sources it may have been made here."""
     reason: str = ""
 
     def __str__(self) -> str:
         parts = [self.kind, objects.join_key(self.namespace, self.name)]
         parts += [f"of {self.cluster}"] if self.cluster else []
         parts += [f"by {self.author}"] if self.author else []
+        parts += [f"by {' or '.join(self.sources)}"] if self.sources else []
         return " ".join(parts)
 
     def because(self, reason: str) -> Subject:
@@ -109,11 +112,13 @@ def of_target(key: TargetKey | None, target: Object | None = None) -> Subject:
     return subject(kinds.scoped(kinds.TARGETS, key.namespace), str(key), target)
 
 
-def of_chaperon(key: str, chaperon: Object, uid: str = "") -> Subject:
+def of_chaperon(
+    key: str, chaperon: Object, uid: str = "", sources: tuple[str, ...] = ()
+) -> Subject:
     """Return the subject for a PodChaperon, with the cluster whose pod it is, as it says."""
     found = subject(kinds.POD_CHAPERONS, key, chaperon, uid=uid)
     cluster = objects.labels(chaperon).get(keys.PARENT_CLUSTER_NAME, "")
-    return msgspec.structs.replace(found, cluster=cluster)
+    return msgspec.structs.replace(found, cluster=cluster, sources=sources)
 
 
 def of_delegate(pod: Object) -> Subject:

@@ -28,14 +28,17 @@ SETTLED: Final = 1.0  # seconds after which nothing is under way any more, but f
 class TargetCluster:
     """What is in the target; `ends` are the last states of chaperons that are gone."""
 
-    def __init__(self, clock, server=None, *, goes_on=False):
+    def __init__(self, clock, server=None, *, goes_on=False, sources=()):
         self.clock = clock
         self.server = server or APIServer("c2", clock, latency=lambda: 0.002)
         self.source = self.server.client("source")
         agent = self.server.client("agent")
         self.chaperons, self.delegates = chaperon_controller.informers(agent)
         self.controller = ChaperonController(
-            agent, self.chaperons, self.delegates, goes_on=lambda _chaperon: goes_on, clock=clock
+            *(agent, self.chaperons, self.delegates),
+            goes_on=lambda _chaperon: goes_on,
+            sources=lambda _namespace: sources,
+            clock=clock,
         )
         self.ends = []
         self.server.store.changed.add(self._on_change)

@@ -210,6 +210,9 @@ def test_subjects_name_the_cluster_that_sent_them_and_the_targets_kind() -> None
     sent = audit.of_delegate(pod)
     assert sent == audit.Subject("PodChaperon", "default", "web-0-x", "u3", "c1")
     assert str(sent) == "PodChaperon default/web-0-x of c1"
+    sources = ("ClusterSource all", "Source default/c1")
+    sent = audit.of_chaperon("default/web-0-x", pod, sources=sources)
+    assert str(sent) == "PodChaperon default/web-0-x of c1 by ClusterSource all or " + sources[1]
     assert str(audit.of_target(TargetKey("", "gpu"))) == "ClusterTarget gpu"
     assert str(audit.of_target(TargetKey("default", "gpu"))) == "Target default/gpu"
     assert audit.of_target(None) == audit.AGENT

@@ -64,7 +64,8 @@ def informers(client: Client) -> tuple[Informer, Informer]:
 class ChaperonController:
     """Keeps each chaperon's delegate, and reports its status.
 
-    `goes_on` tells whether a delegate may be sent to a target of this cluster.
+    `goes_on` tells whether a delegate may be sent to a target of this cluster. `sources` returns by
+    which Sources chaperons may be made in a namespace.
     """
 
     def __init__(
@@ -75,12 +76,14 @@ class ChaperonController:
         *,
         goes_on: Callable[[Object], bool],
         clock: Clock,
+        sources: Callable[[str], tuple[str, ...]] = lambda _namespace: (),
         delegate_events: DelegateEventsMode = "Summary",
     ) -> None:
         self._client = client
         self._chaperons = chaperons
         self._delegates = delegates
         self._clock = clock
+        self._sources = sources
         self._updater = DelegateUpdater(client, clock)
         self._nominations = Nominations(client)
         self._unmade_claims = UnmadeClaims(client, clock)
@@ -126,7 +129,8 @@ class ChaperonController:
             self._controller.add_after(key, _COALESCE)
 
     def _subject(self, key: str) -> audit.Subject:
-        return audit.of_chaperon(key, self._chaperons.store.get(key) or {})
+        sources = self._sources(objects.key_namespace(key))
+        return audit.of_chaperon(key, self._chaperons.store.get(key) or {}, sources=sources)
 
     async def _reconcile(self, key: str) -> float | None:
         chaperon = self._chaperons.store.get(key)

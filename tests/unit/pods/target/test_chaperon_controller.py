@@ -34,6 +34,13 @@ async def test_a_chaperon_gets_a_delegate_that_it_controls(cluster):
         assert cluster.asked == [CREATE]
 
 
+async def test_the_audit_log_says_by_which_sources_a_chaperon_may_have_been_made(clock):
+    cluster = TargetCluster(clock, sources=("Source shop/c1",))
+    cluster.send()
+    async with cluster.informed():
+        assert cluster.controller._subject(f"{NAMESPACE}/web").sources == ("Source shop/c1",)
+
+
 @pytest.mark.parametrize("goes_on", [True, False])
 async def test_only_a_delegate_that_may_go_on_asks_to_be_sent_on(clock, goes_on):
     cluster = TargetCluster(clock, goes_on=goes_on)
