@@ -1,9 +1,13 @@
-"""Finds the shares that clusters have of a workload by its policy, made anew only if need be."""
+"""Finds the shares that clusters have of a workload by its policy, made anew only if need be.
+
+Policies may be large, and Nodes as well: what is gone or has changed is not kept.
+"""
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Mapping
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple
 
 from vnode.api.objects import Object
 from vnode.planning import weighing
@@ -15,32 +19,42 @@ from vnode.scheduling.snapshot import Snapshot
 
 _POLICIES_KEPT: Final = 1000  # whose shares are known; all are forgotten when there are more
 
-_Known: TypeAlias = tuple[Policy, tuple[Object, ...], tuple[Share, ...]]
+
+class _SharesOfPolicy(NamedTuple):
+    policy: weakref.ref[Policy]
+    nodes: int
+    """The number of the nodes as they were."""
+    shares: tuple[Share, ...]
 
 
 class KnownShares:
     """Keeps the shares of policies for as long as neither these nor the nodes change."""
 
     def __init__(self) -> None:
-        # By namespace and name: the policy, the nodes as they were, and the shares of these.
-        self._shares: dict[tuple[str, str], _Known] = {}
+        self._shares: dict[tuple[str, str], _SharesOfPolicy] = {}  # by namespace and name
+        self._nodes: tuple[Object, ...] = ()
+        self._number = 0  # of these nodes
 
     def of(self, policy: Policy, snapshot: Snapshot) -> tuple[Share, ...]:
         """Return the shares of all nodes of the policy, made anew only when one has changed."""
         nodes = tuple(info.virtual.node for info in snapshot.nodes)
+        if not _are_same(self._nodes, nodes):
+            self._nodes = nodes
+            self._number += 1
+
         key = policy.namespace, policy.name
         known = self._shares.get(key)
-        if known is not None and known[0] is policy and _are_same(known[1], nodes):
-            return known[2]
+        if known is not None and known.policy() is policy and known.nodes == self._number:
+            return known.shares
 
         shares = policy.shares(snapshot.nodes)
-        if known is not None and known[2] == shares:
-            shares = known[2]
+        if known is not None and known.shares == shares:
+            shares = known.shares
 
         if len(self._shares) >= _POLICIES_KEPT:
             self._shares.clear()
 
-        self._shares[key] = policy, nodes, shares
+        self._shares[key] = _SharesOfPolicy(weakref.ref(policy), self._number, shares)
         return shares
 
 

@@ -26,6 +26,7 @@ JUDGED: Final = 2 * constraint_size.POD_TERMS
 """Terms that select no pod, beside the others; the webhook leaves at most that many."""
 
 _KEPT: Final = 256  # templates of pods whose terms are kept compiled
+_LONGEST: Final = 16 * 1024  # bytes of such terms; what is longer stays no longer than its pod
 
 REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -59,16 +60,16 @@ def required(pod: Object, which: str) -> tuple[PodTerm, ...]:
     if not affinity:
         return ()
 
-    found = _required(objects.namespace(pod), which, msgspec.json.encode(affinity))
+    namespace, text = objects.namespace(pod), msgspec.json.encode(affinity)
+    found = (_known if len(text) <= _LONGEST else _required)(namespace, which, text)
     if isinstance(found, str):
         raise ConfigError(found)
 
     return found
 
 
-@lru_cache(maxsize=_KEPT)
 def _required(namespace: str, which: str, text: bytes) -> tuple[PodTerm, ...] | str:
-    """Compile the terms of pods that are made alike once; return an error's text as such."""
+    """Compile terms; return an error's text as such."""
     spec = {"affinity": {which: msgspec.json.decode(text)}}
     pod = {"metadata": {"namespace": namespace}, "spec": spec}
     terms = _listed(pod, which, REQUIRED)
@@ -76,6 +77,10 @@ def _required(namespace: str, which: str, text: bytes) -> tuple[PodTerm, ...] | 
         return tuple(_compile(pod, term) for term in terms if which == AFFINITY or _selects(term))
     except ConfigError as error:
         return str(error)
+
+
+_known: Final = lru_cache(maxsize=_KEPT)(_required)
+"""`_required`, once for all pods that are made alike."""
 
 
 def namespaces(pod: Object) -> frozenset[str] | None:

@@ -27,6 +27,9 @@ DEFAULT_ACCOUNT: Final = "default"
 FIELD: Final = "references"
 """Where a trimmed pod has them; no field of Kubernetes."""
 
+SHARED: Final = 32
+"""References of a pod that are shared with others, and so stay for a while when it has gone."""
+
 _CONTAINERS: Final = ("containers", "initContainers", "ephemeralContainers")
 
 
@@ -70,7 +73,10 @@ def keeping(trim: Callable[[Object], Object]) -> Callable[[Object], Object]:
     def trim_but_keep(pod: Object) -> Object:
         trimmed = trim(pod)
         refs = () if trimmed is pod else _find(pod)
-        return {**trimmed, FIELD: _shared(refs)} if refs else trimmed
+        if len(refs) <= SHARED:
+            refs = _shared(refs)
+
+        return {**trimmed, FIELD: refs} if refs else trimmed
 
     return trim_but_keep
 

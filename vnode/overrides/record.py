@@ -65,21 +65,32 @@ def encode(rules: Iterable[RecordedRule], references: Iterable[Reference] = ()) 
     return text
 
 
-@lru_cache(maxsize=256)
 def decode(text: str) -> tuple[tuple[RecordedRule, ...], tuple[Reference, ...]]:
     """Return the rules and the references of a record; ConfigError if it cannot be read.
 
     Pods of one owner have equal records, which are decoded once.
     """
+    if len(text) > LIMIT:
+        raise _unreadable()
+
+    return _decode(text)
+
+
+@lru_cache(maxsize=256)
+def _decode(text: str) -> tuple[tuple[RecordedRule, ...], tuple[Reference, ...]]:
     try:
         record = msgspec.json.decode(text, type=_RuleRecord)
     except documents.NO_JSON as error:
-        raise ConfigError(
-            f"annotation {keys.OVERRIDES} of the chaperon was written by another version of vnode: "
-            "delete the pod, for its owner to replace it"
-        ) from error
+        raise _unreadable() from error
 
     return tuple(record.rules), tuple(record.references)
+
+
+def _unreadable() -> ConfigError:
+    return ConfigError(
+        f"annotation {keys.OVERRIDES} of the chaperon was written by another version of vnode: "
+        "delete the pod, for its owner to replace it"
+    )
 
 
 class Seal:

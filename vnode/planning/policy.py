@@ -88,7 +88,7 @@ class Overflow:
     """Whether candidates in better clusters stay when the pod has found a place."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Policy:
     """One policy, compiled."""
 

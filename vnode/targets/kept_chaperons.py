@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Final
 
 from vnode.api import changeable, keys, objects
 from vnode.api.objects import Object
+
+SHARED: Final = 32 * 1024
+"""Characters of rules that are shared: agents write no more, and targets could fill the memory."""
 
 
 def trim_chaperon(chaperon: Object) -> Object:
@@ -15,7 +19,8 @@ def trim_chaperon(chaperon: Object) -> Object:
     """
     trimmed = {**chaperon, "spec": changeable.trim(objects.spec(chaperon))}
     annotations = objects.annotations(chaperon)
-    if (rules := annotations.get(keys.OVERRIDES)) is not None:
+    rules = annotations.get(keys.OVERRIDES)
+    if isinstance(rules, str) and len(rules) <= SHARED:
         shared = {**annotations, keys.OVERRIDES: _shared(rules)}
         trimmed["metadata"] = {**objects.metadata(chaperon), "annotations": shared}
 

@@ -21,7 +21,9 @@ from vnode.api.objects import Object
 from vnode.api.selectors import Operator, Selector
 from vnode.planning.policy import Policy
 
-_KEPT: Final = 20_000  # sets of labels in one scope for which the policy is kept; all go then
+KEPT: Final = 200_000
+"""Labels, and one for each set of them, in one scope for which the policy is kept; all go when
+there would be more. They stay when their pods go, some hundred bytes each."""
 
 _Label: TypeAlias = tuple[str, str]
 _Labels: TypeAlias = tuple[_Label, ...]
@@ -87,6 +89,7 @@ class _PolicyScope:
         self._number = 0  # of the last change
         self._changes: dict[str, int] = {}  # by name of a policy: its last change, in their order
         self._found: dict[_Kind, _Found] = {}
+        self._kept = 0  # labels in there, and one for each set of them
 
     def set(self, policy: Policy) -> None:
         """Add a policy, or replace the one of its name."""
@@ -109,15 +112,25 @@ class _PolicyScope:
         key = namespace, tuple(sorted(labels.items()))
         found = self._found.get(key)
         if found is None:
-            if len(self._found) >= _KEPT:
-                self._found.clear()
-
-            found = self._found[key] = _Found(self._best(namespace, labels), self._number)
+            found = _Found(self._best(namespace, labels), self._number)
+            self._keep(key, found)
         elif found.number != self._number:
             found.policy = self._after_changes(found, namespace, labels)
             found.number = self._number
 
         return found.policy
+
+    def _keep(self, key: _Kind, found: _Found) -> None:
+        size = 1 + len(key[1])
+        if self._kept + size > KEPT:
+            self._forget_found()
+
+        self._found[key] = found
+        self._kept += size
+
+    def _forget_found(self) -> None:
+        self._found.clear()
+        self._kept = 0
 
     def _after_changes(
         self, found: _Found, namespace: str, labels: Mapping[str, str]
@@ -174,7 +187,7 @@ class _PolicyScope:
         self._changes[name] = self._number
         if len(self._changes) > 2 * len(self.policies) + 16:  # most are of policies that are gone
             self._changes.clear()
-            self._found.clear()
+            self._forget_found()
 
 
 def _rank(policy: Policy) -> tuple[int, str]:
