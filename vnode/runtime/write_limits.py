@@ -61,6 +61,8 @@ CHANGES_OF_NAMESPACE: Final = WriteLimit(500, 20.0)
 COPIES: Final = WriteLimit(5, 0.5)
 # Those of all that follow pods of a namespace, to all targets.
 COPIES_OF_NAMESPACE: Final = WriteLimit(500, 10.0)
+# Rebalances of a namespace that begin, each of which looks at all of its pods.
+REBALANCES: Final = WriteLimit(20, 0.5)
 # Bytes of the pods that are written because of one target: an API server writes a pod as a whole.
 # The burst is the start of some 10,000 pods. In the five minutes for which an API server keeps old
 # revisions in etcd, that makes 556 MiB, a quarter of etcd's default quota.

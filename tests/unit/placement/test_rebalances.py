@@ -13,7 +13,10 @@ from tests.unit.pods.policies import spread
 from vnode.api import kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.objects import Object
+from vnode.placement.moves import demands
 from vnode.placement.moves.rebalances import PROGRESS_DEADLINE
+from vnode.planning.workload_key import workload_of
+from vnode.runtime import write_limits
 
 pytestmark = pytest.mark.looptime
 
@@ -220,3 +223,42 @@ async def test_a_namespace_without_plans_says_that_there_are_none(clock: Clock) 
         status = env.rebalanced()
         assert status["phase"] == "Complete"
         assert status["message"].startswith("no pods of the namespace have a placement policy")
+
+
+async def test_of_many_of_a_namespace_some_begin_at_once_and_the_others_by_and_by(
+    clock: Clock,
+) -> None:
+    env, limit = fleet(clock, 20, 20, 20), write_limits.REBALANCES
+    names = [f"again-{number}" for number in range(limit.burst + 10)]
+
+    def begun() -> int:
+        return sum(bool(env.rebalanced(name)) for name in names)
+
+    async with env.moving():
+        await turned(env)
+        for name in names:
+            env.rebalance(name)
+
+        await asyncio.sleep(1)
+        assert begun() == limit.burst
+        await asyncio.sleep(11 / limit.rate)
+        assert begun() == len(names)
+
+
+async def test_one_that_names_many_workloads_does_not_look_at_each_pod_for_each(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked = list[str]()
+
+    def counting(pod: Object, group_by: str) -> str:
+        looked.append(objects.name(pod))
+        return workload_of(pod, group_by)
+
+    env = fleet(clock, 20, 20, 20)
+    async with env.moving():
+        await turned(env)
+        monkeypatch.setattr(demands, "workload_of", counting)
+        env.rebalance(workloads=[{"kind": "Job", "name": f"none-{n}"} for n in range(100)])
+        await asyncio.sleep(0.5)
+        assert 0 < len(looked) < 100  # ten pods, at each look
+        assert env.rebalanced()["phase"] == "Progressing"  # they may come

@@ -72,7 +72,7 @@ class Moves:
         clock: Clock,
         on_plan_freed: Callable[[str], None],
     ) -> None:
-        self.planned = PlannedWorkloads(index, policies)
+        self.planned = PlannedWorkloads(index, policies, clock)
         self._mover = mover
         self._proxies = proxies
         self._nodes = nodes
@@ -115,11 +115,17 @@ class Moves:
             if key.workload == workload:
                 self._controller.add_after(key, SETTLED)
 
-    def ask(self, namespace: str, demands: Mapping[PlannedWorkload, MoveDemand]) -> None:
+    async def ask(self, namespace: str, demands: Mapping[PlannedWorkload, MoveDemand]) -> None:
         """Decide about all workloads of a namespace, on which somebody makes these demands."""
-        for pod in self._index.pods_in(namespace):
+        there = set[PlannedWorkload]()
+        async for pod in in_slices(self._index.pods_in(namespace), self._clock):
             key = planned_workload_of(pod, self._policies.of(pod))
             self._check(pod, demands.get(key) if key else None)
+            if key is not None:
+                there.add(key)
+
+        for key in demands.keys() - there:  # it has gone meanwhile
+            demands[key].end()
 
     def drop(self, demands: Mapping[PlannedWorkload, MoveDemand]) -> None:
         """Forget demands."""

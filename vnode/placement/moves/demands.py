@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 from vnode.api import objects
+from vnode.api.clock import Clock
 from vnode.api.objects import Object
 from vnode.placement.policies.judging import ACCEPTED
-from vnode.placement.workload_index import WorkloadIndex
+from vnode.placement.workload_index import WorkloadIndex, in_slices
 from vnode.planning.move_policy import IntOrPercent
 from vnode.planning.move_reasons import REASONS, REBALANCE, RESCHEDULE, MoveReason
 from vnode.planning.move_state import Decision
@@ -51,6 +52,11 @@ class MoveDemand:
     def report(self, decision: Decision, under_way: int, refused: str = "") -> None:
         """Take note of what was decided, and of why the last eviction was refused."""
         self.is_met = not (decision.left or decision.evictions or under_way)
+
+    def end(self) -> None:
+        """Take note that there is nothing to move, or nothing any more."""
+        if not self.is_met:
+            self.report(Decision(), 0)
 
     def count_eviction(self, under_way: int) -> None:
         """Take note that a pod was evicted for it."""
@@ -130,8 +136,7 @@ class WorkloadDemands:
     def end(self) -> None:
         """Tell whoever asks that there is nothing to move, or nothing any more."""
         for demand in self._demands:
-            if not demand.is_met:
-                demand.report(Decision(), 0)
+            demand.end()
 
     def tidy(self, policy: Policy) -> None:
         """Forget what is met, and what is no longer for the workload to meet, by its policy."""
@@ -160,16 +165,20 @@ class WorkloadDemands:
 
 
 class PlannedWorkloads:
-    """The workloads that have a plan, of which somebody may ask something."""
+    """The workloads that have a plan, of which somebody may ask something.
 
-    def __init__(self, index: WorkloadIndex, policies: MovingPolicies) -> None:
+    A namespace may have thousands of pods, which are looked at in slices.
+    """
+
+    def __init__(self, index: WorkloadIndex, policies: MovingPolicies, clock: Clock) -> None:
         self._index = index
         self._policies = policies
+        self._clock = clock
 
-    def of(self, namespace: str) -> dict[PlannedWorkload, str]:
+    async def of(self, namespace: str) -> dict[PlannedWorkload, str]:
         """Return the workloads of a namespace that have a plan, and the policies that plan them."""
         found = {}
-        for pod in self._index.pods_in(namespace):
+        async for pod in in_slices(self._index.pods_in(namespace), self._clock):
             policy = self._policies.of(pod)
             key = planned_workload_of(pod, policy)
             if policy is not None and key is not None:
@@ -177,15 +186,25 @@ class PlannedWorkloads:
 
         return found
 
-    def problems(self, namespace: str, policy: str, workloads: Collection[str]) -> list[str]:
+    async def problems(self, namespace: str, policy: str, workloads: Collection[str]) -> list[str]:
         """Return why nothing can be moved of a PlacementPolicy (if one is named) or workloads."""
-        problem = self._problem_of_policy(namespace, policy) if policy else ""
+        problem = await self._problem_of_policy(namespace, policy) if policy else ""
         if problem:
             return [problem]
 
-        return [self._problem_of(namespace, each, policy) for each in workloads]
+        there = set[str]()
+        async for pod in in_slices(self._index.pods_in(namespace), self._clock):
+            there.add(workload_of(pod, ""))
 
-    def _problem_of_policy(self, namespace: str, name: str) -> str:
+        by = f"placementpolicy/{policy}" if policy else "a policy of mode Spread, Fill or Single"
+        return [
+            f"{each} has no plan: {by} does not apply to its pods"
+            if each in there
+            else f"pods of {each} not found"
+            for each in workloads
+        ]
+
+    async def _problem_of_policy(self, namespace: str, name: str) -> str:
         """Return why a PlacementPolicy plans nothing; "" if it does."""
         shown, key = f"placementpolicy/{name}", objects.join_key(namespace, name)
         obj, policy = self._policies.get(key), self._policies.in_force().get(key)
@@ -199,13 +218,5 @@ class PlannedWorkloads:
         if not policy.has_plan:
             return f"{shown} has no plan, as its mode is {policy.mode.value}"
 
-        return "" if shown in self.of(namespace).values() else f"{shown} applies to no pods"
-
-    def _problem_of(self, namespace: str, workload: str, policy: str) -> str:
-        """Return why a workload has no plan by a PlacementPolicy, or by any if none is named."""
-        pods = self._index.pods_in(namespace)
-        if not any(workload_of(pod, "") == workload for pod in pods):
-            return f"pods of {workload} not found"
-
-        by = f"placementpolicy/{policy}" if policy else "a policy of mode Spread, Fill or Single"
-        return f"{workload} has no plan: {by} does not apply to its pods"
+        planning = (await self.of(namespace)).values()
+        return "" if shown in planning else f"{shown} applies to no pods"

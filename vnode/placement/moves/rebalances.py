@@ -27,8 +27,10 @@ from vnode.placement.moves.controller import Moves
 from vnode.placement.moves.demands import WorkloadRebalance
 from vnode.placement.moves.rebalance_status import RebalanceOutcome, RebalancePhase, RebalanceSpec
 from vnode.planning.workload_key import PlannedWorkload
+from vnode.runtime import write_limits
 from vnode.runtime.controller import Controller
 from vnode.runtime.expectations import Expectations
+from vnode.runtime.write_limits import WriteLimiter
 from vnode.telemetry import audit
 
 PROGRESS_DEADLINE: Final = 600.0
@@ -73,6 +75,9 @@ class Rebalances:
             workers=2,
             namespace=objects.key_namespace,
         )
+        self._limiter: WriteLimiter[str] = WriteLimiter(  # by namespace
+            "rebalances", write_limits.REBALANCES, clock
+        )
         self._expectations = Expectations(self._controller.add)
 
     async def run(self) -> None:
@@ -109,9 +114,15 @@ class Rebalances:
             self._stop(key)
             return await self._expire(obj, spec, str(ended))
 
-        running = self._running.get(key) or self._start(key, obj, spec)
+        running = self._running.get(key)
+        if running is None:
+            if wait := self._limiter.take(objects.namespace(obj)):
+                return wait
+
+            running = await self._start(key, obj, spec)
+
         progress = running.demands
-        if problems := self._problems(objects.namespace(obj), spec, progress):
+        if problems := await self._problems(objects.namespace(obj), spec, progress):
             left = self._awaited(obj)
             self._stop(key)
             outcome = rebalance_status.unplanned(problems, may_come=left > 0)
@@ -123,7 +134,7 @@ class Rebalances:
         left = running.changed_at + PROGRESS_DEADLINE - self._clock.monotonic()
         return max(left, _SETTLED) if outcome.phase is RebalancePhase.PROGRESSING else None
 
-    def _start(self, key: str, obj: Object, spec: RebalanceSpec) -> _RunningRebalance:
+    async def _start(self, key: str, obj: Object, spec: RebalanceSpec) -> _RunningRebalance:
         """Ask the mover for the workloads that there are."""
         namespace = objects.namespace(obj)
 
@@ -133,18 +144,18 @@ class Rebalances:
         asked_by = audit.of(kinds.REBALANCES, obj)
         demands = {
             workload: WorkloadRebalance(limit=spec.limit, changed=changed, asked_by=asked_by)
-            for workload, policy in self._moves.planned.of(namespace).items()
+            for workload, policy in (await self._moves.planned.of(namespace)).items()
             if spec.concerns(workload.workload, policy)
         }
         before, now = int(objects.status(obj).get("moved") or 0), self._clock.monotonic()
         running = _RunningRebalance(objects.uid(obj), demands, before, now)
         self._running[key] = running
-        if not self._problems(namespace, spec, demands):
-            self._moves.ask(namespace, demands)
+        if not await self._problems(namespace, spec, demands):
+            await self._moves.ask(namespace, demands)
 
         return running
 
-    def _problems(
+    async def _problems(
         self, namespace: str, spec: RebalanceSpec, planned: Collection[PlannedWorkload]
     ) -> list[str]:
         """Return what is wrong with what a Rebalance names."""
@@ -152,7 +163,7 @@ class Rebalances:
         if not missing and (planned or not spec.policy):
             return []
 
-        return self._moves.planned.problems(namespace, spec.policy, missing)
+        return await self._moves.planned.problems(namespace, spec.policy, missing)
 
     def _awaited(self, obj: Object) -> float:
         """Return for how many seconds what a Rebalance names may still come; 0 if no more."""
