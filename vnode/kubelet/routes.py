@@ -14,6 +14,7 @@ from vnode.api.clock import Clock, SystemClock
 from vnode.kubelet import info, logs, run, unsupported
 from vnode.kubelet.auth.gate import Gate
 from vnode.kubelet.delegates import ServedNode
+from vnode.kubelet.openings import Openings
 from vnode.kubelet.refusal import Refused
 from vnode.kubelet.streams.routes import Streams
 from vnode.kubelet.usage import serving
@@ -40,7 +41,8 @@ log = logging.getLogger(__name__)
 class Routes:
     """Answers the requests for one virtual node, and tracks the long ones being served.
 
-    `on_authorized` is called with each request that the gate lets pass.
+    `openings` are those of all virtual nodes. `on_authorized` is called with each request that the
+    gate lets pass.
     """
 
     def __init__(
@@ -50,10 +52,13 @@ class Routes:
         streams: Streams,
         clock: Clock | None = None,
         *,
+        openings: Openings | None = None,
         on_authorized: Callable[[web.Request], None] = lambda _request: None,
     ) -> None:
         self.node = node
-        self.usage = serving.UsageRoutes(node, clock or SystemClock())
+        clock = clock or SystemClock()
+        self.usage = serving.UsageRoutes(node, clock)
+        self._openings = openings or Openings(clock)
         self.streams = streams
         self._gate = gate
         self._on_authorized = on_authorized
@@ -109,6 +114,7 @@ class Routes:
         self.serving.add(task)
         try:
             with metrics.STREAMS_OPEN.labels(route).track_inprogress():
+                await self._openings.wait(request.match_info.get("namespace", ""))
                 return await handler(request)
         finally:
             self.serving.discard(task)

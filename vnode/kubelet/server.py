@@ -25,6 +25,7 @@ from vnode.kubelet.auth.gate import Gate
 from vnode.kubelet.auth.tls import OptionalClientCertContext
 from vnode.kubelet.delegates import FindPod, ListPods, ServedNode
 from vnode.kubelet.listener import Listener
+from vnode.kubelet.openings import Openings
 from vnode.kubelet.routes import Routes
 from vnode.kubelet.streams.disconnects import DisconnectWatch
 from vnode.kubelet.streams.routes import Streams
@@ -84,6 +85,7 @@ class KubeletServer:
             Authorizer(client, clock),
             self._clock,
         )
+        self._openings = Openings(self._clock)
         self._listeners: dict[str, Listener] = {}  # by node; only those that accept connections
         self._unlinked: dict[str, float] = {}  # node without a link -> since when (monotonic)
         self._subscribers: Listeners[str] = Listeners()
@@ -151,6 +153,7 @@ class KubeletServer:
             ServedNode(node, self._links, self._find_pod, self._list_pods),
             self._gate,
             streams,
+            openings=self._openings,
             on_authorized=self._unauthenticated.on_authorized,
         )
         recorded = dict(self._recorded_ports())

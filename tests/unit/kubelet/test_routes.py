@@ -9,17 +9,32 @@ from typing import cast
 from aiohttp.test_utils import TestClient, TestServer
 
 from tests import virtual_nodes
+from vnode.api.clock import SystemClock
 from vnode.kubelet.auth.gate import Gate
 from vnode.kubelet.delegates import ServedNode
+from vnode.kubelet.openings import Openings
+from vnode.kubelet.refusal import Refused
 from vnode.kubelet.routes import Routes
 from vnode.kubelet.streams.disconnects import DisconnectWatch
 from vnode.kubelet.streams.routes import Streams
 from vnode.runtime.links import Links
 
 
-def routes_of(node: str, streams: Streams) -> Routes:
+def routes_of(node: str, streams: Streams, openings: Openings | None = None) -> Routes:
     served = ServedNode(node, Links(), virtual_nodes.find, lambda _node: [])
-    return Routes(served, cast("Gate", virtual_nodes.Open()), streams)
+    return Routes(served, cast("Gate", virtual_nodes.Open()), streams, openings=openings)
+
+
+class RecordedOpenings(Openings):
+    """Refuses all, and keeps the namespaces."""
+
+    def __init__(self) -> None:
+        super().__init__(SystemClock())
+        self.asked: list[str] = []
+
+    async def wait(self, namespace: str) -> None:
+        self.asked.append(namespace)
+        raise Refused(429, "too many")
 
 
 async def test_nodes_share_their_routes_and_each_answers_for_itself() -> None:
@@ -45,3 +60,15 @@ async def test_a_node_costs_few_objects() -> None:
     made = len(gc.get_objects()) - before
     disconnects.close()
     assert made < 100 * len(more)
+
+
+async def test_logs_and_streams_wait_for_their_turn_and_nothing_else() -> None:
+    disconnects, openings = DisconnectWatch(), RecordedOpenings()
+    app = routes_of("admiralty-c2", Streams(disconnects), openings).application()
+    async with AsyncExitStack() as stack:
+        stack.callback(disconnects.close)
+        client = await stack.enter_async_context(TestClient(TestServer(app)))
+        assert (await client.get("/pods")).status == 200
+        assert (await client.get("/containerLogs/a/web/main")).status == 429
+        assert (await client.post("/exec/b/web/main")).status == 429
+        assert openings.asked == ["a", "b"]
