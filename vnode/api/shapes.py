@@ -117,9 +117,9 @@ class _Summary(msgspec.Struct):
     allocatable: dict[str, Any] | None = None
 
 
-MOST_RESOURCES: Final = 1_000
+MOST_RESOURCES: Final = 250
 """Resources of a ClusterSummary that are read; clusters have some dozens."""
-MOST_LABELS: Final = 500
+MOST_LABELS: Final = 250
 """Labels of a ClusterSummary that are read; nodes have some dozens."""
 
 _COMMON_RESOURCES: Final = ("cpu", "memory", "pods", "ephemeral-storage")

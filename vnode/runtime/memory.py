@@ -14,7 +14,7 @@ import os
 from asyncio import sslproto
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 from vnode.api.clock import Clock
 
@@ -34,8 +34,20 @@ _LARGE: Final = 512 * 1024
 raises that to 32 MiB once it has seen such blocks: bodies of a hundred lists then stay in pieces.
 Smaller ones would cost streams some percent of their CPU time."""
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of mallopt, as malloc.h names them
-_EVERY: Final = 60.0  # seconds between two looks at how large the process is
-_GROWN: Final = 32 * 1024 * 1024  # bytes by which it is larger than it was, and worth a trim
+_EVERY: Final = 60.0  # seconds between two looks at how much is unused
+_WORTH: Final = 32 * 1024 * 1024  # unused bytes that are worth a trim
+
+
+class _Mallinfo2(ctypes.Structure):
+    """What glibc tells of its memory, as malloc.h names it."""
+
+    _fields_: ClassVar = [
+        (name, ctypes.c_size_t)
+        for name in (
+            *("arena", "ordblks", "smblks", "hblks", "hblkhd"),
+            *("usmblks", "fsmblks", "uordblks", "fordblks", "keepcost"),
+        )
+    ]
 
 
 def configure() -> None:
@@ -51,16 +63,29 @@ async def give_back(clock: Clock) -> None:
     """Give unused memory back to the system, until cancelled, whenever there is much of it.
 
     A hundred MiB take some five milliseconds, in a thread, of which other threads wait for
-    memory as long as they need new blocks.
+    memory as long as they need new blocks. What the interpreter keeps for small objects stays: it
+    gets that by the MiB, and gives back what has no object left in it.
     """
-    trim, smallest = _of_libc("malloc_trim"), resident()
+    trim, smallest, left = _of_libc("malloc_trim"), resident(), 0
     while trim is not None:
         await clock.sleep(_EVERY)
-        if resident() > smallest + _GROWN:
+        # How large the process is does not tell all: it may have been trimmed at its largest.
+        free = await asyncio.to_thread(unused)
+        if resident() > smallest + _WORTH or free > left + _WORTH:
             await asyncio.to_thread(trim, 0)
-            smallest = resident()
+            smallest, left = resident(), await asyncio.to_thread(unused)
+        else:
+            smallest, left = min(smallest, resident()), min(left, free)
 
-        smallest = min(smallest, resident())
+
+def unused() -> int:
+    """Return the bytes that glibc has and nobody uses, given back or not; 0 if it does not tell."""
+    ask = _of_libc("mallinfo2")  # since 2.33
+    if ask is None:
+        return 0
+
+    ask.restype = _Mallinfo2  # type: ignore[attr-defined]
+    return int(ask().fordblks)  # type: ignore[attr-defined]
 
 
 def _of_libc(name: str) -> Callable[..., int] | None:

@@ -77,6 +77,7 @@ def test_cycles_do_not_pile_up_until_their_collection_takes_long(small_heap):
 async def test_memory_is_given_back_when_the_process_has_grown_and_only_then(clock, monkeypatch):
     size, trimmed = [100 * MIB], list[int]()
     monkeypatch.setattr(memory, "resident", lambda: size[0])
+    monkeypatch.setattr(memory, "unused", lambda: 0)
 
     def trim(_keep: int) -> int:
         trimmed.append(size[0])
@@ -98,6 +99,32 @@ async def test_memory_is_given_back_when_the_process_has_grown_and_only_then(clo
     await clock.sleep(60)
     assert trimmed == [250 * MIB, 160 * MIB]
     task.cancel()
+
+
+@pytest.mark.looptime
+async def test_what_is_freed_after_a_trim_is_given_back_as_well(clock, monkeypatch):
+    """An attack is at its largest for minutes, and then nothing grows any more."""
+    free, trimmed = [0], list[int]()
+    monkeypatch.setattr(memory, "resident", lambda: 280 * MIB)
+    monkeypatch.setattr(memory, "unused", lambda: free[0])
+    monkeypatch.setattr(memory, "_of_libc", lambda _name: lambda _keep: trimmed.append(free[0]))
+    task = asyncio.create_task(memory.give_back(clock))
+    await clock.sleep(300)
+    assert not trimmed
+    free[0] = 90 * MIB
+    await clock.sleep(300)
+    assert trimmed == [90 * MIB]  # once: it counts as unused still
+    task.cancel()
+
+
+@pytest.mark.skipif(memory._of_libc("mallinfo2") is None, reason="glibc of 2.33 or later tells")
+def test_the_library_tells_how_much_is_unused():
+    before = memory.unused()
+    held = [bytes(2000) for _ in range(20_000)]
+    last = bytes(1000)
+    del held[1:]
+    assert memory.unused() > before + 20 * MIB
+    assert last
 
 
 async def test_where_the_library_cannot_give_memory_back_nothing_is_done(clock, monkeypatch):
