@@ -6,6 +6,7 @@ import asyncio
 import itertools
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from typing import Final
 
 import aiohttp
 
@@ -14,6 +15,8 @@ from tests.isolation.scene import ATTACKER, Scene
 from vnode.api import kinds
 from vnode.api.errors import VnodeError
 from vnode.api.objects import Object
+
+_STARTS: Final = 90.0  # seconds in which the pods of an attack have to run
 
 Begin = Callable[[], None]
 """Says that all is there which an attack needs."""
@@ -36,6 +39,21 @@ async def create_all(scene: Scene, kind: kinds.Kind, objects: list[Object]) -> N
     async with asyncio.TaskGroup() as group:
         for obj in objects:
             group.create_task(create(obj))
+
+
+async def run_all(scene: Scene, pods: list[Object]) -> None:
+    """Create pods, and return once they run: an attack by what runs is none by a burst."""
+    await create_all(scene, kinds.PODS, pods)
+    await until_running(scene, len(pods))
+
+
+async def until_running(scene: Scene, count: int) -> None:
+    """Return once so many pods run."""
+
+    def run(pods: dict[str, Object]) -> bool:
+        return sum(map(is_running, pods.values())) >= count
+
+    await kit.until(scene.tenant, kinds.PODS, run, namespace=ATTACKER, seconds=_STARTS)
 
 
 async def come_and_go(scene: Scene, pause: float) -> None:

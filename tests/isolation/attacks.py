@@ -29,6 +29,8 @@ from tests.isolation.acts import (
     create_all,
     dry_run,
     is_running,
+    run_all,
+    until_running,
 )
 from tests.isolation.costly import labelled_pod, locking_pod, many_labels_pod, stuck_pod, yaml_pod
 from tests.isolation.hostile_server import informational
@@ -78,7 +80,7 @@ async def costly_policies(scene: Scene, begin: Begin) -> None:
     await create_all(
         scene, kinds.PLACEMENT_POLICIES, [placement_policies.costly(n) for n in range(150)]
     )
-    await create_all(scene, kinds.PODS, [labelled_pod(n) for n in range(100)])
+    await run_all(scene, [labelled_pod(n) for n in range(100)])
     begin()
     for priority in itertools.count():
         body = {"spec": {"priority": priority % 1000}}
@@ -117,8 +119,7 @@ async def expressions(scene: Scene, begin: Begin) -> None:
 
 async def statuses(scene: Scene, begin: Begin) -> None:
     """Change an annotation of each of twenty running pods, fifty times a second in all."""
-    pods = [kit.pod(f"changed-{n}") for n in range(20)]
-    await create_all(scene, kinds.PODS, pods)
+    await run_all(scene, [kit.pod(f"changed-{n}") for n in range(20)])
     begin()
     for number in itertools.count():
         body = {"metadata": {"annotations": {"example.com/n": str(number)}}}
@@ -134,9 +135,7 @@ async def followed_objects(scene: Scene, begin: Begin) -> None:
     maps: list[Object] = [{"metadata": {"name": f"map-{n}"}, "data": {"a": text}} for n in range(5)]
     await create_all(scene, kinds.CONFIG_MAPS, maps)
     volumes = [{"name": f"v{n}", "configMap": {"name": f"map-{n}"}} for n in range(5)]
-    await create_all(
-        scene, kinds.PODS, [kit.pod(f"follower-{n}", volumes=volumes) for n in range(10)]
-    )
+    await run_all(scene, [kit.pod(f"follower-{n}", volumes=volumes) for n in range(10)])
     begin()
     for number in itertools.count():
         body = {"data": {"n": str(number)}}
@@ -213,6 +212,7 @@ async def policy_flips(scene: Scene, begin: Begin) -> None:
         deployment["spec"]["template"]["metadata"]["labels"]["flips"] = "yes"
         await scene.tenant.create(kinds.DEPLOYMENTS, deployment, ATTACKER)
 
+    await until_running(scene, 40)
     begin()
     for number in itertools.count():
         body = {"spec": {"targets": [{"cluster": scenes.TARGETS[number % 2], "weight": 1}]}}

@@ -12,7 +12,15 @@ from typing import Final
 import aiohttp
 
 from tests import kit
-from tests.isolation.acts import Attack, Begin, at_once, create_all, is_running
+from tests.isolation.acts import (
+    Attack,
+    Begin,
+    at_once,
+    create_all,
+    is_running,
+    run_all,
+    until_running,
+)
 from tests.isolation.costly import selecting_pod
 from tests.isolation.scene import ATTACKER, SOURCE, Scene
 from vnode.api import kinds
@@ -63,7 +71,7 @@ async def small_objects(scene: Scene, begin: Begin) -> None:
     await create_all(scene, kinds.CONFIG_MAPS, maps)
     volumes = [{"name": f"v{n}", "configMap": {"name": f"small-{n}"}} for n in range(300)]
     pods = [kit.pod(f"user-{n}", volumes=volumes[60 * n : 60 * n + 60]) for n in range(5)]
-    await create_all(scene, kinds.PODS, pods)
+    await run_all(scene, pods)
     begin()
     for number in itertools.count():
         body = {"data": {"n": str(number)}}
@@ -77,7 +85,7 @@ async def services(scene: Scene, begin: Begin) -> None:
     for pod in pods:
         pod["metadata"]["labels"] = {"serves": "yes"}
 
-    await create_all(scene, kinds.PODS, pods)
+    await run_all(scene, pods)
     begin()
 
     async def make(worker: int) -> None:
@@ -100,6 +108,7 @@ async def rebalances(scene: Scene, begin: Begin) -> None:
     deployment = kit.deployment("balanced", 30, kit.pod("balanced"))
     deployment["spec"]["template"]["metadata"]["labels"]["balanced"] = "yes"
     await scene.tenant.create(kinds.DEPLOYMENTS, deployment, ATTACKER)
+    await until_running(scene, 30)
     begin()
     for number in itertools.count():
         body: Object = {"metadata": {"name": f"again-{number}"}, "spec": {}}
@@ -159,7 +168,7 @@ async def budgets(scene: Scene, begin: Begin) -> None:
         for n in range(1000)
     ]
     await create_all(scene, kinds.POD_DISRUPTION_BUDGETS, made)
-    await create_all(scene, kinds.PODS, pods)
+    await run_all(scene, pods)
     begin()
     for number in itertools.count():
         body = {"spec": {"minAvailable": number % 20}}
