@@ -129,7 +129,8 @@ def of_delegate(pod: Object) -> Subject:
 def of_reference(reference: Object) -> Subject:
     """Return the subject for the object of an ObjectReference."""
     fields = ("kind", "namespace", "name", "uid")
-    return Subject(*(str(reference.get(field, "")) for field in fields))
+    kind, namespace, name, uid = (str(reference.get(field, "")) for field in fields)
+    return Subject(kind, namespace, name, uid)
 
 
 def finder(kind: Kind, find: Callable[[str], Object | None]) -> Callable[[str], Subject]:
