@@ -26,6 +26,7 @@ from vnode.following.pod_index import IndexedPod, PodIndex
 from vnode.following.reference_index import Key, Need
 from vnode.following.references import Ref
 from vnode.following.services import Relabel
+from vnode.following.stale_ingresses import StaleIngresses
 from vnode.following.write_back import WriteBackController
 from vnode.kube.informer import Informer
 from vnode.kube.store import Store
@@ -87,6 +88,7 @@ class NetworkObjects(Family):
         }
         stores = {kind: each.store for kind, each in self._originals.items()}
         self._global = GlobalObjects(stores, is_global)
+        self._stale = StaleIngresses(self._ingresses_of, self._wake)
 
     async def open(self, tasks: Supervisor) -> None:
         """Begin to watch; all originals are known when it returns."""
@@ -102,6 +104,7 @@ class NetworkObjects(Family):
             lambda there: self._wake_namespace(there.namespace, (there.node,))
         )
         tasks.start(self._write_back.run(), "services-controller")
+        tasks.start(self._stale.run(), "stale-ingresses")
 
     def on_pod(self, old: Object | None, new: Object | None) -> None:
         """Wake the objects that a pod's change moves to other targets, or away from them."""
@@ -121,17 +124,21 @@ class NetworkObjects(Family):
         self, namespace: str, nodes: Iterable[str], pod: IndexedPod | None = None
     ) -> None:
         """Wake a namespace's objects in those targets: all, or those that such a pod concerns."""
-        for kind, informer in self._originals.items():
-            for obj in informer.store.by_index(_NAMESPACE, namespace):
-                if pod is None or _selects(kind, obj, pod):
-                    self._wake_all(kind, obj, nodes)
+        for obj in self._originals[kinds.SERVICES].store.by_index(_NAMESPACE, namespace):
+            if pod is None or _selects(obj, pod):
+                self._wake_all(kinds.SERVICES, obj, nodes)
+
+        self._stale.add(namespace, nodes)  # any of them may lead to a Service of the pod
 
     def _wake_all(self, kind: Kind, obj: Object, nodes: Iterable[str]) -> None:
-        own = Ref(kind, objects.namespace(obj), objects.name(obj))
-        refs = {own, *services.certificates(obj)} if kind is kinds.INGRESSES else {own}
         for node in nodes:
-            for ref in refs:
+            for ref in _refs(kind, obj):
                 self._wake(Key(node, ref))
+
+    def _ingresses_of(self, namespace: str) -> Iterator[Ref]:
+        """Yield the Ingresses of a namespace, each with the Secrets that it names."""
+        for obj in self._ingresses.by_index(_NAMESPACE, namespace):
+            yield from _refs(kinds.INGRESSES, obj)
 
     def need(self, key: Key, _link: Link | None = None) -> Need:
         """Return WANTED where pods of the namespace are bound, if proxy pods are behind it.
@@ -244,7 +251,7 @@ class NetworkObjects(Family):
             remark = exposure.service_remark(obj, options, copy)
         else:
             wanted = services.ingress(obj, self._identity, options, copy)
-            refusal = self._refusal(obj, link)
+            refusal, remark = self._refusal(obj, link), services.ingress_remark(obj)
 
         marks = copies.marks(wanted)
         return Original(uid, version, version, marks, obj, wanted, remark, refusal)
@@ -304,8 +311,7 @@ class NetworkObjects(Family):
             self._wake_all(kind, state, nodes)
 
         if kind is kinds.SERVICES:
-            for ingress in self._ingresses.by_index(_NAMESPACE, namespace):
-                self._wake_all(kinds.INGRESSES, ingress, nodes)
+            self._stale.add(namespace, nodes)
 
     def _on_link_gone(self, _link: Link) -> None:
         """Reconcile objects with addresses of targets: those of this one may have to go."""
@@ -323,10 +329,13 @@ def _certificates(obj: Object) -> Iterable[str]:
     return {objects.join_key(ref.namespace, ref.name) for ref in services.certificates(obj)}
 
 
-def _selects(kind: Kind, obj: Object, pod: IndexedPod) -> bool:
-    """Tell whether an object is a Service of the pod, or an Ingress, which may lead to one."""
-    if kind is kinds.INGRESSES:
-        return True
+def _refs(kind: Kind, obj: Object) -> set[Ref]:
+    """Return an object, and the Secrets that it names if it is an Ingress."""
+    own = Ref(kind, objects.namespace(obj), objects.name(obj))
+    return {own, *services.certificates(obj)} if kind is kinds.INGRESSES else {own}
 
-    wanted = services.selector(obj).items()
+
+def _selects(service: Object, pod: IndexedPod) -> bool:
+    """Tell whether a Service is that of the pod."""
+    wanted = services.selector(service).items()
     return bool(wanted) and wanted <= pod.labels.items()

@@ -24,6 +24,8 @@ class PodIndex:
         # By namespace: the pods by key, and how many are on each node; nothing empty, no zeros.
         self._pods: dict[str, dict[str, IndexedPod]] = {}
         self._nodes: dict[str, Counter[str]] = {}
+        # By namespace and label: keys of the pods that have it; none empty.
+        self._labelled: dict[tuple[str, str, str], dict[str, None]] = {}
 
     def on_pod(self, old: Object | None, new: Object | None) -> list[IndexedPod]:
         """Update the index; return the states before and after, between which the pod moved."""
@@ -38,6 +40,9 @@ class PodIndex:
 
         if after is not None:
             self._pods.setdefault(namespace, {})[key] = after
+            for label in after.labels.items():
+                self._labelled.setdefault((namespace, *label), {})[key] = None
+
             if after.node:
                 self._nodes.setdefault(namespace, Counter())[after.node] += 1
 
@@ -48,6 +53,12 @@ class PodIndex:
         del pods[key]
         if not pods:
             del self._pods[namespace]
+
+        for label in before.labels.items():
+            labelled = self._labelled[namespace, *label]
+            del labelled[key]
+            if not labelled:
+                del self._labelled[namespace, *label]
 
         if before.node:
             nodes[before.node] -= 1
@@ -67,8 +78,12 @@ class PodIndex:
 
     def has(self, namespace: str, selector: dict[str, str]) -> bool:
         """Tell whether a selector selects some pod of the namespace; an empty one selects none."""
-        pods, wanted = self._pods.get(namespace, {}).values(), selector.items()
-        return bool(wanted) and any(wanted <= pod.labels.items() for pod in pods)
+        if not selector:
+            return False
+
+        pods, wanted = self._pods.get(namespace, {}), selector.items()
+        labelled = (self._labelled.get((namespace, *label), {}) for label in wanted)
+        return any(wanted <= pods[key].labels.items() for key in min(labelled, key=len))
 
 
 def _resident(pod: Object | None) -> IndexedPod | None:

@@ -8,6 +8,7 @@ name in a mesh of clusters.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
@@ -21,6 +22,11 @@ from vnode.runtime.target_options import NO_OPTIONS, TargetOptions
 
 Relabel = Callable[[dict[str, str], str], dict[str, str]]
 """Labels as a delegate has them, given the regular expression of those that are kept."""
+
+CERTIFICATES: Final = 100
+"""Secrets that an Ingress names for TLS, and that follow it."""
+BACKENDS: Final = 500
+"""Services that an Ingress names, and by one of which it follows."""
 
 _HEADLESS: Final = "None"
 _NO_LABELS: Final[Mapping[str, str]] = {}
@@ -40,7 +46,8 @@ def selector(service: Object) -> dict[str, str]:
 
 
 def backends(ingress: Object) -> Iterator[str]:
-    """Yield the names of an Ingress's backend Services; none if it may not follow."""
+    """Yield the names of an Ingress's backend Services, the first ones; none if it may not
+    follow."""
     if _stays(ingress):
         return
 
@@ -49,17 +56,33 @@ def backends(ingress: Object) -> Iterator[str]:
     for rule in spec.get("rules") or ():
         paths += (rule.get("http") or {}).get("paths") or ()
 
-    for path in paths:
-        service = (path.get("backend") or {}).get("service") or {}
-        if name := service.get("name"):
-            yield str(name)
+    services = ((path.get("backend") or {}).get("service") or {} for path in paths)
+    names = dict.fromkeys(str(name) for each in services if (name := each.get("name")))
+    yield from itertools.islice(names, BACKENDS)
 
 
 def certificates(ingress: Object) -> Iterator[Ref]:
-    """Yield the Secrets that an Ingress names for TLS; none if it may not follow."""
-    for entry in () if _stays(ingress) else objects.spec(ingress).get("tls") or ():
-        if name := entry.get("secretName"):
-            yield Ref(kinds.SECRETS, objects.namespace(ingress), str(name))
+    """Yield the Secrets that an Ingress names for TLS, the first ones; none if it may not
+    follow."""
+    names = () if _stays(ingress) else _certificates(ingress)
+    for name in itertools.islice(names, CERTIFICATES):
+        yield Ref(kinds.SECRETS, objects.namespace(ingress), name)
+
+
+def ingress_remark(ingress: Object) -> str:
+    """Return what does not follow with an Ingress; "" if all does."""
+    if len(_certificates(ingress)) <= CERTIFICATES:
+        return ""
+
+    return (
+        f"with the first {CERTIFICATES} of the Secrets that it names for TLS: divide it into "
+        "several Ingresses to have the others follow as well"
+    )
+
+
+def _certificates(ingress: Object) -> dict[str, None]:
+    listed = objects.spec(ingress).get("tls") or ()
+    return dict.fromkeys(str(name) for each in listed if (name := each.get("secretName")))
 
 
 def _stays(ingress: Object) -> bool:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from typing import Final, Protocol, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, Protocol
 
 from vnode.api import objects
 from vnode.api.clock import Clock
@@ -19,9 +19,7 @@ from vnode.api.listeners import Listeners
 from vnode.api.objects import Object
 from vnode.kube.informer import Handler, Informer
 from vnode.planning.policy import Policy, WatchedPolicies
-
-_SLICE: Final = 0.005  # seconds for which pods are looked at before others have their turn
-T = TypeVar("T")
+from vnode.runtime.slices import in_slices
 
 EVERYWHERE: Final = ""
 """In place of a namespace: all of them."""
@@ -153,13 +151,3 @@ class WorkloadIndex:
 
             if self._set(key, self._policies.of(pod) if self._policies else None):
                 self._listeners.call(pod)
-
-
-async def in_slices(items: Iterable[T], clock: Clock) -> AsyncIterator[T]:
-    """Yield all items; what takes longer than a few milliseconds gives way to others in between."""
-    begun = clock.monotonic()
-    for item in items:
-        yield item
-        if clock.monotonic() - begun >= _SLICE:
-            await asyncio.sleep(0)
-            begun = clock.monotonic()

@@ -75,6 +75,12 @@ def put(network, kind, obj):
     network._originals[kind]._put(obj)
 
 
+def wake_stale(network):
+    """Wake the Ingresses that something has made stale."""
+    while network._stale.step():
+        pass
+
+
 @pytest.fixture
 def family(network, clock):
     index = ReferenceIndex(lambda _key: None, clock)
@@ -86,6 +92,7 @@ def test_a_certificate_is_wanted_where_its_ingress_is(network, family, woken):
     put(network, kinds.INGRESSES, ingress("cert"))
     assert family.need(HERE, LINK) is Need.NONE
     network.on_pod(None, pod())
+    wake_stale(network)
     assert HERE in woken
     assert family.need(HERE, LINK) is Need.WANTED
     assert family.need(Key("n2", CERTIFICATE), LINK) is Need.NONE
@@ -114,13 +121,17 @@ def test_one_goes_with_the_service_behind_its_ingress_and_with_the_last_pod(netw
     put(network, kinds.SERVICES, SERVICE)
     put(network, kinds.INGRESSES, ingress("cert"))
     network.on_pod(None, pod())
+    wake_stale(network)
     woken.clear()
     network._originals[kinds.SERVICES]._remove("ns/web")
+    wake_stale(network)
     assert HERE in woken
     assert family.need(HERE, LINK) is Need.NONE
     put(network, kinds.SERVICES, SERVICE)
+    wake_stale(network)
     woken.clear()
     network.on_pod(pod(), None)
+    wake_stale(network)
     assert HERE in woken
     assert family.need(HERE, LINK) is Need.NONE
 

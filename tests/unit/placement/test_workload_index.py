@@ -18,8 +18,9 @@ from vnode.api import kinds, objects
 from vnode.api.clock import Clock, SystemClock
 from vnode.api.objects import Object
 from vnode.kube.informer import Informer
-from vnode.placement.workload_index import WorkloadIndex, in_slices
+from vnode.placement.workload_index import WorkloadIndex
 from vnode.planning.policy import Policy
+from vnode.runtime.slices import in_slices
 
 pytestmark = pytest.mark.looptime
 

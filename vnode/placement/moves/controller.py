@@ -33,7 +33,7 @@ from vnode.placement.moves.demands import (
 from vnode.placement.moves.mover import Mover
 from vnode.placement.moves.under_way import Move
 from vnode.placement.moves.workload_moves import WorkloadMoves
-from vnode.placement.workload_index import WorkloadIndex, in_slices
+from vnode.placement.workload_index import WorkloadIndex
 from vnode.planning.move_policy import FailbackMode
 from vnode.planning.move_reasons import SETTLED
 from vnode.planning.move_state import has_overflowed, is_ready
@@ -44,6 +44,7 @@ from vnode.planning.unfinished_move import moved_for
 from vnode.planning.workload_key import PlannedWorkload, namespace_of, planned_workload_of
 from vnode.runtime.controller import Controller
 from vnode.runtime.links import Link, Links
+from vnode.runtime.slices import in_slices
 from vnode.scheduling.cache import Cache
 from vnode.telemetry import audit
 

@@ -15,12 +15,13 @@ from vnode.api import objects
 from vnode.api.clock import Clock
 from vnode.api.objects import Object
 from vnode.placement.policies.judging import ACCEPTED
-from vnode.placement.workload_index import WorkloadIndex, in_slices
+from vnode.placement.workload_index import WorkloadIndex
 from vnode.planning.move_policy import IntOrPercent
 from vnode.planning.move_reasons import REASONS, REBALANCE, RESCHEDULE, MoveReason
 from vnode.planning.move_state import Decision
 from vnode.planning.policy import Policy, WatchedPolicies
 from vnode.planning.workload_key import PlannedWorkload, planned_workload_of, workload_of
+from vnode.runtime.slices import in_slices
 from vnode.telemetry import audit
 
 
