@@ -15,9 +15,9 @@ from vnode.api.token_bucket import TokenBuckets
 from vnode.kubelet.refusal import Refused
 from vnode.telemetry import turn_waits
 
-BURST: Final = 100
-"""Logs and streams of a namespace that are opened at once; as many as `kubectl logs` and its like
-open for the pods of a large workload."""
+BURST: Final = 50
+"""Logs and streams of a namespace that are opened at once; as many as tools that
+open the logs of a workload do."""
 RATE: Final = 20.0
 """Those that are opened in a second, over time."""
 LONGEST: Final = 20.0
