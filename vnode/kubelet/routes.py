@@ -14,8 +14,8 @@ from vnode.api.clock import Clock, SystemClock
 from vnode.kubelet import info, logs, run, unsupported
 from vnode.kubelet.auth.gate import Gate
 from vnode.kubelet.delegates import ServedNode
-from vnode.kubelet.openings import Openings
 from vnode.kubelet.refusal import Refused
+from vnode.kubelet.stream_openings import StreamOpenings
 from vnode.kubelet.streams.routes import Streams
 from vnode.kubelet.usage import serving
 from vnode.telemetry import audit, metrics
@@ -52,13 +52,13 @@ class Routes:
         streams: Streams,
         clock: Clock | None = None,
         *,
-        openings: Openings | None = None,
+        openings: StreamOpenings | None = None,
         on_authorized: Callable[[web.Request], None] = lambda _request: None,
     ) -> None:
         self.node = node
         clock = clock or SystemClock()
         self.usage = serving.UsageRoutes(node, clock)
-        self._openings = openings or Openings(clock)
+        self._openings = openings or StreamOpenings(clock)
         self.streams = streams
         self._gate = gate
         self._on_authorized = on_authorized

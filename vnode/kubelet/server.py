@@ -25,8 +25,8 @@ from vnode.kubelet.auth.gate import Gate
 from vnode.kubelet.auth.tls import OptionalClientCertContext
 from vnode.kubelet.delegates import FindPod, ListPods, ServedNode
 from vnode.kubelet.listener import Listener
-from vnode.kubelet.openings import Openings
 from vnode.kubelet.routes import Routes
+from vnode.kubelet.stream_openings import StreamOpenings
 from vnode.kubelet.streams.disconnects import DisconnectWatch
 from vnode.kubelet.streams.routes import Streams
 from vnode.runtime import supervisor
@@ -85,7 +85,7 @@ class KubeletServer:
             Authorizer(client, clock),
             self._clock,
         )
-        self._openings = Openings(self._clock)
+        self._openings = StreamOpenings(self._clock)
         self._listeners: dict[str, Listener] = {}  # by node; only those that accept connections
         self._unlinked: dict[str, float] = {}  # node without a link -> since when (monotonic)
         self._subscribers: Listeners[str] = Listeners()

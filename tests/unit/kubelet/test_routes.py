@@ -12,20 +12,20 @@ from tests import virtual_nodes
 from vnode.api.clock import SystemClock
 from vnode.kubelet.auth.gate import Gate
 from vnode.kubelet.delegates import ServedNode
-from vnode.kubelet.openings import Openings
 from vnode.kubelet.refusal import Refused
 from vnode.kubelet.routes import Routes
+from vnode.kubelet.stream_openings import StreamOpenings
 from vnode.kubelet.streams.disconnects import DisconnectWatch
 from vnode.kubelet.streams.routes import Streams
 from vnode.runtime.links import Links
 
 
-def routes_of(node: str, streams: Streams, openings: Openings | None = None) -> Routes:
+def routes_of(node: str, streams: Streams, openings: StreamOpenings | None = None) -> Routes:
     served = ServedNode(node, Links(), virtual_nodes.find, lambda _node: [])
     return Routes(served, cast("Gate", virtual_nodes.Open()), streams, openings=openings)
 
 
-class RecordedOpenings(Openings):
+class RecordedOpenings(StreamOpenings):
     """Refuses all, and keeps the namespaces."""
 
     def __init__(self) -> None:

@@ -13,7 +13,7 @@ from tests.unit.pods.policies import spread
 from vnode.api import kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.objects import Object
-from vnode.placement.moves import demands
+from vnode.placement.moves import planned_workloads
 from vnode.placement.moves.rebalances import PROGRESS_DEADLINE
 from vnode.planning.workload_key import workload_of
 from vnode.runtime import write_limits
@@ -257,7 +257,7 @@ async def test_one_that_names_many_workloads_does_not_look_at_each_pod_for_each(
     env = fleet(clock, 20, 20, 20)
     async with env.moving():
         await turned(env)
-        monkeypatch.setattr(demands, "workload_of", counting)
+        monkeypatch.setattr(planned_workloads, "workload_of", counting)
         env.rebalance(workloads=[{"kind": "Job", "name": f"none-{n}"} for n in range(100)])
         await asyncio.sleep(0.5)
         assert 0 < len(looked) < 100  # ten pods, at each look

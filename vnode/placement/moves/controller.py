@@ -28,9 +28,9 @@ from vnode.placement.moves.demands import (
     MoveDemand,
     MovingPolicies,
     PlanChange,
-    PlannedWorkloads,
 )
 from vnode.placement.moves.mover import Mover
+from vnode.placement.moves.planned_workloads import PlannedWorkloads
 from vnode.placement.moves.under_way import Move
 from vnode.placement.moves.workload_moves import WorkloadMoves
 from vnode.placement.workload_index import WorkloadIndex

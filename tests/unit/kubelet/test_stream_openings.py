@@ -7,13 +7,13 @@ import asyncio
 import pytest
 
 from vnode.api.clock import Clock
-from vnode.kubelet.openings import BURST, LONGEST, RATE, Openings
 from vnode.kubelet.refusal import Refused
+from vnode.kubelet.stream_openings import BURST, LONGEST, RATE, StreamOpenings
 
 pytestmark = pytest.mark.looptime
 
 
-async def opened(openings: Openings, namespace: str, count: int) -> list[float]:
+async def opened(openings: StreamOpenings, namespace: str, count: int) -> list[float]:
     """Open so many at once; return when each was."""
     loop = asyncio.get_running_loop()
     begun, times = loop.time(), list[float]()
@@ -30,14 +30,14 @@ async def opened(openings: Openings, namespace: str, count: int) -> list[float]:
 
 
 async def test_a_burst_is_opened_at_once_and_what_is_beyond_by_and_by(clock: Clock) -> None:
-    openings = Openings(clock)
+    openings = StreamOpenings(clock)
     times = await opened(openings, "many", BURST + 40)
     assert sum(time == 0 for time in times) == BURST
     assert max(times) == pytest.approx(40 / RATE, abs=0.1)
 
 
 async def test_another_namespace_does_not_wait(clock: Clock) -> None:
-    openings = Openings(clock)
+    openings = StreamOpenings(clock)
     async with asyncio.TaskGroup() as group:
         group.create_task(opened(openings, "many", 2 * BURST))
         await asyncio.sleep(0.5)
@@ -45,7 +45,7 @@ async def test_another_namespace_does_not_wait(clock: Clock) -> None:
 
 
 async def test_what_would_wait_for_long_is_refused(clock: Clock) -> None:
-    openings, waiting = Openings(clock), int(LONGEST * RATE)
+    openings, waiting = StreamOpenings(clock), int(LONGEST * RATE)
     async with asyncio.TaskGroup() as group:
         group.create_task(opened(openings, "many", BURST + waiting))
         await asyncio.sleep(0)

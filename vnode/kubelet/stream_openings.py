@@ -24,7 +24,7 @@ LONGEST: Final = 20.0
 """Seconds that one waits at most; what would wait longer is refused."""
 
 
-class Openings:
+class StreamOpenings:
     """Says when a log or stream may be opened, for all virtual nodes of a process together."""
 
     def __init__(self, clock: Clock) -> None:
