@@ -7,23 +7,20 @@ from typing import Final
 from vnode.api import keys, objects, spelling
 from vnode.api.objects import Object
 from vnode.insight.facts import TargetFacts
-from vnode.insight.failing import Failure, FailureKind
 
 AGENT: Final = (
     "start the agent of this cluster (vnode agent, or its Deployment)",
     "vnode doctor says what keeps it from working",
 )
 
-_REPLACED: Final = "a failed pod does not start again: its owner replaces it, or you delete it"
-_BY_EXIT_CODE: Final[dict[int | None, str]] = {
-    0: "it ends by itself: let its command run on, or make it a Job",
-    126: "its command cannot be executed: compare command and args with the image",
-    127: "its command was not found: compare command and args with the image",
-}
 
+def not_elected(
+    pod: Object, namespace: Object | None, made_by: Object | None = None
+) -> tuple[str, tuple[str, ...]]:
+    """Return why a pod is not a proxy pod, and how to have its replacement elected.
 
-def not_elected(pod: Object, namespace: Object | None) -> tuple[str, tuple[str, ...]]:
-    """Return why a pod is not a proxy pod, and how to have its replacement elected."""
+    `made_by` is its Deployment or other owner.
+    """
     annotations, name = objects.annotations(pod), objects.namespace(pod)
     label, value = keys.WEBHOOK_NAMESPACE_LABEL
     owner = (objects.controller_reference(pod) or {}).get("kind")
@@ -37,6 +34,18 @@ def not_elected(pod: Object, namespace: Object | None) -> tuple[str, tuple[str, 
     elected = keys.ELECT in annotations or keys.ELECT in objects.annotations(namespace or {})
     if not elected and (meant := spelling.meant_as_election(pod)):
         return f"nothing elects it: {meant}", (f'annotate it with {keys.ELECT}: ""', again)
+
+    if not elected and keys.ELECT in objects.annotations(made_by or {}):
+        kind = str((made_by or {}).get("kind") or owner)
+        command = f"kubectl edit {kind.lower()} {objects.name(made_by or {})} -n {name}"
+        lacks_label = namespace is not None and objects.labels(namespace).get(label) != value
+        return (
+            f"nothing elects it: the annotation is on its {kind}, not on the template of its pods",
+            (
+                f"move the annotation into spec.template.metadata.annotations: {command}",
+                *([f"kubectl label namespace {name} {label}={value}"] if lacks_label else ()),
+            ),
+        )
 
     if not elected:
         return (
@@ -82,77 +91,6 @@ def missing(target: TargetFacts, pod: Object) -> tuple[str, ...]:
             for what in not_copied
         ),
     )
-
-
-def failing(
-    failure: Failure, pod: Object, target: str, delegate: Object | None = None
-) -> tuple[str, ...]:
-    """Return the cures for a failing container of the proxy `pod`, or for the pod as a whole.
-
-    The container may be the delegate's only: then what it says is to be had in the target.
-    """
-    spec = container_spec(pod, failure.container) or container_spec(
-        delegate or {}, failure.container
-    )
-    logs = _logs(failure, pod, target, delegate)
-    match failure.kind:
-        case FailureKind.IMAGE:
-            return (
-                (
-                    f"see that the image {spec.get('image', '')} exists, that the nodes of "
-                    f"{target} reach its registry, and that the pull secret is in namespace "
-                    f"{objects.namespace(pod)} there"
-                ),
-            )
-        case FailureKind.CONFIGURATION:
-            return ("create what it names in the target's namespace, or correct the pod",)
-        case FailureKind.NOT_READY:
-            return _not_ready(failure, spec, logs)
-        case _:
-            return _ended(failure, spec, logs)
-
-
-def container_spec(pod: Object, name: str) -> Object:
-    """Return the spec of the container of that name; empty if the pod has none."""
-    spec = objects.spec(pod)
-    listed = (*(spec.get("initContainers") or ()), *(spec.get("containers") or ()))
-    return next((entry for entry in listed if entry.get("name") == name), {})
-
-
-def _not_ready(failure: Failure, spec: Object, logs: str) -> tuple[str, ...]:
-    if not failure.container:
-        return ("the controller of its readiness gates has not set their conditions to True yet",)
-
-    compare = ", and compare that with its readinessProbe" if spec.get("readinessProbe") else ""
-    return (
-        f"see what the container says{compare}: {logs}",
-        "until it is ready no Service sends it anything",
-    )
-
-
-def _ended(failure: Failure, spec: Object, logs: str) -> tuple[str, ...]:
-    cures = []
-    if failure.container:
-        cures.append(logs)
-
-    if failure.ended == "OOMKilled":
-        limit = ((spec.get("resources") or {}).get("limits") or {}).get("memory")
-        current = f", which is {limit}" if limit else ""
-        cures.append(f"raise the memory limit of container {failure.container}{current}")
-    elif cure := _BY_EXIT_CODE.get(failure.exit_code):
-        cures.append(cure)
-
-    return (*cures, _REPLACED) if failure.kind is FailureKind.FAILED else tuple(cures)
-
-
-def _logs(failure: Failure, pod: Object, target: str, delegate: Object | None) -> str:
-    """Return the command that shows the container's last output."""
-    where, of = "", pod
-    if delegate is not None and not container_spec(pod, failure.container):
-        where, of = f" (in {target}, where the container was added)", delegate
-
-    arguments = f"{objects.name(of)} -n {objects.namespace(of)} -c {failure.container}"
-    return f"kubectl logs {arguments}" + (" --previous" if failure.is_restarted else "") + where
 
 
 def target_agent(target: str) -> tuple[str, ...]:

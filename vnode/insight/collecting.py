@@ -20,7 +20,7 @@ from vnode.api.identity import is_chaperon_of
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
 from vnode.following import policy_copies
-from vnode.insight import failing, status_text
+from vnode.insight import failing, owners, status_text
 from vnode.insight.facts import Facts, TargetFacts
 from vnode.kube import endpoint
 from vnode.kube.client import Client
@@ -73,6 +73,7 @@ async def collect(
         await _policies(client, pod),
         await _maybe(client, kinds.NODES, node) if is_other else None,
         await _lacking_claims(client, pod),
+        None if status_text.is_proxy(pod) else await owners.maker_of(client, pod),
     )
 
 
@@ -191,7 +192,7 @@ async def _ask(
             if facts.delegate is not None and client is not local:
                 facts = replace(facts, unenforced=await _unenforced(local, client, pod))
 
-            in_source = await _missing(local, pod) if facts.missing else ()
+            in_source = await _missing(local, pod, wants_image=True) if facts.missing else ()
             return replace(facts, missing_in_source=frozenset(facts.missing) & frozenset(in_source))
     except TimeoutError:
         return replace(facts, error=f"no answer within {TIMEOUT:.0f} s")
@@ -220,7 +221,10 @@ async def _inspect(client: Client, facts: TargetFacts, pod: Object, now: datetim
         return facts
 
     events = await _events(client, namespace, f"involvedObject.uid={objects.uid(delegate)}")
-    return replace(facts, events=events, missing=await _missing(client, delegate))
+    failure = failing.find(delegate, now)
+    wants_image = failure is not None and failure.kind is failing.FailureKind.IMAGE
+    missing = await _missing(client, delegate, wants_image=wants_image)
+    return replace(facts, events=events, missing=missing)
 
 
 async def _taints(client: Client) -> tuple[str, ...]:
@@ -262,10 +266,17 @@ async def _unenforced(local: Client, client: Client, pod: Object) -> tuple[str, 
     return tuple(lacking)
 
 
-async def _missing(client: Client, pod: Object) -> tuple[str, ...]:
-    """Return what the pod uses and its namespace in that cluster lacks, as `ConfigMap "x"`."""
-    lacking = []
-    for kind, name in sorted(references(pod), key=lambda used: (used[0].kind, used[1])):
+async def _missing(client: Client, pod: Object, *, wants_image: bool) -> tuple[str, ...]:
+    """Return what the pod uses and its namespace in that cluster lacks, as `ConfigMap "x"`.
+
+    With `wants_image` those are Secrets for pulling images, too, without which a pod may start.
+    """
+    lacking, used = [], references(pod)
+    if wants_image:
+        pulling = objects.spec(pod).get("imagePullSecrets") or ()
+        used |= {(kinds.SECRETS, str(each["name"])) for each in pulling if each.get("name")}
+
+    for kind, name in sorted(used, key=lambda each: (each[0].kind, each[1])):
         try:
             await client.get(kind, name, objects.namespace(pod))
         except NotFound:

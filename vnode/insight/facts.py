@@ -10,6 +10,7 @@ from vnode.api.objects import Object, Objects
 from vnode.api.target_key import TargetKey
 from vnode.pods.source import candidates
 from vnode.pods.source.candidates import CandidateState
+from vnode.pods.source.proxy_events import REPORTER
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,15 @@ class Facts:
     policies: Objects = field(default_factory=list)  # placement policies that may be for it
     node: Object | None = None  # that the pod is bound to, if none of its targets is behind it
     lacking_claims: frozenset[str] = frozenset()  # that the pod names, and its namespace lacks
+
+    owner: Object | None = None
+    """The Deployment or other owner of a pod that is not a proxy."""
+
+    @property
+    def delegate_events(self) -> Objects:
+        """Events of the pod's delegate: as its target has them, or as they are told here."""
+        there = self.chosen.events if self.chosen is not None else []
+        return there or [e for e in self.events if e.get("reportingComponent") == REPORTER]
 
     @property
     def node_name(self) -> str:

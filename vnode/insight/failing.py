@@ -42,6 +42,7 @@ class FailureKind(Enum):
     CONFIGURATION = "configuration"
     CRASH = "crash"
     NOT_READY = "not ready"
+    NODE = "node"
     FAILED = "failed"
 
 
@@ -167,7 +168,7 @@ def _not_ready(pod: Object, now: datetime) -> Failure | None:
             text = f"container {name} is not ready, {status_text.duration(age)} after its start"
             return Failure(FailureKind.NOT_READY, NOT_READY, text, name)
 
-    return _gated(pod, now) or _with_others(pod, now)
+    return _gated(pod, now) or _with_others(pod, now) or _of_silent_node(pod)
 
 
 def _with_others(pod: Object, now: datetime) -> Failure | None:
@@ -179,6 +180,21 @@ def _with_others(pod: Object, now: datetime) -> Failure | None:
 
     text = f"containers that the target has added are not ready: {', '.join(others)}"
     return Failure(FailureKind.NOT_READY, NOT_READY, text, others[0])
+
+
+def _of_silent_node(pod: Object) -> Failure | None:
+    """Return the failure of a pod that is not ready though each of its containers is.
+
+    That is how Kubernetes marks pods of a node whose kubelet has stopped to report. A kubelet that
+    finds a pod not ready always says why.
+    """
+    ready, containers = objects.condition(pod, "Ready") or {}, status_text.containers(pod)
+    is_marked = ready.get("status") == "False" and not ready.get("reason")
+    if not is_marked or not containers or not all(each.get("ready") for each in containers):
+        return None
+
+    text = "the pod is not ready, as the node that it runs on does not report"
+    return Failure(FailureKind.NODE, NOT_READY, text)
 
 
 def _gated(pod: Object, now: datetime) -> Failure | None:

@@ -13,10 +13,12 @@ from vnode.api.objects import Object
 from vnode.insight import (
     advice,
     failing,
+    failure_cures,
     losing,
     pending_pods,
     refusal_cures,
     refusals,
+    starting_cures,
     status_text,
 )
 from vnode.insight.facts import Facts, TargetFacts
@@ -32,6 +34,7 @@ _TO_BE_SENT = timedelta(seconds=30)  # after its binding, until there should be 
 _STATES = {
     FailureKind.CRASH: PodState.CRASHING,
     FailureKind.NOT_READY: PodState.NOT_READY,
+    FailureKind.NODE: PodState.NOT_READY,
     FailureKind.FAILED: PodState.FAILED,
 }
 
@@ -40,7 +43,7 @@ def judge(facts: Facts) -> Verdict:
     """Return the pod's present state."""
     pod = facts.pod
     if not status_text.is_proxy(pod):
-        return Verdict(PodState.NOT_ELECTED, *advice.not_elected(pod, facts.namespace))
+        return Verdict(PodState.NOT_ELECTED, *advice.not_elected(pod, facts.namespace, facts.owner))
 
     if objects.is_terminating(pod):
         return _ending(facts)
@@ -144,21 +147,24 @@ def _failing(facts: Facts, shown: Object) -> Verdict | None:
 
     target, text = facts.chosen, failure.text
     if failure.kind is FailureKind.NOT_READY and target is not None:
-        unhealthy = [e for e in target.events if e.get("reason") == "Unhealthy"]
+        unhealthy = [e for e in facts.delegate_events if e.get("reason") == "Unhealthy"]
         text += f": {unhealthy[-1].get('message', '')}" if unhealthy else ""
 
     delegate = target.delegate if target else None
-    cures = advice.failing(failure, facts.pod, target.name if target else "its target", delegate)
+    cures = failure_cures.of(failure, facts.pod, target, delegate)
     return Verdict(_STATES.get(failure.kind, PodState.NOT_STARTING), text, cures)
 
 
 def _starting(facts: Facts, target: TargetFacts, shown: Object) -> Verdict:
-    warnings = [event for event in target.events if event.get("type") == WARNING]
+    node = objects.node_name(shown) if shown is target.delegate else ""
+    passed = "FailedScheduling" if node else ""
+    told = (event for event in facts.delegate_events if event.get("type") == WARNING)
+    warnings = [event for event in told if event.get("reason") != passed]
     if warnings:
         return Verdict(
             PodState.NOT_STARTING,
             f"target {target.name} says: {warnings[-1].get('message', '')}",
-            ("kubectl describe pod of the delegate, in the target, has all of its events",),
+            starting_cures.of(warnings[-1], target, facts.pod),
         )
 
     if target.error == "" and target.chaperon is not None and target.delegate is None:
@@ -168,7 +174,6 @@ def _starting(facts: Facts, target: TargetFacts, shown: Object) -> Verdict:
             advice.target_agent(target.name),
         )
 
-    node = objects.node_name(shown) if shown is target.delegate else ""
     where = f" on node {node}" if node else ""
     return Verdict(PodState.STARTING, f"the containers start in target {target.name}{where}")
 

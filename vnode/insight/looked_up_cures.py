@@ -72,17 +72,109 @@ def _webhook(match: re.Match[str], target: TargetFacts, _facts: Facts) -> str:
 
 def _override(match: re.Match[str], _target: TargetFacts, facts: Facts) -> str:
     policy = f"{match['kind'].lower()}/{match['name']}"
-    where = "" if policy.startswith("cluster") else f" -n {objects.namespace(facts.pod)}"
+    where = _where(policy, facts)
     return (
         f"correct that rule (kubectl edit {policy}{where}), or have the policy's selector leave "
         "the pod out"
     )
 
 
+def _quota(match: re.Match[str], target: TargetFacts, facts: Facts) -> str:
+    quota, namespace = match["quota"], objects.namespace(facts.pod)
+    return (
+        f"raise ResourceQuota {quota} of namespace {namespace} in {target.name}, or free what is "
+        f"used of it: there, kubectl edit resourcequota {quota} -n {namespace}"
+    )
+
+
+def _account(match: re.Match[str], target: TargetFacts, facts: Facts) -> str:
+    account, namespace = match["account"], objects.namespace(facts.pod)
+    return (
+        f"create service account {account} in namespace {namespace} of {target.name} (there: "
+        f"kubectl create serviceaccount {account} -n {namespace}), or have the Target make it, by "
+        f"annotation {keys.CREATE_SERVICE_ACCOUNTS}"
+    )
+
+
+def _namespace(match: re.Match[str], target: TargetFacts, _facts: Facts) -> str:
+    return f"kubectl create namespace {match['namespace']} (in {target.name})"
+
+
+def _class(match: re.Match[str], target: TargetFacts, _facts: Facts) -> str:
+    kind, name = match["kind"], match["name"]
+    mapped = (
+        f", or map it to one that is there, by annotation {keys.PRIORITY_CLASSES} of the Target"
+        if kind == "PriorityClass"
+        else ""
+    )
+    return f"create {kind} {name} in {target.name}, or have the pod name one that is there{mapped}"
+
+
+def _volume(_match: re.Match[str], target: TargetFacts, facts: Facts) -> str:
+    volumes = objects.spec(facts.pod).get("volumes") or ()
+    named = [(v.get("persistentVolumeClaim") or {}).get("claimName") for v in volumes]
+    claims = " ".join(str(name) for name in named if name)
+    return (
+        f"the pod's volume is bound to other nodes of {target.name}, or to another zone, than the "
+        f"pod may use: there, kubectl get pvc {claims} -n {objects.namespace(facts.pod)} and "
+        "kubectl describe pv name them; change the pod's node selector or affinity, or have nodes "
+        "where the volume is"
+    )
+
+
+def _resource_claim(match: re.Match[str], _target: TargetFacts, facts: Facts) -> str:
+    kind = f"ResourceClaim{match['template'] or ''}"
+    return (
+        f"create {kind} {match['name']} in namespace {objects.namespace(facts.pod)} of this "
+        "cluster, from where it follows, or correct the pod's resourceClaims"
+    )
+
+
+def _policy(match: re.Match[str], _target: TargetFacts, facts: Facts) -> str:
+    where = _where(match["policy"], facts)
+    return (
+        f"have the targets of {match['policy']} include one of the pod's (kubectl describe "
+        f"{match['policy']}{where} tells which clusters it finds), or have its selector leave the "
+        "pod out"
+    )
+
+
+def _plan(match: re.Match[str], _target: TargetFacts, facts: Facts) -> str:
+    where = _where(match["policy"], facts)
+    return (
+        f"{match['policy']} and the pod's own constraints want different targets: kubectl describe "
+        f"{match['policy']}{where} shows the plan; change one of them"
+    )
+
+
+def _where(policy: str, facts: Facts) -> str:
+    return "" if policy.startswith("cluster") else f" -n {objects.namespace(facts.pod)}"
+
+
+_NO_ACCOUNT: Final = (
+    r"(.*is forbidden: )?error looking up service account .*?serviceaccount "
+    r'"(?P<account>[^"]+)" not found'
+)
+_NO_CLASS: Final = (
+    r'(?P<kind>RuntimeClass|PriorityClass) "(?P<name>[^"]+)"'
+    r'( for pods (of "[^"]+"|without one))? not found(: create it in the target)?'
+)
+_VOLUME: Final = (
+    r"node\(s\) (had volume node affinity conflict|had no available volume zone"
+    r"|didn't match PersistentVolume's node affinity)"
+)
 _CURES: Final[tuple[tuple[str, _Cure], ...]] = (
     (r'persistentvolumeclaim "(?P<claim>[^"]+)" (not found|is being deleted)', _claim),
     (r"node\(s\) had untolerated taint(\(s\))?( \{[^}]*\})?", _taint),
     (r"at its maximum of (?P<most>\d+) by (?P<policy>[^;\s]+)", _maximum),
     (r'failed calling webhook "(?P<webhook>[^"]+)".*', _webhook),
     (r"(?P<kind>(cluster)?overridepolicy)/([^\s,/]+/)?(?P<name>[^\s,/]+).*", _override),
+    (r"(.*is forbidden: )?(exceeded quota:|no room in ResourceQuota) (?P<quota>[^\s,]+).*", _quota),
+    (_NO_ACCOUNT, _account),
+    (r'namespaces "(?P<namespace>[^"]+)" not found', _namespace),
+    (_NO_CLASS, _class),
+    (_VOLUME, _volume),
+    (r'ResourceClaim(?P<template>Template)? "?(?P<name>[^"\s]+)"? not found.*', _resource_claim),
+    (r"^didn't match (?P<policy>(cluster)?placementpolicy/\S+)$", _policy),
+    (r"^planned elsewhere by (?P<policy>[^:\s]+).*", _plan),
 )

@@ -21,6 +21,7 @@ _ALIASES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("replicaset", "replicasets", "rs"), "replicaset"),
     **dict.fromkeys(("statefulset", "statefulsets", "sts"), "statefulset"),
     **dict.fromkeys(("job", "jobs"), "job"),
+    **dict.fromkeys(("cronjob", "cronjobs", "cj"), "cronjob"),
 }
 
 

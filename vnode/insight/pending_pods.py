@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from vnode.api import lease_holders, objects, saved_manifest
+from vnode.api import keys, lease_holders, objects, saved_manifest
+from vnode.api.objects import Object
 from vnode.gangs import membership
 from vnode.insight import advice, nearest, refusal_cures
 from vnode.insight.facts import Facts
@@ -17,6 +18,8 @@ from vnode.insight.verdicts import PodState, Verdict
 from vnode.pods.source.candidates import CandidateState
 from vnode.scheduling import diagnosis
 
+_TO_DO: Final = ("set ", "give ", "remove ", "create ", "install ", "write ")
+"""How what is wrong with a gang ends: by what to do."""
 _UNDECIDED: Final = (CandidateState.WAITING, CandidateState.RESERVED)
 
 
@@ -27,7 +30,7 @@ def judge(facts: Facts) -> Verdict:
         return Verdict(
             PodState.GATED,
             f"the pod waits until its scheduling gates are removed: {', '.join(gates)}",
-            ("the controller that added the gate has to remove it (for Kueue: see the Workload)",),
+            tuple(_gate_cure(gate, facts.pod) for gate in gates),
         )
 
     if not agent_is_alive(facts):
@@ -61,11 +64,41 @@ def judge(facts: Facts) -> Verdict:
     if is_rejected:
         reasons = diagnosis.split(message, {t.name for t in facts.targets})
         if not reasons and membership.of(facts.pod) is not None:
-            return Verdict(PodState.WAITING, message)  # no target was tried
+            return _of_gang(message)  # no target was tried
 
         return _unschedulable(facts, message, reasons)
 
     return Verdict(PodState.WAITING, "the pod is in the queue of the agent")
+
+
+def _gate_cure(gate: str, pod: Object) -> str:
+    where = f"-n {objects.namespace(pod)}"
+    if keys.is_of_queue(gate):
+        return (
+            f"{gate}: Kueue removes it once the pod's queue has room: kubectl get workloads "
+            f"{where}, and kubectl describe workload of the pod, say what it waits for"
+        )
+
+    if gate == keys.AWAITS_STATE:
+        return f"{gate}: the agent removes it once the state of the pod that it replaces is saved"
+
+    return f"{gate}: the controller that added the gate has to remove it"
+
+
+def _of_gang(message: str) -> Verdict:
+    """Return that a pod waits for others of its gang, or what is wrong with the gang."""
+    text, _colon, cure = message.rpartition(": ")
+    if text and cure.startswith(_TO_DO):
+        return Verdict(PodState.UNSCHEDULABLE, text, (cure,))
+
+    if not message.startswith("waiting for "):
+        return Verdict(PodState.WAITING, message)
+
+    cure = (
+        "if it lasts: create the pods that are missing, or lower how many start together "
+        f"(annotation {keys.GANG_MINIMUM}, or minMember of the PodGroup)"
+    )
+    return Verdict(PodState.WAITING, message, (cure,))
 
 
 def _unschedulable(facts: Facts, message: str, told: Mapping[str, str]) -> Verdict:

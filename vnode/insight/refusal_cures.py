@@ -56,7 +56,10 @@ _CONNECT: Final = (
 
 _CURES: Final = (
     (_NO_KUBECONFIG, _CONNECT),
-    (r"Insufficient|Too many pods", "add nodes in the target, or lower the pod's requests"),
+    (
+        r"Insufficient|Too many pods",
+        "add nodes in the target that are large enough, or lower the pod's requests",
+    ),
     (
         r"exceeded quota|no room in ResourceQuota",
         "raise the ResourceQuota of the namespace in the target",
@@ -128,6 +131,24 @@ _CURES: Final = (
     ),
     (r"cannot be reached|not connected|unreachable", "vnode doctor says what is in the way"),
     (r"namespaces .* not found", "create the namespace in the target"),
+    (
+        r"node\(s\) didn't (match pod|satisfy existing pods) (anti-)?affinity rules",
+        (
+            "relax the pod's affinity between pods, or add nodes in {target}: its own nodes and "
+            "pods do not satisfy it"
+        ),
+    ),
+    (
+        r"node\(s\) didn't match pod topology spread constraints",
+        (
+            "relax the pod's topologySpreadConstraints, or add nodes in {target} to the domains "
+            "that have too few pods"
+        ),
+    ),
+    (
+        r"exceed max volume count",
+        "the nodes of {target} have as many volumes attached as they can: add nodes there",
+    ),
     (r"persistentvolumeclaim", "see why the claim is not bound, in the target"),
     (
         r"ResourceClaim(Template)? \S+ (not found|is being deleted)",

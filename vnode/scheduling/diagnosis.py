@@ -23,6 +23,9 @@ LEFT_OUT: Final = "didn't match Pod's node affinity/selector"
 """What the filter of node affinity says of a target: the pod wants others."""
 
 _MORE_REASONS: Final = re.compile(r"; and \d+ more reasons$")
+_AGAIN: Final = re.compile(r"( not found)\. not found(?=[.,]|$)")
+"""What kube-scheduler says of a claim that is missing: it is said twice."""
+
 _NOISE: Final = re.compile(
     r"[.,]? ?(no new claims to deallocate|still not schedulable|preemption: \d+/\d+ nodes)"
     r".*?(?= \(|$)"
@@ -102,5 +105,5 @@ def split(message: str, known: Collection[str]) -> dict[str, str]:
 
 def tidy(reason: str) -> str:
     """Remove line breaks, noise and the final stop, which messages of schedulers have."""
-    text = " ".join(reason.split())
+    text = _AGAIN.sub(r"\1", " ".join(reason.split()))
     return (_NOISE.sub("", text) or text).rstrip(".") or "no reason given"

@@ -22,7 +22,7 @@ from tests.unit.cli.explained_pods import (
 )
 from vnode.api import keys, objects
 from vnode.api.objects import Object
-from vnode.insight import advice, failing, judging, status_text, story
+from vnode.insight import failing, failure_cures, judging, status_text, story
 from vnode.insight.verdicts import PodState
 
 WORDS = 'admission webhook "deny.example.com" denied the request: policy says 412'
@@ -155,7 +155,10 @@ def test_a_pod_of_a_namespace_without_the_label_is_not_sent_and_says_so() -> Non
     [
         ("is forbidden: maximum cpu usage per Container is 1, but limit is 2", "LimitRange"),
         ("is invalid: must be less than or equal to cpu limit of 1", "set limits in the pod"),
-        ("is forbidden: exceeded quota: q, requested: pods=1", "raise the ResourceQuota"),
+        (
+            "is forbidden: exceeded quota: q, requested: pods=1",
+            "raise ResourceQuota q of namespace",
+        ),
         ('is forbidden: violates PodSecurity "restricted:latest"', "Pod Security label"),
         (WORDS, "the text names what refuses it"),
         ("is forbidden: some plugin does not like it", "the text names what refuses it"),
@@ -200,7 +203,7 @@ def test_a_pod_whose_injected_container_is_not_ready_is_not_shown_as_well() -> N
     assert found is not None
     assert (found.reason, found.container) == (failing.NOT_READY, "mesh-proxy")
     assert "the target has added" in found.text
-    (first, *_) = advice.failing(found, pod, "c2")
+    (first, *_) = failure_cures.of(found, pod, target())
     assert "mesh-proxy" in first
 
 

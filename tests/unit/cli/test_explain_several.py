@@ -12,7 +12,7 @@ from vnode.api import kinds, objects
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.cli.explain import rendering, several
-from vnode.insight import named_pods
+from vnode.insight import named_pods, owners
 from vnode.insight.named_pods import NamedResource
 from vnode.insight.verdicts import PodState
 
@@ -85,7 +85,7 @@ async def server(clock):
     return server
 
 
-async def told(server, clock, *words: str) -> several.PodStories:
+async def told_of(server, clock, *words: str) -> several.PodStories:
     client = server.client()
     return await several.explain(
         client, named_pods.parse(words), "default", agent_namespace="vnode", clock=clock
@@ -101,7 +101,7 @@ async def test_pods_that_stand_alike_are_told_together_and_those_that_run_are_no
     for name in ("c", "d"):
         server.add(kinds.PODS, running(name))
 
-    found = await told(server, clock, "deployment/web")
+    found = await told_of(server, clock, "deployment/web")
     states = [story.verdict.state for story in found.stories]
     assert states == [PodState.UNSCHEDULABLE] * 2 + [PodState.RUNNING] * 2
     text = rendering.as_summary(found.stories, found.notes)
@@ -114,7 +114,7 @@ async def test_pods_that_stand_alike_are_told_together_and_those_that_run_are_no
 
 async def test_one_pod_that_runs_is_told_whole(server, clock):
     server.add(kinds.PODS, running("c"))
-    (story,) = (await told(server, clock, "c")).stories
+    (story,) = (await told_of(server, clock, "c")).stories
     assert story.chapters
 
 
@@ -122,44 +122,123 @@ async def test_of_very_many_pods_some_are_looked_at_and_it_is_said(server, clock
     for number in range(several.MOST + 3):
         server.add(kinds.PODS, owned(f"p{number}", conditions=refused(FULL)))
 
-    found = await told(server, clock, "deployment", "web")
+    found = await told_of(server, clock, "deployment", "web")
     assert len(found.stories) == several.MOST
     assert found.notes == ("3 more pods are not fine, and were not looked at",)
 
 
+QUOTA = 'pods "web-abc-x" is forbidden: exceeded quota: team, requested: pods=1'
+DOWN = 'failed calling webhook "mutate.vnode.dev": connection refused'
+
+
 @pytest.mark.parametrize(
-    ("spec", "events", "expected"),
+    ("kind", "spec", "warning", "expected"),
     [
-        ({"replicas": 0}, [], "it is scaled to 0"),
-        ({"replicas": 2}, [], "default"),
+        ("deployment", {"replicas": 2}, "", ""),
+        ("deployment", {"replicas": 2}, "some reason", ": some reason"),
         (
-            {"replicas": 2},
-            [("ReplicaSet", "web-abc", "exceeded quota: pods"), ("ReplicaSet", "other", "x")],
-            "exceeded quota: pods",
+            "deployment",
+            {"replicas": 0},
+            "",
+            ": it is scaled to 0: kubectl scale deployment/web -n default --replicas 1",
         ),
+        (
+            "deployment",
+            {"replicas": 2, "paused": True},
+            "",
+            ": it is paused: kubectl rollout resume deployment/web -n default",
+        ),
+        (
+            "deployment",
+            {"replicas": 2},
+            QUOTA,
+            (
+                f": {QUOTA}; free what is used, or raise it, in this cluster: kubectl edit "
+                "resourcequota team -n default"
+            ),
+        ),
+        (
+            "deployment",
+            {"replicas": 2},
+            DOWN,
+            f": {DOWN}; vnode doctor says whether that is vnode's webhook, and the cure",
+        ),
+        (
+            "deployment",
+            {"replicas": 2},
+            'error looking up service account default/b: serviceaccount "b" not found',
+            "; kubectl create serviceaccount b -n default (in this cluster)",
+        ),
+        (
+            "job",
+            {"suspend": True},
+            "",
+            (
+                ": it is suspended: kubectl patch job/web -n default --type merge --patch "
+                """'{"spec":{"suspend":false}}'"""
+            ),
+        ),
+        ("cronjob", {"suspend": True}, "", ": it is suspended: kubectl patch cronjob/web -n"),
     ],
 )
-async def test_why_an_owner_has_no_pods_is_told(server, clock, spec, events, expected):
-    deployment = {"metadata": {"name": "web", "namespace": "default"}, "spec": spec}
-    server.add(kinds.DEPLOYMENTS, deployment)
-    for number, (kind, name, message) in enumerate(events):
-        about = {"kind": kind, "name": name, "namespace": "default"}
-        event = {"type": "Warning", "message": message, "involvedObject": about}
-        metadata = {"name": f"e{number}", "namespace": "default"}
-        server.add(kinds.EVENTS, {"metadata": metadata, **event})
+async def test_why_an_owner_has_no_pods_is_told_with_the_cure(
+    server, clock, kind, spec, warning, expected
+):
+    metadata = {"name": "web", "namespace": "default"}
+    server.add(owners.KINDS[kind], {"metadata": metadata, "spec": spec})
+    about = ("ReplicaSet", "web-abc") if kind == "deployment" else (kind.title(), "web")
+    for number, (told, message) in enumerate([(about, warning), (("ReplicaSet", "other"), "x")]):
+        involved = {"kind": told[0], "name": told[1], "namespace": "default"}
+        event = {"type": "Warning", "message": message, "involvedObject": involved}
+        if message:
+            metadata = {"name": f"e{number}", "namespace": "default"}
+            server.add(kinds.EVENTS, {"metadata": metadata, **event})
 
-    (note,) = (await told(server, clock, "deployment/web")).notes
-    assert note.startswith("deployment/web has no pods in namespace default")
-    assert note.endswith(expected)
+    (note,) = (await told_of(server, clock, f"{kind}/web")).notes
+    assert note.startswith(f"{kind}/web has no pods in namespace default")
+    assert expected in note
+    assert expected or note.endswith("default")
+
+
+async def test_an_owner_that_lacks_some_pods_says_why(server, clock):
+    metadata = {"name": "web", "namespace": "default"}
+    server.add(kinds.DEPLOYMENTS, {"metadata": metadata, "spec": {"replicas": 3}})
+    server.add(kinds.PODS, running("a"))
+    assert not (await told_of(server, clock, "deployment/web")).notes
+    about = {"kind": "ReplicaSet", "name": "web-abc", "namespace": "default"}
+    event = {"type": "Warning", "message": QUOTA, "involvedObject": about}
+    server.add(kinds.EVENTS, {"metadata": {"name": "e", "namespace": "default"}, **event})
+    (note,) = (await told_of(server, clock, "deployment/web")).notes
+    assert note.startswith(f"deployment/web has 1 of 3 pods: {QUOTA}; free what is used")
+
+
+async def test_a_job_of_kueue_is_resumed_by_its_queue(server, clock):
+    metadata = {"name": "web", "labels": {"kueue.x-k8s.io/queue-name": "q"}}
+    server.add(kinds.JOBS, {"metadata": metadata, "spec": {"suspend": True}})
+    (note,) = (await told_of(server, clock, "job/web")).notes
+    assert note.endswith(
+        "Kueue resumes it once its queue has room: kubectl get workloads -n default"
+    )
+
+
+async def test_pods_of_a_cron_job_are_those_of_its_jobs(server, clock):
+    server.add(owners.KINDS["cronjob"], {"metadata": {"name": "nightly"}, "spec": {}})
+    owner = {"apiVersion": "batch/v1", "kind": "CronJob", "name": "nightly", "uid": "u"}
+    metadata = {"name": "nightly-1", "ownerReferences": [{**owner, "controller": True}]}
+    server.add(kinds.JOBS, {"metadata": metadata, "spec": {}})
+    server.add(kinds.PODS, running("p", kind="Job", owner="nightly-1"))
+    found = await told_of(server, clock, "cronjob", "nightly")
+    assert [story.pod for story in found.stories] == ["default/p"]
+    assert not found.notes
 
 
 @pytest.mark.parametrize("words", [["deployment/none"], ["none"], ["none", "other"]])
 async def test_what_is_not_there_is_an_error(server, clock, words):
     with pytest.raises(ConfigError, match="there is no"):
-        await told(server, clock, *words)
+        await told_of(server, clock, *words)
 
 
 async def test_pods_of_a_kind_that_is_not_known_are_found_by_their_owner(server, clock):
     server.add(kinds.PODS, running("r", kind="RayCluster", owner="ray"))
-    (story,) = (await told(server, clock, "raycluster/ray")).stories
+    (story,) = (await told_of(server, clock, "raycluster/ray")).stories
     assert story.pod == "default/r"

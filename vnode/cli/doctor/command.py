@@ -20,6 +20,7 @@ from vnode.cli.doctor import (
     neighbour_checks,
     pod_checks,
     set_checks,
+    shared_clusters,
     token_checks,
     trying,
 )
@@ -52,6 +53,7 @@ async def diagnose(
         found += neighbour_checks.check(facts)
         found += migration_checks.check(facts)
         found += pod_checks.check(facts)
+        found += shared_clusters.check(facts)
         unanswered = pod_checks.unanswered(facts)
         for connection in connections:
             key = model.key_of(connection.target)

@@ -16,9 +16,16 @@ from typing import Final
 from vnode.api import kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import ConfigError, Denied, NotFound
-from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
-from vnode.insight import collecting, failing, named_pods, status_text, story
+from vnode.insight import (
+    collecting,
+    failing,
+    named_pods,
+    owner_cures,
+    owners,
+    status_text,
+    story,
+)
 from vnode.insight.named_pods import NamedResource
 from vnode.insight.story import Story
 from vnode.insight.verdicts import PodState, Verdict
@@ -28,13 +35,6 @@ from vnode.targets import model
 
 MOST: Final = 30  # pods of which targets are asked
 _AT_ONCE: Final = 8
-
-_KINDS: Final[dict[str, Kind]] = {
-    "deployment": kinds.DEPLOYMENTS,
-    "replicaset": Kind("apps", "v1", "replicasets", "ReplicaSet"),
-    "statefulset": kinds.STATEFUL_SETS,
-    "job": kinds.JOBS,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +61,10 @@ async def explain(
     for each in wanted:
         found = await _pods(client, each, namespace)
         pods |= {objects.name(pod): pod for pod in found}
-        if not found:
-            notes.append(await _without_pods(client, each, namespace))
+        if each.kind != named_pods.POD and (
+            note := await _lacking(client, each, namespace, len(found))
+        ):
+            notes.append(note)
 
     now, is_one = clock.now(), named_pods.is_one_pod(wanted)
     fine = {name for name, pod in pods.items() if not is_one and _is_fine(pod, now)}
@@ -93,16 +95,22 @@ async def explain(
 
 
 async def _pods(client: Client, named: NamedResource, namespace: str) -> Objects:
+    if named.kind == "cronjob":
+        jobs = await owners.jobs_of(client, named.name, namespace)
+        pods = await client.list(kinds.PODS, namespace)
+        return [pod for job in jobs for pod in named_pods.of_owner(pods, job)]
+
     if named.kind != named_pods.POD:
         return named_pods.of_owner(await client.list(kinds.PODS, namespace), named)
 
     return [await collecting.get_pod(client, named.name, namespace)]
 
 
-async def _without_pods(client: Client, owner: NamedResource, namespace: str) -> str:
-    """Return why an owner has no pods; ConfigError if there is no such owner."""
-    nothing = f"{owner} has no pods in namespace {namespace}"
-    if (kind := _KINDS.get(owner.kind)) is None:
+async def _lacking(client: Client, owner: NamedResource, namespace: str, count: int) -> str:
+    """Return why an owner has no pods, or fewer than it wants; ConfigError if there is no such
+    owner, "" if it has all."""
+    nothing = "" if count else f"{owner} has no pods in namespace {namespace}"
+    if (kind := owners.KINDS.get(owner.kind)) is None:
         return nothing
 
     try:
@@ -110,15 +118,19 @@ async def _without_pods(client: Client, owner: NamedResource, namespace: str) ->
     except Denied:
         return nothing
     except NotFound as error:
+        if count:
+            return ""
+
         raise ConfigError(
             f"there is no {owner.kind} {owner.name!r} in namespace {namespace!r}"
         ) from error
 
-    if objects.spec(found).get("replicas") == 0:
-        return f"{nothing}: it is scaled to 0"
-
     why = await _last_warning(client, owner, namespace)
-    return f"{nothing}: {why}" if why else nothing
+    if count:
+        return owner_cures.too_few(owner, found, count, why)
+
+    reason = owner_cures.without_pods(owner, found, why)
+    return f"{nothing}: {reason}" if reason else nothing
 
 
 async def _last_warning(client: Client, owner: NamedResource, namespace: str) -> str:
