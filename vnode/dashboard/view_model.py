@@ -29,6 +29,8 @@ class TargetView:
     name: str
     node: str
     is_ready: bool
+    is_connected: bool
+    """Pods that run there are not affected by what else keeps it from being ready."""
     reason: str
     message: str
     is_cordoned: bool
@@ -90,7 +92,7 @@ def make(inputs: ModelInputs, now: datetime) -> ViewModel:
         zip(sorted(nodes), accounts.of_targets(inputs.nodes, inputs.pods, inputs.used), strict=True)
     )
     targets = tuple(_targets(inputs.targets, nodes, uses))
-    away = {target.node for target in targets if not target.is_ready}
+    away = {target.node for target in targets if not target.is_connected}
     pods = tuple(
         stages.classify(pod, inputs.candidates.get(objects.uid(pod), {}), away, now)
         for pod in sorted(inputs.pods, key=objects.key)
@@ -123,6 +125,7 @@ def _targets(
             objects.key(target),
             node,
             ready.get("status") == "True",
+            (conditions.recorded(target) or {}).get("status") == "True",
             str(ready.get("reason") or "Unknown"),
             str(ready.get("message") or ""),
             bool(objects.spec(nodes.get(node, {})).get("unschedulable")),

@@ -11,6 +11,7 @@ from vnode.api.target_key import TargetKey
 from vnode.pods.source import candidates
 from vnode.pods.source.candidates import CandidateState
 from vnode.pods.source.proxy_events import REPORTER
+from vnode.targets import conditions
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,16 @@ class TargetFacts:
     def is_ready(self) -> bool:
         """Whether the source's agent reports it as ready."""
         return self.ready.get("status") == "True"
+
+    @property
+    def connection(self) -> Object:
+        """The condition that says whether the Target is connected, empty if there is none yet."""
+        return conditions.recorded(self.target) or {}
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether the source's agent reaches the target, though no pod may start there."""
+        return self.connection.get("status") == "True"
 
     @property
     def candidate(self) -> CandidateState | None:

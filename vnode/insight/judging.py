@@ -71,9 +71,9 @@ def _bound(facts: Facts) -> Verdict:
             ("the agent deletes the pod, for its owner to replace it; see that it runs",),
         )
 
-    if not target.is_ready:
-        reason = str(target.ready.get("message") or target.error or "not checked yet")
-        future = losing.fate(facts.pod, target.ready, facts.policies, facts.now)
+    if not target.is_connected:
+        reason = str(target.connection.get("message") or target.error or "not checked yet")
+        future = losing.fate(facts.pod, target.connection, facts.policies, facts.now)
         checks = "vnode doctor checks both sides; containers keep running meanwhile"
         return Verdict(
             PodState.UNREACHABLE,
@@ -181,8 +181,8 @@ def _starting(facts: Facts, target: TargetFacts, shown: Object) -> Verdict:
 def _ending(facts: Facts) -> Verdict:
     target = facts.chosen
     foreign = [name for name in objects.finalizers(facts.pod) if keys.is_foreign(name)]
-    if target is not None and (target.error or not target.is_ready):
-        why = target.error or target.ready.get("message", "")
+    if target is not None and (target.error or not target.is_connected):
+        why = target.error or target.connection.get("message", "")
         return Verdict(
             PodState.STUCK_ENDING,
             f"target {target.name} is not ready: whether the containers have ended is unknown",

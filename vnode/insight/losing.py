@@ -15,7 +15,7 @@ from vnode.planning.policy import Policy
 
 
 def fate(pod: Object, ready: Object, known: Objects, now: datetime) -> str:
-    """Return what happens to a bound pod; `ready` is the condition Ready of its Target.
+    """Return what happens to a bound pod; `ready` is the condition Connected of its Target.
 
     `known` are the placement policies that may be for the pod. "" if nothing can be said.
     """

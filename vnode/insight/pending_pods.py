@@ -48,14 +48,15 @@ def judge(facts: Facts) -> Verdict:
             ),
         )
 
-    if not any(target.is_ready for target in facts.targets):
+    scheduled = objects.condition(facts.pod, "PodScheduled") or {}
+    is_rejected, message = scheduled.get("status") == "False", str(scheduled.get("message", ""))
+    is_known = is_rejected and any(target.is_connected for target in facts.targets)
+    if not is_known and not any(target.is_ready for target in facts.targets):
         found = {t.name: str(t.ready.get("message") or "not checked yet") for t in facts.targets}
         first, *others = [f"target {name} is not ready: {why}" for name, why in found.items()]
         return Verdict(PodState.UNREACHABLE, first, (*others, *refusal_cures.not_connected(found)))
 
     waiting = [t.name for t in facts.targets if t.candidate in _UNDECIDED]
-    scheduled = objects.condition(facts.pod, "PodScheduled") or {}
-    is_rejected, message = scheduled.get("status") == "False", str(scheduled.get("message", ""))
     if waiting and not (is_rejected and "no answer" in message):
         return Verdict(
             PodState.WAITING, f"a candidate waits for the answer of {', '.join(waiting)}"
@@ -104,7 +105,7 @@ def _of_gang(message: str) -> Verdict:
 def _unschedulable(facts: Facts, message: str, told: Mapping[str, str]) -> Verdict:
     """Return the cause of the target that came nearest; `told` is what the message says of each."""
     rejected = {t.name: diagnosis.tidy(t.rejection) for t in facts.targets if t.rejection}
-    ready = {target.name: target.is_ready for target in facts.targets}
+    ready = {target.name: target.is_connected for target in facts.targets}
     found = nearest.relevant({**told, **rejected} or {"": message}, ready)
     is_unknown = saved_manifest.UNKNOWN in message
     text = saved_manifest.UNKNOWN if is_unknown else nearest.headline(found)

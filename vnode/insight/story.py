@@ -299,8 +299,8 @@ def _feedback(facts: Facts) -> Iterable[Line]:
     metadata, target = objects.metadata(facts.pod), facts.chosen
     if facts.node_name and target is not None:
         status = objects.status(facts.pod)
-        if not target.is_ready:
-            since = str(target.ready.get("lastTransitionTime") or "")
+        if not target.is_connected:
+            since = str(target.connection.get("lastTransitionTime") or "")
             yield Line("this pod's status is not updated: the target is not ready", since)
         else:
             phase = status.get("phase", "unknown")

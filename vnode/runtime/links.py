@@ -27,6 +27,7 @@ from vnode.api.target_key import TargetKey
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.runtime.keyed_tasks import explain
+from vnode.runtime.start_record import StartRecord
 from vnode.runtime.target_options import NO_OPTIONS, TargetOptions
 
 PARENT_UID_INDEX: Final = "parent-uid"
@@ -109,8 +110,9 @@ class Link:
         self.recognized_uid = ""  # the cluster's UID, if its summary does not have it
         self._agent_silent = False  # its heartbeat is overdue
         self._ran_vnode = False  # `runs_vnode` as listeners know it
-        self.lacking_rights: tuple[str, ...] | None = None  # of a target that is this cluster
+        self.lacking_rights: tuple[str, ...] | None = None  # None while it was not asked
         self._listeners: Listeners[[]] = Listeners()
+        self.starts = StartRecord(self._listeners.call)
         self._holders = 0
         self.free = asyncio.Event()  # set while nobody needs the client of a link that goes
         self.free.set()
@@ -187,6 +189,12 @@ class Link:
         """
         named = keys.AGENT_VERSION in objects.annotations(self.summary or {})
         return named and not self._agent_silent
+
+    @property
+    def agent_is_silent(self) -> bool:
+        """Whether the target's vnode does not run, nor anything else that starts pods there."""
+        named = keys.AGENT_VERSION in objects.annotations(self.summary or {})
+        return named and self._agent_silent and not self.starts.is_shown
 
     @property
     def lacks_vnode(self) -> bool:
@@ -272,7 +280,7 @@ class Link:
             self._listeners.call()
 
     def set_lacking_rights(self, lacking: tuple[str, ...]) -> None:
-        """Record which rights the agent lacks in its own cluster; call listeners if it changed."""
+        """Record which rights the agent lacks in the target; call listeners if it changed."""
         if lacking != self.lacking_rights:
             self.lacking_rights = lacking
             self._listeners.call()
@@ -282,6 +290,9 @@ class Link:
 
         Call it after each change of the summary, too.
         """
+        if silent and not self._agent_silent:
+            self.starts.agent_fell_silent()
+
         self._agent_silent = silent
         if self.runs_vnode != self._ran_vnode:
             self._ran_vnode = self.runs_vnode
@@ -305,8 +316,8 @@ class Link:
         self._listeners.call()
 
     def on_health(self, listener: Callable[[], None]) -> None:
-        """Call `listener` whenever `health`, `failure`, `description`, `runs_vnode`, the address or
-        `lacking_rights` changes."""
+        """Call `listener` whenever `health`, `failure`, `description`, `runs_vnode`, the address,
+        `lacking_rights` or what `starts` has as an obstacle changes."""
         self._listeners.add(listener)
 
 

@@ -10,8 +10,10 @@ from vnode.api.errors import MESSAGE_LIMIT, ConfigError
 from vnode.api.objects import Object
 from vnode.api.status_conditions import build
 from vnode.runtime.links import Link
+from vnode.runtime.start_record import StartObstacle
 
 READY: Final = "Ready"
+CONNECTED: Final = "Connected"
 CLUSTER_NAME_UNIQUE: Final = "ClusterNameUnique"
 CREDENTIALS_LAST: Final = "CredentialsLast"
 AGENT: Final = "Agent"
@@ -29,13 +31,65 @@ def ready(obj: Object, healthy: bool, reason: str, message: str, now: datetime) 
     return build(obj, READY, healthy, reason, message, now)
 
 
+def connected(target: Object, healthy: bool, reason: str, message: str, now: datetime) -> Object:
+    """Build the condition Connected of a Target: the clock of what is done once it is lost.
+
+    Earlier versions had that in Ready, from which its time is taken over.
+    """
+    built, earlier = build(target, CONNECTED, healthy, reason, message, now), recorded(target)
+    if earlier is None or earlier.get("status") != built["status"]:
+        return built
+
+    return {**built, "lastTransitionTime": earlier["lastTransitionTime"]}
+
+
+def recorded(target: Object) -> Object | None:
+    """Return the condition of a Target that says whether it is connected."""
+    return objects.condition(target, CONNECTED) or objects.condition(target, READY)
+
+
 def link_condition(target: Object, link: Link, now: datetime) -> Object:
-    """Build the Ready condition of a Target: its link's health, or the failure of a task."""
+    """Build the condition Connected of a Target: its link's health, or the failure of a task."""
     health = link.health
     if health.healthy and link.failure:
-        return ready(target, False, "Failing", link.failure, now)
+        return connected(target, False, "Failing", link.failure, now)
 
-    return ready(target, health.healthy, health.reason, health.message, now)
+    return connected(target, health.healthy, health.reason, health.message, now)
+
+
+def link_ready(target: Object, link: Link, now: datetime, monotonic: float) -> Object:
+    """Build the Ready condition of a Target: it is connected, and a pod would start there."""
+    found = link_condition(target, link, now)
+    is_connected, reason, message = found["status"] == "True", found["reason"], found["message"]
+    obstacle = _obstacle(link, monotonic) if is_connected else None
+    if obstacle is not None:
+        return ready(target, False, *obstacle, now)
+
+    return ready(target, is_connected, reason, message, now)
+
+
+def _obstacle(link: Link, monotonic: float) -> StartObstacle | None:
+    """Return why no pod would start in a target that answers; None if nothing shows that."""
+    if link.lacking_rights and not link.is_self:
+        text = (
+            f"this cluster may not {', '.join(link.lacking_rights)} there, which pods need: create "
+            "a Source there (vnode connect does), and see that the target's agent runs and has "
+            f"the roles of this version ({cures.REPAIR})"
+        )
+        return StartObstacle("RightsMissing", text)
+
+    if found := link.starts.obstacle(monotonic):
+        return found
+
+    if link.agent_is_silent:
+        text = (
+            "the target's vnode has sent no heartbeat for minutes, and no pod has found a place "
+            "there since: start it (vnode doctor --target FILE); pods that run there are not "
+            "affected"
+        )
+        return StartObstacle("AgentSilent", text)
+
+    return None
 
 
 def control_plane(target: Object, reported: Object | None, now: datetime) -> Object | None:
@@ -108,7 +162,7 @@ def self_target(target: Object, link: Link, now: datetime) -> Object | None:
     None while they are not known, and of all other Targets.
     """
     lacking = link.lacking_rights
-    if lacking is None:
+    if lacking is None or not link.is_self:
         return None
 
     if not lacking:

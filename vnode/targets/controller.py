@@ -219,7 +219,7 @@ class TargetController:
             self._running[key].connection.describe(access.description)
             self._probe_refused(key)
             self._update_conditions(key, obj, access)
-            return expiry.seconds_until_change(access.end, self._clock.now())
+            return self._seconds_until_change(key, access)
 
     def _set_problem(self, key: TargetKey, obj: Object, reason: str, why: str) -> None:
         """Report why a Target is not connected, or not as it asks; the former is unhealthy."""
@@ -342,6 +342,13 @@ class TargetController:
         if self._running.pop(key, None) and self._tasks is not None:
             await self._tasks.end(key)
 
+    def _seconds_until_change(self, key: TargetKey, access: TargetAccess) -> float | None:
+        """Return when conditions may be others without an event; None if never."""
+        link = self._links.get(key.node_name)
+        ends = expiry.seconds_until_change(access.end, self._clock.now())
+        lasts = link.starts.seconds_left(self._clock.monotonic()) if link is not None else None
+        return min((each for each in (ends, lasts) if each is not None), default=None)
+
     def _update_conditions(self, key: TargetKey, obj: Object, access: TargetAccess) -> None:
         """Set the conditions from what the connection has found so far."""
         link, connection = self._links.get(key.node_name), self._running[key].connection
@@ -358,7 +365,8 @@ class TargetController:
         conflicts, now = connection.name_conflicts, self._clock.now()
         lasting = expiry.condition(obj, access.end, renewal, now)
         expiry.measure(str(key), access.end, lasting)
-        wanted = found(obj, link, lasting, conflicts, self._identity.name, now)
+        monotonic = self._clock.monotonic()
+        wanted = found(obj, link, lasting, conflicts, self._identity.name, now, monotonic)
         reported = conditions.control_plane(obj, access.control_plane, now)
         self.findings.set(key, [*wanted, reported] if reported else wanted)
 

@@ -46,8 +46,9 @@ class TargetFindings:
         self.changed.call(key)
 
     def set_problem(self, key: TargetKey, obj: Object, reason: str, message: str) -> None:
-        """Set the Ready condition to why there is no connection."""
-        self.set(key, [conditions.ready(obj, False, reason, message, self._clock.now())])
+        """Set the conditions to why there is no connection."""
+        told = False, reason, message, self._clock.now()
+        self.set(key, [conditions.ready(obj, *told), conditions.connected(obj, *told)])
 
     def expected(self, key: TargetKey) -> Expected:
         """Return which cluster the Target may be."""
@@ -69,13 +70,14 @@ class TargetFindings:
         return self._targets.of_node(node)
 
     def found(self, key: TargetKey) -> Object | None:
-        """Return the condition Ready that a Target should have, None if that is not known yet."""
+        """Return the condition Connected that a Target should have, None if that is not known
+        yet."""
         found = self._conditions.get(key) or ()
-        return next((each for each in found if each["type"] == conditions.READY), None)
+        return next((each for each in found if each["type"] == conditions.CONNECTED), None)
 
     def recorded(self, key: TargetKey) -> Object | None:
-        """Return the condition Ready that a Target has."""
-        return objects.condition(self._targets.get(key) or {}, conditions.READY)
+        """Return the condition Connected that a Target has."""
+        return conditions.recorded(self._targets.get(key) or {})
 
     def subscribe(self, changed: Callable[[TargetKey], None]) -> None:
         """Call `changed` with the key of each Target of which something else is found."""

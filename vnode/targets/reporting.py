@@ -43,9 +43,11 @@ def found(
     conflicts: NameConflicts,
     name: str,
     now: datetime,
+    monotonic: float,
 ) -> Objects:
     """Build the conditions of a Target with a link; `credentials` is the one about their end."""
     built = [
+        conditions.link_ready(target, link, now, monotonic),
         conditions.link_condition(target, link, now),
         credentials,
         conditions.agent(target, link, now),

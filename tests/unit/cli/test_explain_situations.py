@@ -163,6 +163,26 @@ def two_targets(here: Situation) -> None:
     )
 
 
+def nobody_answers(here: Situation) -> None:
+    """Have a Target that is connected, and starts no pods."""
+    message = "a pod has had no answer for 30 s, nor has any since"
+    target = a_target(status="False", reason="NoAnswer", message=message)
+    target["status"]["conditions"].append({"type": "Connected", "status": "True"})
+    here.source.change(kinds.TARGETS, "c2", "default", lambda obj: obj.update(target))
+
+
+def fresh_pod_that_nobody_answers(here: Situation) -> None:
+    nobody_answers(here)
+    here.pod()
+    here.chaperon({})
+
+
+def running_pod_of_a_dead_scheduler(here: Situation) -> None:
+    nobody_answers(here)
+    running = {"name": "main", "ready": True, "state": {"running": {"startedAt": here.ago(60)}}}
+    here.sent({"phase": "Running", "containerStatuses": [running]})
+
+
 CLAIM: Final = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
 COMMON: Final = ("vnode uncordon", "add nodes")
 CASES: Final = {
@@ -264,6 +284,19 @@ CASES: Final = {
         "the target refuses: podchaperons is forbidden; create a Source there in namespace "
         "'default' for this user or service account (vnode connect does)",
         "vnode doctor checks both sides",
+    ),
+    "a target that starts nothing": Case(
+        fresh_pod_that_nobody_answers,
+        PodState.UNREACHABLE,
+        "target c2 is not ready: a pod has had no answer for 30 s",
+        ("vnode doctor checks both sides",),
+    ),
+    "a pod that runs where nothing else starts": Case(
+        running_pod_of_a_dead_scheduler,
+        PodState.RUNNING,
+        "the pod runs in target c2",
+        (),
+        ("not ready",),
     ),
     "a gate of Kueue": Case(
         gated("kueue.x-k8s.io/admission"),

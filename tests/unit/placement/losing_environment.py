@@ -71,7 +71,7 @@ class RecordedConditions:
     def fail(self, target: str) -> None:
         """Find that no connection can be made: the Secret has gone, say."""
         key, now = TargetKey("", target), self._clock.now()
-        found = conditions.ready(self.targets[key], False, "Invalid", "no such Secret", now)
+        found = conditions.connected(self.targets[key], False, "Invalid", "no such Secret", now)
         self._found[key] = found
         self.targets[key] = {**self.targets[key], "status": {"conditions": [found]}}
         for changed in self._listeners:
@@ -92,7 +92,7 @@ class RecordedConditions:
         return self._found.get(key)
 
     def recorded(self, key: TargetKey) -> Object | None:
-        return objects.condition(self.targets.get(key) or {}, "Ready")
+        return conditions.recorded(self.targets.get(key) or {})
 
     def subscribe(self, changed: Callable[[TargetKey], None]) -> None:
         self._listeners.append(changed)

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from vnode.api import keys, status_conditions
+from vnode.runtime.links import LinkHealth
+from vnode.runtime.start_record import StartRecord
 from vnode.targets import conditions
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -129,3 +131,54 @@ def test_node_pools_that_are_wrong_are_said_and_so_is_that_they_are_right_again(
     none = conditions.pools(target, NOW)
     assert none
     assert none["message"] == "node pools: 0"
+
+
+class FakeLink:
+    """What conditions read of a link."""
+
+    def __init__(self, *, healthy=True, lacking=None, silent=False, is_self=False):
+        self.health = LinkHealth(healthy, "Connected" if healthy else "Unreachable", "m", NOW)
+        self.failure = ""
+        self.lacking_rights = lacking
+        self.is_self = is_self
+        self.agent_is_silent = silent
+        self.starts = StartRecord(lambda: None)
+
+
+def silent_pods():
+    link = FakeLink()
+    link.starts.on_silence(0.0, 30.0)
+    return link
+
+
+@pytest.mark.parametrize(
+    ("link", "ready", "reason", "connected"),
+    [
+        (FakeLink(), "True", "Connected", "True"),
+        (FakeLink(healthy=False), "False", "Unreachable", "False"),
+        (FakeLink(healthy=False, silent=True), "False", "Unreachable", "False"),
+        (FakeLink(silent=True), "False", "AgentSilent", "True"),
+        (FakeLink(lacking=("patch podchaperons",)), "False", "RightsMissing", "True"),
+        (FakeLink(lacking=("get pods/log",), is_self=True), "True", "Connected", "True"),
+        (FakeLink(lacking=()), "True", "Connected", "True"),
+        (silent_pods(), "False", "NoAnswer", "True"),
+    ],
+)
+def test_a_target_is_ready_if_a_pod_would_start_there_and_lost_if_it_is_not_connected(
+    link, ready, reason, connected
+):
+    found = conditions.link_ready(make_target(), link, NOW, 31.0)
+    assert (found["status"], found["reason"]) == (ready, reason)
+    assert conditions.link_condition(make_target(), link, NOW)["status"] == connected
+
+
+def test_the_time_of_a_loss_is_taken_over_from_earlier_versions_and_is_no_other():
+    lost = conditions.ready(make_target(), False, "Unreachable", "m", NOW)
+    link = FakeLink(healthy=False)
+    taken = conditions.link_condition(make_target(lost), link, LATER)
+    assert taken["lastTransitionTime"] == "2026-01-01T00:00:00Z"
+    # Nobody answered pods for an hour, and then the target was lost: it is lost since then.
+    unready = conditions.link_ready(make_target(), silent_pods(), NOW, 31.0)
+    known = conditions.link_condition(make_target(), silent_pods(), NOW)
+    lost = conditions.link_condition(make_target(unready, known), link, LATER)
+    assert lost["lastTransitionTime"] == "2026-01-01T01:00:00Z"

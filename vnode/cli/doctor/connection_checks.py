@@ -159,21 +159,30 @@ def _runs_vnode(facts: ConnectionFacts) -> bool:
     return heartbeats.is_recent(facts.summary or {}, now)
 
 
-def _in_the_source(facts: ConnectionFacts) -> Iterator[tuple[str, tuple[Level, str, str]]]:
-    """Check the Target's conditions, its virtual node, and its namespace, in the source."""
+def _condition(facts: ConnectionFacts) -> tuple[Level, str, str]:
+    """Check the conditions Ready and Connected."""
     ready = objects.condition(facts.target, conditions.READY)
     if ready is None:
         cure = "start the agent of the source"
-        yield "its condition", (Level.FAIL, "no agent has reconciled the Target yet", cure)
-    elif ready.get("status") != "True":
-        reason = str(ready.get("reason"))
-        known = facts.failure.partition(": ")[0] == reason
-        more = "as above" if known else str(ready.get("message"))
-        text = f"not ready: {reason}: {more}; {_LOST.format(ready.get('lastTransitionTime'))}"
-        yield "its condition", (Level.FAIL, text, IN_THE_TEXT)
-    else:
-        yield "its condition", (Level.OK, "ready", "")
+        return Level.FAIL, "no agent has reconciled the Target yet", cure
 
+    if ready.get("status") == "True":
+        return Level.OK, "ready", ""
+
+    reason = str(ready.get("reason"))
+    known = facts.failure.partition(": ")[0] == reason
+    more = "as above" if known else str(ready.get("message"))
+    text = f"not ready: {reason}: {more}"
+    connected = conditions.recorded(facts.target) or {}
+    if connected.get("status") != "True":
+        text += f"; {_LOST.format(connected.get('lastTransitionTime'))}"
+
+    return Level.FAIL, text, IN_THE_TEXT
+
+
+def _in_the_source(facts: ConnectionFacts) -> Iterator[tuple[str, tuple[Level, str, str]]]:
+    """Check the Target's conditions, its virtual node, and its namespace, in the source."""
+    yield "its condition", _condition(facts)
     allowed = objects.condition(facts.target, conditions.SELF_TARGET_ALLOWED) or {}
     if allowed.get("status") == "False":
         yield "rights here", (Level.WARN, str(allowed.get("message", "")), IN_THE_TEXT)

@@ -31,7 +31,7 @@ LOOK_AGAIN: Final = 2.0
 
 
 class TargetConditions(Protocol):
-    """What the condition Ready of each Target says."""
+    """What the condition Connected of each Target says."""
 
     def of_node(self, node: str) -> TargetKey | None:
         """Return which Target a virtual node stands for; None if there is no such Target."""

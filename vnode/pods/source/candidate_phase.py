@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Final
 
+from vnode.api import objects
 from vnode.api.clock import Clock, happens_within
 from vnode.api.durations import TICK
 from vnode.api.errors import (
@@ -94,9 +95,20 @@ class CandidatePhase:
         self._clock = clock
         self._answered: dict[str, float] = {}  # node -> when its target last answered a candidate
 
-    def on_answer(self, node: str) -> None:
-        """Record that the target behind the node has answered about one of its candidates."""
-        self._answered[node] = self._clock.monotonic()
+    def on_answer(self, link: Link, candidate: Object) -> None:
+        """Record that a target has changed what it says of a candidate: that it is not silent.
+
+        That shows of its scheduler, too, that it works, or of a webhook there that it does not.
+        """
+        now, found = self._clock.monotonic(), candidates.read(candidate, 0.0)
+        if found.state in (CandidateState.WAITING, CandidateState.COMMITTED):
+            return  # by the latter we have answered
+
+        self._answered[link.node_name] = now
+        if found.state is CandidateState.RESERVED or objects.status(candidate).get("phase"):
+            link.starts.on_decision(now)
+        else:
+            link.starts.on_refusal(found.message, now)
 
     def has_deleted(self, candidate: Object, link: Link) -> bool:
         """Return whether a candidate that is gone was deleted here; to be called once for each."""
@@ -292,6 +304,9 @@ class CandidatePhase:
         for node, candidate in known.items():
             if candidate.state is CandidateState.WAITING:
                 self._measure(attempt, node, "silent")
+                link = self._links.get(node)
+                if link is not None and not candidate.message:
+                    link.starts.on_silence(candidate.since, self._clock.monotonic())
 
         asked = {**attempt.asked, **dict.fromkeys(attempt.created, attempt.started)}
         others = {node: found for node, found in known.items() if node not in attempt.kept}
