@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Final
 
 from vnode.api import objects, visible
 from vnode.api.objects import Object, Objects
+
+READY: Final = "Ready"
 
 
 def build(obj: Object, type_: str, holds: bool, reason: str, message: str, now: datetime) -> Object:
@@ -21,6 +24,16 @@ def build(obj: Object, type_: str, holds: bool, reason: str, message: str, now: 
         "lastTransitionTime": objects.timestamp(now) if moved else known["lastTransitionTime"],
         "observedGeneration": objects.metadata(obj).get("generation", 0),
     }
+
+
+def ready(obj: Object, conditions: Objects, now: datetime) -> Object:
+    """Build the condition Ready of an object that has others: the first of them that is False.
+
+    Tools that know nothing of the others go by it. If all hold it says what the first one says.
+    """
+    found = next((each for each in conditions if each["status"] == "False"), conditions[0])
+    holds = found["status"] != "False"
+    return build(obj, READY, holds, found["reason"], found["message"], now)
 
 
 def merged(obj: Object, *conditions: Object) -> Objects | None:

@@ -28,7 +28,12 @@ class PlacementChecks:
         self._changed = changed
         self._checks = ServedInformer(client, kinds.ADMISSION_CHECKS, self._on_check)
         self._reports: StatusReporter[str] = StatusReporter(
-            client, "admissionchecks", write_limits.POLICIES, wake=wake, clock=clock
+            client,
+            "admissionchecks",
+            write_limits.POLICIES,
+            wake=wake,
+            clock=clock,
+            has_generation=False,
         )
         self.names: frozenset[str] = frozenset()
         """Those that are answered."""

@@ -37,10 +37,11 @@ def conditions(obj: Object, policy: OverridePolicy, failure: str, now: datetime)
     if failure:
         applicable = False, "PatchFailed", _cut(failure)
 
-    return [
+    found = [
         status_conditions.build(obj, ACCEPTED, *accepted, now),
         status_conditions.build(obj, APPLICABLE, *applicable, now),
     ]
+    return [*found, status_conditions.ready(obj, found, now)]
 
 
 def _cut(text: str) -> str:
@@ -97,6 +98,9 @@ class PolicyReporter:
 
 def _is_news(obj: Object, condition: Object) -> bool:
     """Tell whether a condition is worth an Event: that a new policy is as it should be is not."""
+    if condition["type"] == status_conditions.READY:
+        return False  # it repeats another
+
     is_new = objects.condition(obj, condition["type"]) is None
     good = is_new and condition["status"] == "True"
     return not good and status_conditions.turned(obj, condition)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Hashable
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from vnode.api import objects, status_conditions
 from vnode.api.clock import Clock
@@ -23,6 +23,8 @@ from vnode.runtime.write_limits import WriteLimit, WriteLimiter
 
 K = TypeVar("K", bound=Hashable)
 
+_OBSERVED: Final = "observedGeneration"
+
 log = logging.getLogger(__name__)
 
 
@@ -30,6 +32,8 @@ class StatusReporter(Generic[K]):
     """Writes for one term of a leader; `wake` has a key reconciled again whose write was lost.
 
     Without `events` none are recorded; `is_news` chooses the conditions that are worth one.
+    `has_generation` says that the status has a field for the generation that it is about, by which
+    tools like Flux know that it is not about an earlier one.
     """
 
     def __init__(
@@ -42,12 +46,14 @@ class StatusReporter(Generic[K]):
         clock: Clock,
         events: EventRecorder | None = None,
         is_news: Callable[[Object, Object], bool] = status_conditions.turned,
+        has_generation: bool = True,
     ) -> None:
         self.expectations = Expectations(wake)
         self._client = client
         self._limiter: WriteLimiter[K] = WriteLimiter(resource, limit, clock)
         self._events = events
         self._is_news = is_news
+        self._has_generation = has_generation
 
     def pending(self, key: K, obj: Object) -> bool:
         """Tell whether an object is older than our last write, whose event wakes the key."""
@@ -78,6 +84,9 @@ class StatusReporter(Generic[K]):
 
         if wait := self._limiter.take(key):
             return wait
+
+        if self._has_generation and (generation := objects.metadata(obj).get("generation")):
+            news[_OBSERVED] = generation  # conditions differ with it, so it never differs alone
 
         body = objects.status_patch(obj, news)
         after = await self.expectations.patch(

@@ -76,7 +76,13 @@ class Reporter:
         self._events = events
         self._lookup = lookup
         self._reports = StatusReporter(
-            local, "targets", write_limits.TARGETS, wake=self.wake, events=events, clock=clock
+            local,
+            "targets",
+            write_limits.TARGETS,
+            wake=self.wake,
+            events=events,
+            clock=clock,
+            is_news=_is_news,
         )
         self._controller: Controller[TargetKey] = Controller(
             "target-reports",
@@ -127,3 +133,9 @@ class Reporter:
             text = f"the cluster is {finding.cluster} from now on, as confirmed; it was {before}"
             log.info("%s: %s", key, text)
             self._events.event(about, NORMAL, "ClusterConfirmed", text)
+
+
+def _is_news(target: Object, condition: Object) -> bool:
+    """Tell whether a condition is worth an Event: what Connected says, Ready says as well."""
+    is_told = condition["type"] == conditions.CONNECTED
+    return not is_told and status_conditions.turned(target, condition)

@@ -254,7 +254,13 @@ class SourceController:
 
         namespace = objects.namespace(source)
         kind = kinds.scoped(kinds.SOURCES, namespace)
-        body = objects.status_patch(source, {"conditions": conditions})
+        body = objects.status_patch(
+            source,
+            {
+                "conditions": conditions,
+                "observedGeneration": objects.metadata(source).get("generation"),
+            },
+        )
         try:
             await self._client.patch(
                 kind, objects.name(source), body, namespace, subresource="status"

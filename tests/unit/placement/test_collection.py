@@ -128,7 +128,7 @@ async def test_a_policy_stays_in_force_without_a_cluster_that_has_gone(clock: Cl
         env.add_target("b")
         await asyncio.sleep(2)
         types = [condition["type"] for condition in env.status()["conditions"]]
-        assert types == ["Accepted"]
+        assert types == ["Accepted", "Ready"]
 
 
 async def test_a_change_may_keep_a_cluster_that_has_gone_and_name_no_new_one(clock: Clock) -> None:

@@ -50,7 +50,9 @@ async def test_it_has_planned_and_running_of_each_workload(clock: Clock) -> None
                 "targets": [entry(A, 4, 4), entry(B, 4, 5), entry(C, 2, 0, 1)],
             }
         ]
-        [condition] = status["conditions"]
+        condition, ready = status["conditions"]
+        assert (ready["type"], ready["reason"]) == ("Ready", "Accepted")
+        assert status["observedGeneration"] == 1
         assert condition["observedGeneration"] == 1
         assert [e["reason"] for e in env.server.all(kinds.EVENTS)] == ["Accepted"]
 

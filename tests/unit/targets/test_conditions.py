@@ -133,20 +133,22 @@ def test_node_pools_that_are_wrong_are_said_and_so_is_that_they_are_right_again(
     assert none["message"] == "node pools: 0"
 
 
-class FakeLink:
-    """What conditions read of a link."""
-
-    def __init__(self, *, healthy=True, lacking=None, silent=False, is_self=False):
-        self.health = LinkHealth(healthy, "Connected" if healthy else "Unreachable", "m", NOW)
-        self.failure = ""
-        self.lacking_rights = lacking
-        self.is_self = is_self
-        self.agent_is_silent = silent
-        self.starts = StartRecord(lambda: None)
+def fake_link(
+    *, healthy: bool = True, lacking: Any = None, silent: bool = False, is_self: bool = False
+) -> Any:
+    """Return what conditions read of a link."""
+    return SimpleNamespace(
+        health=LinkHealth(healthy, "Connected" if healthy else "Unreachable", "m", NOW),
+        failure="",
+        lacking_rights=lacking,
+        is_self=is_self,
+        agent_is_silent=silent,
+        starts=StartRecord(lambda: None),
+    )
 
 
 def silent_pods():
-    link = FakeLink()
+    link = fake_link()
     link.starts.on_silence(0.0, 30.0)
     return link
 
@@ -154,13 +156,13 @@ def silent_pods():
 @pytest.mark.parametrize(
     ("link", "ready", "reason", "connected"),
     [
-        (FakeLink(), "True", "Connected", "True"),
-        (FakeLink(healthy=False), "False", "Unreachable", "False"),
-        (FakeLink(healthy=False, silent=True), "False", "Unreachable", "False"),
-        (FakeLink(silent=True), "False", "AgentSilent", "True"),
-        (FakeLink(lacking=("patch podchaperons",)), "False", "RightsMissing", "True"),
-        (FakeLink(lacking=("get pods/log",), is_self=True), "True", "Connected", "True"),
-        (FakeLink(lacking=()), "True", "Connected", "True"),
+        (fake_link(), "True", "Connected", "True"),
+        (fake_link(healthy=False), "False", "Unreachable", "False"),
+        (fake_link(healthy=False, silent=True), "False", "Unreachable", "False"),
+        (fake_link(silent=True), "False", "AgentSilent", "True"),
+        (fake_link(lacking=("patch podchaperons",)), "False", "RightsMissing", "True"),
+        (fake_link(lacking=("get pods/log",), is_self=True), "True", "Connected", "True"),
+        (fake_link(lacking=()), "True", "Connected", "True"),
         (silent_pods(), "False", "NoAnswer", "True"),
     ],
 )
@@ -174,7 +176,7 @@ def test_a_target_is_ready_if_a_pod_would_start_there_and_lost_if_it_is_not_conn
 
 def test_the_time_of_a_loss_is_taken_over_from_earlier_versions_and_is_no_other():
     lost = conditions.ready(make_target(), False, "Unreachable", "m", NOW)
-    link = FakeLink(healthy=False)
+    link = fake_link(healthy=False)
     taken = conditions.link_condition(make_target(lost), link, LATER)
     assert taken["lastTransitionTime"] == "2026-01-01T00:00:00Z"
     # Nobody answered pods for an hour, and then the target was lost: it is lost since then.

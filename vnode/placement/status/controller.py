@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from vnode.api import objects
+from vnode.api import objects, status_conditions
 from vnode.api.clock import Clock
 from vnode.api.identity import parent_key
 from vnode.api.objects import Object
@@ -82,7 +82,13 @@ class PolicyStatusController:
         self._counts = WorkloadCounts()
         limit = write_limits.PLACEMENT_POLICIES
         self._reports = StatusReporter(
-            client, "placementpolicies", limit, wake=self._wake, clock=clock, events=events
+            client,
+            "placementpolicies",
+            limit,
+            wake=self._wake,
+            clock=clock,
+            events=events,
+            is_news=_is_news,
         )
         self._controller: Controller[str] = Controller(
             "placement-status",
@@ -186,6 +192,7 @@ class PolicyStatusController:
             there = policy_node.covering(nodes, space) if space else nodes
             wanted += conditions.of_lost(obj, verdict.policy, there, moments, self._clock.now())
 
+        wanted.append(status_conditions.ready(obj, wanted, self._clock.now()))
         tallies = self._counts.of(key) if verdict.policy is not None else {}
         account = await self._accounting.status(verdict.policy, tallies, nodes)
         status = {**account, "conditions": conditions.merged(obj, wanted)}
@@ -221,3 +228,9 @@ class PolicyStatusController:
         if not self._is_counted:
             self._is_counted = True
             self._settle(k for k, p in self._policies.in_force().items() if p.publishing)
+
+
+def _is_news(policy: Object, condition: Object) -> bool:
+    """Tell whether a condition is worth an Event: Ready repeats another."""
+    is_told = condition["type"] == status_conditions.READY
+    return not is_told and status_conditions.turned(policy, condition)

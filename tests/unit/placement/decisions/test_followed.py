@@ -177,7 +177,7 @@ async def test_a_policy_that_follows_none_any_more_has_all_its_clusters(clock: C
         )
         await settled()
         assert fleet.clusters() == ["a", "b", "c"]
-        assert [c["type"] for c in fleet.status()["conditions"]] == ["Accepted"]
+        assert [c["type"] for c in fleet.status()["conditions"]] == ["Accepted", "Ready"]
         reads = fleet.server.count("list", OCM)
         fleet.decide(of_placement("web", "a"))
         await settled()

@@ -175,7 +175,7 @@ async def test_a_policy_that_publishes_no_more_takes_its_decision_back(clock: Cl
         env.change()
         await settled()
         assert env.slices() == {}
-        assert [c["type"] for c in env.status()["conditions"]] == ["Accepted"]
+        assert [c["type"] for c in env.status()["conditions"]] == ["Accepted", "Ready"]
 
 
 async def test_it_is_published_once_the_kind_is_served(clock: Clock) -> None:
