@@ -48,7 +48,9 @@ _WHOLE_REASONS: Final = (
 )
 """Reasons that are matched and removed first, since patterns of `_CURES` match parts of them."""
 
-_NO_KUBECONFIG: Final = r"there is no Secret|Secret \S+ has no key|kubeconfig"
+_NO_KUBECONFIG: Final = (
+    r"there is no Secret|Secret \S+ has no key|^(?!the target cannot be reached).*kubeconfig"
+)
 _CONNECT: Final = (
     "vnode connect --source FILE --target FILE --name {target} makes the Secret of its kubeconfig "
     "again"

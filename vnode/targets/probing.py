@@ -11,6 +11,7 @@ it stops to answer, well within the 50 s after which Kubernetes gives up a silen
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Final
 
 from vnode.api import cures, keys, kinds
@@ -37,6 +38,9 @@ _RETRY: Final = 2.0  # seconds to the second probe after a failure
 _LIMIT: Final = 5.0  # seconds that a probe may take
 _BURST: Final = 5  # probes at once, if the target itself calls for them; then one every _RETRY
 _FAILURES: Final = 2  # failures in a row that make a target unhealthy
+
+_UNTRUSTED: Final = re.compile(r"certificate verify failed: ([^()\]]+?)(?: \(|[)\]]|$)")
+"""What Python's TLS says of a certificate that does not stand the test, and why."""
 
 _TRANSIENT: Final = (Unreachable, ServerError, TooManyRequests)
 """Errors that may be gone in a moment; others last until somebody acts."""
@@ -205,6 +209,16 @@ def explain(error: VnodeError, namespace: str) -> tuple[str, str]:
 
     if isinstance(error, NotRecognized):
         return error.reason, str(error)
+
+    if isinstance(error, Unreachable) and (untrusted := _UNTRUSTED.search(str(error))):
+        return (
+            UNREACHABLE,
+            (
+                "the target's certificate is not one that the authority in its kubeconfig vouches "
+                f"for ({untrusted[1]}): if the target has a new authority, run vnode connect again "
+                "or put it into the Secret; if not, see who answers at that address"
+            ),
+        )
 
     if isinstance(error, Unreachable):
         return (

@@ -64,13 +64,13 @@ class Case(NamedTuple):
     texts: tuple[str, ...]
 
 
-AUTHORITY: Final = "Unreachable: the target cannot be reached: certificate verify failed"
+AUTHORITY: Final = "Unreachable: the target's certificate is not one that its authority vouches for"
 EXPIRED: Final = "Unauthorized: the target does not accept the credentials: run vnode connect again"
 CASES: Final = {
     "another authority": Case(
         connection(failure=AUTHORITY, target=unready(*AUTHORITY.split(": ", 1)), rights={}),
         {"connection": "", "its condition": ""},
-        ("certificate verify failed", "not ready: Unreachable: as above"),
+        ("the target's certificate", "not ready: Unreachable: as above"),
     ),
     "a token that has expired": Case(
         connection(failure=EXPIRED, target=unready(*EXPIRED.split(": ", 1)), rights={}),
@@ -96,6 +96,14 @@ CASES: Final = {
         cluster(agent_lease=lease(90), admission="refused", kubelets={"n": "refused"}),
         {"agent": "start vnode agent"},
         ("it does not run",),
+    ),
+    "logs of a target that is not connected": Case(
+        cluster(
+            targets=[unready("Unreachable", "refused")],
+            kubelets={"admiralty-a-gpu": "500: HTTP 500, and the answer is no Kubernetes Status"},
+        ),
+        {},
+        (),
     ),
     "a webhook that trusts nobody": Case(
         cluster(webhook=webhook("")), {"webhook": "start the agent"}, ("no caBundle",)

@@ -269,15 +269,25 @@ CASES: Final = {
     ),
     "a token that has expired": unready(
         "Unauthorized",
-        "the target does not accept the credentials (expired or revoked?): run vnode connect again",
+        "the target does not accept the credentials (expired or revoked?): run vnode connect, or "
+        "put a new kubeconfig into the Secret",
+        "vnode connect --source FILE --target FILE --name c2",
         "vnode doctor checks both sides",
         unsaid=("start the agent", AGAIN),
     ),
     "another authority": unready(
         "Unreachable",
-        "the target cannot be reached: certificate verify failed",
+        "the target's certificate is not one that the authority in its kubeconfig vouches for",
+        "vnode connect --source FILE --target FILE --name c2",
         "vnode doctor checks both sides",
         unsaid=(AGAIN,),
+    ),
+    "an API server that is down": unready(
+        "Unreachable",
+        "the target cannot be reached: refused; see that its API server runs, and that the "
+        "kubeconfig has an address",
+        "vnode doctor checks both sides",
+        unsaid=("vnode connect", AGAIN),
     ),
     "no Source": unready(
         "Forbidden",

@@ -37,6 +37,15 @@ pytestmark = pytest.mark.looptime
             "create it",
         ),
         (NotFound(404, "", "404 page not found"), "NotInstalled", "run vnode install"),
+        (
+            Unreachable(
+                "c2: Cannot connect to host 192.0.2.1:6443 ssl:True [SSLCertVerificationError: (1, "
+                "'[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: unable to get local "
+                "issuer certificate (_ssl.c:1006)')]"
+            ),
+            "Unreachable",
+            r"\(unable to get local issuer certificate\): if the target has a new authority",
+        ),
         (Unreachable("c2: refused"), "Unreachable", "c2: refused; see that its API server"),
         (ConfigError("the plugin gave no token"), "Invalid", "the plugin gave no token"),
         (ServerError(503, "", "etcd is away"), "Failing", "etcd is away"),

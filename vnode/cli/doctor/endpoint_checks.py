@@ -1,4 +1,4 @@
-"""Checks what an agent serves: admission, and logs and exec by its virtual nodes. Pure."""
+"""Checks what an agent serves: admission, and logs and exec by its virtual nodes. No I/O."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from vnode.cli.doctor import cures
 from vnode.cli.doctor.facts import ClusterFacts
 from vnode.cli.doctor.findings import Finding, Level, Result, in_days
 from vnode.runtime.certs import keypairs
+from vnode.targets import conditions, model
 
 CERTIFICATE: Final = "webhook certificate"
 ADMISSION: Final = "admission"
@@ -87,9 +88,17 @@ def admission(facts: ClusterFacts) -> Result:
 
 def kubelets(facts: ClusterFacts) -> Iterator[Finding]:
     """Check whether the API server reaches the kubelet API of each virtual node."""
+    away = {
+        model.key_of(target).node_name
+        for target in facts.targets
+        if (conditions.recorded(target) or {}).get("status") == "False"
+    }
     for name, trouble in facts.kubelets.items():
         check_name, node = KUBELETS, f"of {name}"
-        if not trouble:
+        if trouble and name in away:
+            text = f"{node} cannot be tried: its target is not connected"
+            yield Finding(facts.name, check_name, Level.SKIP, text)
+        elif not trouble:
             yield Finding(facts.name, check_name, Level.OK, f"the API server reaches those {node}")
         elif "address not allowed" in trouble or "Forbidden" in trouble[:20]:
             text = f"{node} cannot be tried through the API server: {trouble}"
