@@ -110,9 +110,9 @@ class Link:
         self.recognized_uid = ""  # the cluster's UID, if its summary does not have it
         self._agent_silent = False  # its heartbeat is overdue
         self._ran_vnode = False  # `runs_vnode` as listeners know it
-        self.lacking_rights: tuple[str, ...] | None = None  # None while it was not asked
+        self.lacking_rights: tuple[str, ...] | None = None  # of a target that is this cluster
         self._listeners: Listeners[[]] = Listeners()
-        self.starts = StartRecord(self._listeners.call)
+        self.starts = StartRecord()
         self._holders = 0
         self.free = asyncio.Event()  # set while nobody needs the client of a link that goes
         self.free.set()
@@ -189,12 +189,6 @@ class Link:
         """
         named = keys.AGENT_VERSION in objects.annotations(self.summary or {})
         return named and not self._agent_silent
-
-    @property
-    def agent_is_silent(self) -> bool:
-        """Whether the target's vnode does not run, nor anything else that starts pods there."""
-        named = keys.AGENT_VERSION in objects.annotations(self.summary or {})
-        return named and self._agent_silent and not self.starts.is_shown
 
     @property
     def lacks_vnode(self) -> bool:
@@ -280,7 +274,7 @@ class Link:
             self._listeners.call()
 
     def set_lacking_rights(self, lacking: tuple[str, ...]) -> None:
-        """Record which rights the agent lacks in the target; call listeners if it changed."""
+        """Record which rights the agent lacks in its own cluster; call listeners if it changed."""
         if lacking != self.lacking_rights:
             self.lacking_rights = lacking
             self._listeners.call()
@@ -317,7 +311,7 @@ class Link:
 
     def on_health(self, listener: Callable[[], None]) -> None:
         """Call `listener` whenever `health`, `failure`, `description`, `runs_vnode`, the address,
-        `lacking_rights` or what `starts` has as an obstacle changes."""
+        `lacking_rights` changes."""
         self._listeners.add(listener)
 
 

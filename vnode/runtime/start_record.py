@@ -8,10 +8,10 @@ the health of the link: pods that run there have nothing to do with it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from vnode.api.errors import MESSAGE_LIMIT
+from vnode.api.listeners import Listeners
 
 LASTING: Final = 150.0
 """Seconds for which it counts, as a pod that waits is tried again each minute.
@@ -35,8 +35,8 @@ class StartRecord:
     `changed` is called when there is an obstacle, or none any more.
     """
 
-    def __init__(self, changed: Callable[[], None]) -> None:
-        self._changed = changed
+    def __init__(self) -> None:
+        self.changed: Listeners[[]] = Listeners()
         self._obstacle: StartObstacle | None = None
         self._until = float("-inf")
         self._placed_at = float("-inf")  # when a scheduler there last said something of a pod
@@ -48,7 +48,7 @@ class StartRecord:
         was_shown, self.is_shown = self.is_shown, True
         if self._obstacle is not None or not was_shown:
             self._obstacle = None
-            self._changed()
+            self.changed.call()
 
     def on_silence(self, since: float, now: float) -> None:
         """Note that a candidate of that moment has had no answer, and was given up."""
@@ -86,4 +86,4 @@ class StartRecord:
         self._until = now + LASTING
         if before is None or before.reason != reason:
             self._obstacle = StartObstacle(reason, message)
-            self._changed()
+            self.changed.call()

@@ -70,18 +70,11 @@ def link_ready(target: Object, link: Link, now: datetime, monotonic: float) -> O
 
 def _obstacle(link: Link, monotonic: float) -> StartObstacle | None:
     """Return why no pod would start in a target that answers; None if nothing shows that."""
-    if link.lacking_rights and not link.is_self:
-        text = (
-            f"this cluster may not {', '.join(link.lacking_rights)} there, which pods need: create "
-            "a Source there (vnode connect does), and see that the target's agent runs and has "
-            f"the roles of this version ({cures.REPAIR})"
-        )
-        return StartObstacle("RightsMissing", text)
-
     if found := link.starts.obstacle(monotonic):
         return found
 
-    if link.agent_is_silent:
+    named = keys.AGENT_VERSION in objects.annotations(link.summary or {})
+    if named and not link.runs_vnode and not link.starts.is_shown:
         text = (
             "the target's vnode has sent no heartbeat for minutes, and no pod has found a place "
             "there since: start it (vnode doctor --target FILE); pods that run there are not "
@@ -162,7 +155,7 @@ def self_target(target: Object, link: Link, now: datetime) -> Object | None:
     None while they are not known, and of all other Targets.
     """
     lacking = link.lacking_rights
-    if lacking is None or not link.is_self:
+    if lacking is None:
         return None
 
     if not lacking:

@@ -284,8 +284,6 @@ class Connection:
         await link.summaries.synced.wait()
         if link.is_self:
             await self._may_read_quotas(link, prober, tasks)
-        elif link.target.namespace:  # a ClusterSource may leave namespaces out
-            tasks.start(OwnRights(link, self._clock).run(), f"rights-{link.node_name}")
 
         for informer in link.quotas:
             tasks.start(informer.run(), f"{informer.kind.plural}-{link.node_name}")

@@ -34,7 +34,7 @@ from vnode.kube.events import EventRecorder
 from vnode.kube.namespace_scope import EVERYTHING
 from vnode.runtime.controller import Controller
 from vnode.runtime.keyed_tasks import KeyedTasks, explain
-from vnode.runtime.links import CONNECTING, Links
+from vnode.runtime.links import CONNECTING, Link, Links
 from vnode.runtime.supervisor import supervise
 from vnode.targets import cluster_identity, conditions, expiry, finalizing, model, target_quota
 from vnode.targets.accesses import TargetAccess, TargetAccesses
@@ -158,14 +158,18 @@ class TargetController:
             informer.subscribe(self._on_target)
 
         self._targets.quota.subscribe(self._controller.add)
-        self._links.subscribe(
-            lambda link: link.on_health(lambda: self._controller.add(link.target)),
-            lambda _link: None,
-        )
+        self._links.subscribe(self._on_link, lambda _link: None)
         async with supervise() as tasks:
             self._tasks = tasks.keyed(self._on_connection, self._clock)
             self._accesses.watch(tasks, self._controller.add)
             await self._controller.run()
+
+    def _on_link(self, link: Link) -> None:
+        def wake() -> None:
+            self._controller.add(link.target)
+
+        link.on_health(wake)
+        link.starts.changed.add(wake)
 
     def _on_target(self, old: Object | None, new: Object | None) -> None:
         self._controller.add(model.key_of(objects.latest(old, new)))

@@ -1,6 +1,4 @@
-"""Asks whether the agent may do in a target what pods need there.
-
-In its own cluster that is what a Target with `self: true` takes.
+"""Asks whether the agent may do in its own cluster what a Target with `self: true` takes.
 
 In another cluster a Source gives these rights. Here they are those to read logs and to open streams
 of all pods, so an administrator has to ask for them. Pods run without them: such a Target stays
@@ -24,12 +22,6 @@ from vnode.runtime.links import Link
 PERIOD: Final = 60.0
 """Seconds between two questions: nothing tells that rights were given or taken away."""
 
-_OF_ANOTHER: Final[tuple[tuple[str, Kind, str], ...]] = (
-    ("patch", kinds.POD_CHAPERONS, ""),
-    ("delete", kinds.POD_CHAPERONS, ""),
-)
-"""What each probe does not find out by itself: it lists chaperons, and creates one by a dry run."""
-
 _RIGHTS: Final[tuple[tuple[str, Kind, str], ...]] = (
     ("list", kinds.RESOURCE_QUOTAS, ""),
     ("get", kinds.PODS, "log"),
@@ -40,14 +32,11 @@ _RIGHTS: Final[tuple[tuple[str, Kind, str], ...]] = (
 log = logging.getLogger(__name__)
 
 
-async def lacking(client: Client, namespace: str, *, is_self: bool) -> tuple[str, ...]:
+async def lacking(client: Client, namespace: str) -> tuple[str, ...]:
     """Return which rights the agent lacks in a namespace, "" for all; none if it has all."""
     found = []
-    for verb, kind, subresource in _RIGHTS if is_self else _OF_ANOTHER:
+    for verb, kind, subresource in _RIGHTS:
         attributes = {"verb": verb, "resource": kind.plural, "namespace": namespace}
-        if kind.group:
-            attributes["group"] = kind.group
-
         if subresource:
             attributes["subresource"] = subresource
 
@@ -58,7 +47,7 @@ async def lacking(client: Client, namespace: str, *, is_self: bool) -> tuple[str
 
 
 class OwnRights:
-    """Keeps `lacking_rights` of a link true."""
+    """Keeps `lacking_rights` of the link to the agent's own cluster true."""
 
     def __init__(self, link: Link, clock: Clock) -> None:
         self._link = link
@@ -70,8 +59,7 @@ class OwnRights:
         """Ask until cancelled."""
         while True:
             try:
-                link = self._link
-                found = await lacking(link.client, link.target.namespace, is_self=link.is_self)
+                found = await lacking(self._link.client, self._link.target.namespace)
             except VnodeError as error:
                 log.debug("the agent's rights are not known: %s", error)
             else:

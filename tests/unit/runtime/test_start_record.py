@@ -14,7 +14,9 @@ def calls() -> list[str]:
 
 @pytest.fixture
 def record(calls: list[str]) -> StartRecord:
-    return StartRecord(lambda: calls.append("changed"))
+    found = StartRecord()
+    found.changed.add(lambda: calls.append("changed"))
+    return found
 
 
 def reason(record: StartRecord, now: float) -> str:

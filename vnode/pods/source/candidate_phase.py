@@ -95,16 +95,18 @@ class CandidatePhase:
         self._clock = clock
         self._answered: dict[str, float] = {}  # node -> when its target last answered a candidate
 
-    def on_answer(self, link: Link, candidate: Object) -> None:
-        """Record that a target has changed what it says of a candidate: that it is not silent.
+    def on_answer(self, link: Link, old: Object | None, candidate: Object) -> None:
+        """Record that a target has answered about one of its candidates.
 
-        That shows of its scheduler, too, that it works, or of a webhook there that it does not.
+        If it says another thing than before, that shows of its scheduler that it works, or of a
+        webhook there that it does not.
         """
         now, found = self._clock.monotonic(), candidates.read(candidate, 0.0)
-        if found.state in (CandidateState.WAITING, CandidateState.COMMITTED):
+        self._answered[link.node_name] = now
+        is_old = old is not None and candidates.read(old, 0.0).state is found.state
+        if is_old or found.state is CandidateState.COMMITTED:
             return  # by the latter we have answered
 
-        self._answered[link.node_name] = now
         if found.state is CandidateState.RESERVED or objects.status(candidate).get("phase"):
             link.starts.on_decision(now)
         else:

@@ -178,9 +178,8 @@ class ProxyScheduler:
             return  # sent by another Target of the same cluster, or planted
 
         state = candidates.read(new, 0.0).state
-        before = candidates.read(old, 0.0).state if old is not None else None
-        if state is not before:  # a pod that runs reports, too, which answers nothing
-            self._candidate_phase.on_answer(link, new)
+        if state is not CandidateState.WAITING:
+            self._candidate_phase.on_answer(link, old, new)
 
         if candidates.has_node(new):
             self._assumptions.observe(uid, link.node_name)
