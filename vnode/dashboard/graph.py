@@ -159,11 +159,10 @@ def _target(view: ViewModel, target: TargetView, box: _Box, paths: Paths) -> Mar
         parts.append("cordoned")
 
     summary = ", ".join(parts)
-    tone = "bad" if not target.is_ready else "busy" if target.is_cordoned else "good"
     content = tag(
         "g",
         _outline(box),
-        tag("circle", cx=f"{box.x + 21:g}", cy=f"{box.y + 25:g}", r="5", data_tone=tone),
+        tag("circle", cx=f"{box.x + 21:g}", cy=f"{box.y + 25:g}", r="5", data_tone=target.tone),
         _text(box.x + 36, box.y + 30, target.name, "name", 150),
         _text(box.x + box.width - 16, box.y + 30, summary, "plain end", 150),
         *_gauges(target.use, box),
@@ -171,9 +170,9 @@ def _target(view: ViewModel, target: TargetView, box: _Box, paths: Paths) -> Mar
     return tag(
         "a",
         content,
-        href=paths.pods(target=target.name),
+        href=paths.target(target.name),
         id=f"graph-{target.name}",
-        aria_label=f"Target {target.name}: {summary}. Its pods",
+        aria_label=f"Target {target.name}: {summary}. Its page",
     )
 
 

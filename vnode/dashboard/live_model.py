@@ -16,23 +16,22 @@ from typing import Final
 
 from vnode.api import objects
 from vnode.api.clock import Clock
-from vnode.api.errors import ApiError, ConfigError, Denied, NotFound, Unreachable
+from vnode.api.errors import ConfigError
 from vnode.api.identity import parent_key
 from vnode.api.objects import Object
-from vnode.api.resources import Resources
-from vnode.dashboard import view_model
+from vnode.dashboard import notices, view_model
+from vnode.dashboard.changes import ChangeRecord
 from vnode.dashboard.paced_turns import PacedTurns
+from vnode.dashboard.slow_reads import SlowReads
 from vnode.dashboard.view_model import ModelInputs, ViewModel
-from vnode.insight import collecting, measuring, status_text
+from vnode.insight import collecting, status_text
 from vnode.insight.facts import Facts
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.pods.source import candidates
-from vnode.pods.source.candidates import CandidateState
 from vnode.runtime.links import Link, Links
 from vnode.targets import model
 
-_METRICS_TIMEOUT: Final = 2.0  # seconds that a page waits for the metrics API
 _MAX_AGE: Final = 1.0  # seconds for which a view model is reused if nothing has changed
 _MAX_STORIES: Final = 4  # collected at once: each asks every target
 
@@ -75,7 +74,10 @@ class Subscriber:
 
 
 class LiveModel:
-    """Makes view models and reads facts on demand, and notifies subscribers of changes."""
+    """Makes view models and reads facts on demand, and notifies subscribers of changes.
+
+    With `reads_events`, Events of `namespace` (None: of all) tell what changed as well.
+    """
 
     def __init__(
         self,
@@ -86,6 +88,8 @@ class LiveModel:
         *,
         agent_namespace: str,
         clock: Clock,
+        reads_events: bool = False,
+        namespace: str | None = None,
     ) -> None:
         self.clock = clock
         self.cluster = cluster  # the name on the pages
@@ -99,8 +103,17 @@ class LiveModel:
         self._view: tuple[int, ViewModel] | None = None  # the last one, with its version
         self._lock = asyncio.Lock()
         self._collecting = asyncio.Semaphore(_MAX_STORIES)
-        self._used: dict[str, Resources] = {}  # by virtual node
-        self._measured: float | None = None  # when, by the monotonic clock
+        self._record = ChangeRecord(clock)
+        self._slow = SlowReads(
+            client,
+            agent_namespace,
+            clock=clock,
+            reads_events=reads_events,
+            namespace=namespace,
+        )
+        for informer in stores.targets:
+            informer.subscribe(self._record.on_target)
+
         for informer in (*stores.informers, *stores.of_policies):
             informer.subscribe(lambda _old, _new: self.notify())
 
@@ -114,6 +127,7 @@ class LiveModel:
 
     def on_pod(self, old: Object | None, new: Object | None) -> None:
         """Notify pages of a change that an informer of pods has seen."""
+        self._record.on_pod(old, new)
         self.notify(objects.key(objects.latest(old, new)))
 
     def _on_link(self, link: Link) -> None:
@@ -135,7 +149,7 @@ class LiveModel:
         """Return a view model of now, or of up to `_MAX_AGE` ago if nothing has changed since."""
         wanted, oldest = self._version, self.clock.now() - timedelta(seconds=_MAX_AGE)
         async with self._lock:
-            await self._measure()
+            self._version += await self._slow.read()
             if self._view is None or self._view[0] < wanted or self._view[1].now < oldest:
                 self._view = await self._make()
 
@@ -168,78 +182,45 @@ class LiveModel:
         yield link.client
 
     def _inputs(self) -> ModelInputs:
-        stores = self._stores
+        stores, slow, chaperons = self._stores, self._slow.readings, self._chaperons()
+        states = {
+            uid: {node: candidates.read(chaperon, 0).state for node, chaperon in of_pod.items()}
+            for uid, of_pod in chaperons.items()
+        }
+        unread = notices.of_informers(stores.informers)
         return ModelInputs(
             self.cluster,
             [target for informer in stores.targets for target in informer.store.values()],
             list(stores.nodes.store.values()),
             [source for informer in stores.sources for source in informer.store.values()],
             [pod for pod in stores.pods() if status_text.is_proxy(pod)],
-            self._candidates(),
-            self._used,
-            tuple(self._notices()),
+            states,
+            slow.used,
+            (*unread, *notices.of_links(stores.targets, self._links)),
             [policy for informer in stores.policies for policy in informer.store.values()],
             [policy for informer in stores.overrides for policy in informer.store.values()],
-            tuple(self._policy_notices()),
+            tuple(notices.of_policies(stores.of_policies)),
             {link.node_name: (link.summary, not link.lacks_vnode) for link in self._links},
+            chaperons,
+            slow.lease,
+            slow.events,
+            self._record.changes,
         )
 
-    def _candidates(self) -> Mapping[str, Mapping[str, CandidateState]]:
-        """Return the states of candidates, by the UID of the pod and the virtual node.
+    def _chaperons(self) -> Mapping[str, Mapping[str, Object]]:
+        """Return the chaperons of pods, by the UID of the pod and the virtual node.
 
         Those of bound pods are left out: each has one, and no page shows it.
         """
-        found: dict[str, dict[str, CandidateState]] = {}
+        found: dict[str, dict[str, Object]] = {}
         pending = (pod for pod in self._stores.pods() if not objects.node_name(pod))
         pods = {objects.uid(pod): objects.key(pod) for pod in pending}
         for link in self._links:
             for uid, chaperon in link.candidates(pods):
-                found.setdefault(uid, {})[link.node_name] = candidates.read(chaperon, 0).state
+                found.setdefault(uid, {})[link.node_name] = chaperon
 
         return found
-
-    def _notices(self) -> Iterator[str]:
-        for informer in self._stores.informers:
-            yield from _failure(informer, f"{informer.kind.kind}s")
-
-        for informer in self._stores.targets:
-            for target in informer.store.values():
-                key = model.key_of(target)
-                if self._links.get(key.node_name) is None:
-                    yield f"{key} is not connected from here: candidates there are not shown"
-
-    def _policy_notices(self) -> Iterator[str]:
-        for informer in self._stores.of_policies:
-            kinds = f"{informer.kind.kind.removesuffix('y')}ies"
-            if isinstance(informer.failure, NotFound):
-                yield f"{kinds} are not known here: apply the CRDs of this version"
-            else:
-                yield from _failure(informer, kinds)
-
-    async def _measure(self) -> None:
-        now = self.clock.monotonic()
-        if self._measured is not None and now - self._measured < measuring.RESOLUTION:
-            return
-
-        self._measured = now
-        try:
-            async with asyncio.timeout(_METRICS_TIMEOUT):
-                used = await measuring.of_nodes(self._client)
-        except (ApiError, Unreachable, TimeoutError):
-            used = {}
-
-        if used != self._used:
-            self._used = used
-            self._version += 1
 
 
 def _parent(chaperon: Object) -> str:
     return parent_key(chaperon) if chaperon else ""
-
-
-def _failure(informer: Informer, kinds: str) -> Iterator[str]:
-    """Yield why objects of a kind are not shown, if so."""
-    if isinstance(informer.failure, Denied):
-        yield f"{kinds} are not shown: no right to read them"
-    elif informer.failure is not None:
-        yield f"{kinds} cannot be read now: {informer.failure}"

@@ -1,19 +1,24 @@
-"""Builds the first page: the drawing, the flow of pods, and the capacity of targets. Pure."""
+"""Builds the first page: what is wrong, the drawing, the flow of pods, the capacity of targets, and
+what changed in the last hour. Pure."""
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import Final
 
-from vnode.api import resources
-from vnode.dashboard import graph, page
+from vnode.api import enumeration, resources
+from vnode.dashboard import amounts, graph, page, tables, troubles_section
 from vnode.dashboard.markup import Content, Markup, join, tag
 from vnode.dashboard.page import Paths
 from vnode.dashboard.stages import NOWHERE, Stage
+from vnode.dashboard.tables import Cell, Column, Row
 from vnode.dashboard.view_model import NO_TARGET, TargetView, ViewModel
 from vnode.insight import accelerators, accounts
 from vnode.insight.accelerators import AcceleratorUse
 
+_SOURCES: Final = 20  # named where they are not drawn
+_TITLES: Final = {resources.CPU: "CPU", resources.MEMORY: "Memory"}
+_UNKNOWN: Final = Cell("?", hint="not known", absent=True)
 _NOT_MEASURED: Final = "No metrics API answers here: what pods use is not known."
 
 
@@ -22,23 +27,23 @@ def build(view: ViewModel, paths: Paths) -> bytes:
     live = join(
         [
             page.notices(view.notices),
-            _section("Clusters", _clusters(view, paths)),
-            _section("Flow of pods", _flow(view, paths)),
-            _section("Capacity of targets", _capacity(view)),
-            _section("Accelerators", _accelerators(view)) if view.accelerators else None,
+            troubles_section.troubles(view.troubles, paths, view.now),
+            page.section("Clusters", _clusters(view, paths)),
+            page.section("Flow of pods", _flow(view, paths)),
+            page.section("Capacity of targets", _capacity(view, paths)),
+            page.section("Accelerators", _accelerators(view)) if view.accelerators else None,
+            troubles_section.changes(view.changes, paths, view.now),
         ]
     )
     return page.frame(paths, "Overview", live, cluster=view.cluster, now=view.now, here="Overview")
 
 
-def _section(title: str, content: Content) -> Markup:
-    name = title.split(maxsplit=1)[0].lower()
-    return tag("section", tag("h2", title, id=name), content, class_="card", aria_labelledby=name)
-
-
 def _clusters(view: ViewModel, paths: Paths) -> Markup:
     if view.targets or view.sources:
-        return tag("div", graph.draw(view, paths), class_="wide")
+        names = enumeration.some([source.name for source in view.sources], _SOURCES)
+        words = f"{len(view.targets)} targets. Pods may come from {names or 'no other cluster'}."
+        drawing = tag("div", graph.draw(view, paths), class_="wide drawing")
+        return join([drawing, tag("p", words, class_="narrow")])
 
     return page.empty(
         "This cluster is not connected to any other. ",
@@ -48,10 +53,7 @@ def _clusters(view: ViewModel, paths: Paths) -> Markup:
 
 
 def _flow(view: ViewModel, paths: Paths) -> Markup:
-    heads = [
-        tag("th", tag("span", stage.title, title=stage.meaning), scope="col", class_="number")
-        for stage in Stage
-    ]
+    stages = (Column(stage.title, is_number=True, meaning=stage.meaning) for stage in Stage)
     rows = [_flow_row(paths, "All pods", "", view.flow.total, "total")]
     if waiting := view.flow.by_node.get(NOWHERE):
         rows.append(_flow_row(paths, "No target yet", NO_TARGET, waiting))
@@ -60,24 +62,21 @@ def _flow(view: ViewModel, paths: Paths) -> Markup:
         _flow_row(paths, target.name, target.name, view.flow.by_node.get(target.node, Counter()))
         for target in view.targets
     ]
-    return _table(tag("tr", tag("th", "Target", scope="col"), *heads), rows, "flow")
+    return tables.build((Column("Target", names_row=True), *stages), rows, "flow")
 
 
 def _flow_row(
-    paths: Paths, title: str, target: str, counts: Counter[Stage], class_: str | None = None
-) -> Markup:
+    paths: Paths, title: str, target: str, counts: Counter[Stage], style: str | None = None
+) -> Row:
     """Make a row; its numbers are links to their pods."""
-    return tag(
-        "tr",
-        tag("th", title, scope="row"),
-        *(_flow_cell(paths, title, target, stage, counts[stage]) for stage in Stage),
-        class_=class_,
-    )
+    cells = (flow_cell(paths, title, target, stage, counts[stage]) for stage in Stage)
+    return Row((title, *cells), style or (None if counts.total() else "empty-row"))
 
 
-def _flow_cell(paths: Paths, title: str, target: str, stage: Stage, count: int) -> Markup:
+def flow_cell(paths: Paths, title: str, target: str, stage: Stage, count: int) -> Cell:
+    """Make the cell of a number of pods, which leads to them."""
     if not count:
-        return tag("td", "·", class_="number none")
+        return Cell("·", absent=True)
 
     link = tag(
         "a",
@@ -86,101 +85,69 @@ def _flow_cell(paths: Paths, title: str, target: str, stage: Stage, count: int) 
         id=f"flow-{target}-{stage.value}",
         aria_label=f"{count} {stage.value}, {title}",
     )
-    return tag("td", link, class_="number", data_tone=stage.value)
+    return Cell(link, tone=stage.value)
 
 
-def _table(head: Markup, rows: list[Markup], class_: str | None = None) -> Markup:
-    return tag(
-        "div", tag("table", tag("thead", head), tag("tbody", *rows), class_=class_), class_="wide"
-    )
-
-
-def _capacity(view: ViewModel) -> Markup:
+def _capacity(view: ViewModel, paths: Paths) -> Markup:
     if not view.targets:
         return page.empty("No targets.")
 
     is_measured = any(target.use and target.use.used is not None for target in view.targets)
-    kinds = ("asked for", "used") if is_measured else ("asked for",)
-    heads = ["Target", "State", "Pods", *(f"{n} {k}" for n in ("CPU", "Memory") for k in kinds)]
-    first_row = tag(
-        "tr",
-        *(
-            tag("th", head, scope="col", class_="number" if i > 1 else None)
-            for i, head in enumerate(heads)
-        ),
+    kinds = ("asked for", "used", "free") if is_measured else ("asked for", "free")
+    shown = [(name, kind) for name in (resources.CPU, resources.MEMORY) for kind in kinds]
+    columns = (
+        Column("Target", names_row=True),
+        Column("State"),
+        Column("Pods", is_number=True),
+        *(Column(f"{_TITLES[name]} {kind}", is_number=True) for name, kind in shown),
     )
-    rows = [_capacity_row(target, is_measured=is_measured) for target in view.targets]
+    rows = [
+        Row((*_state(target, paths), *(_amount(target, *each) for each in shown)))
+        for target in view.targets
+    ]
     unknown = None if is_measured else page.empty(_NOT_MEASURED)
-    return join([_table(first_row, rows), unknown])
+    return join([tables.build(columns, rows, "capacity"), unknown])
+
+
+def _state(target: TargetView, paths: Paths) -> tuple[Content, Content, str]:
+    name = tag("a", target.name, href=paths.target(target.name), id=f"target-{target.name}")
+    message = tag("span", target.message, class_="said") if not target.is_ready else None
+    state = join([page.badge(target.state, target.tone), message])
+    return name, state, str(target.use.pods) if target.use else "?"
 
 
 def _accelerators(view: ViewModel) -> Markup:
-    heads = ("Target", "Resource", "Model", "Total", "Free", "Largest node")
-    sizes = (f"Fits {size}" for size in accelerators.SIZES)
-    first_row = tag(
-        "tr",
-        *(
-            tag("th", head, scope="col", class_="number" if i > 2 else None)
-            for i, head in enumerate((*heads, *sizes, "May grow"))
-        ),
+    numbers = ("Total", "Free", "Largest node", *(f"Fits {size}" for size in accelerators.SIZES))
+    columns = (
+        Column("Target", names_row=True),
+        Column("Resource"),
+        Column("Model"),
+        *(Column(title, is_number=True) for title in (*numbers, "May grow")),
     )
-    return _table(first_row, [_accelerator_row(use) for use in view.accelerators])
+    return tables.build(columns, map(_accelerator_row, view.accelerators))
 
 
-def _accelerator_row(use: AcceleratorUse) -> Markup:
+def _accelerator_row(use: AcceleratorUse) -> Row:
     numbers = (use.free, use.largest, *(use.fits or (None,) * len(accelerators.SIZES)))
     total = "?" if use.total is None else str(use.total)
     cells = (total, *map(use.text, numbers), f"+{use.growth}" if use.growth else "")
-    return tag(
-        "tr",
-        tag("th", use.target, scope="row"),
-        tag("td", use.resource),
-        tag("td", use.model),
-        *(
-            tag("td", "?" if cell == accelerators.UNKNOWN else cell, class_="number")
-            for cell in cells
-        ),
-    )
+    shown = ("?" if cell == accelerators.UNKNOWN else cell for cell in cells)
+    return Row((use.target, use.resource, use.model, *shown))
 
 
-def _capacity_row(target: TargetView, *, is_measured: bool) -> Markup:
+def _amount(target: TargetView, resource: str, kind: str) -> Cell:
     use = target.use
-    tone = "bad" if not target.is_ready else "busy" if target.is_cordoned else "good"
-    state = target.reason if not target.is_ready else "Cordoned" if target.is_cordoned else "Ready"
-    message = tag("span", target.message, class_="said") if not target.is_ready else None
-    return tag(
-        "tr",
-        tag("th", target.name, scope="row"),
-        tag("td", page.badge(state, tone), message),
-        tag("td", str(use.pods) if use else "?", class_="number"),
-        *(
-            _amount(use, resource, is_used=is_used)
-            for resource in (resources.CPU, resources.MEMORY)
-            for is_used in ((False, True) if is_measured else (False,))
-        ),
-    )
+    if kind == "free":
+        free = target.free
+        return _UNKNOWN if free is None else Cell(amounts.text(resource, free.get(resource, 0)))
 
+    part = None if use is None else use.used if kind == "used" else use.requested
+    if use is None or part is None:
+        return _UNKNOWN
 
-def _amount(use: accounts.TargetUse | None, resource: str, *, is_used: bool) -> Markup:
-    amounts = None if use is None else use.used if is_used else use.requested
-    if use is None or amounts is None:
-        return tag("td", "?", class_="number none", title="not known")
-
-    part, whole = amounts.get(resource, 0), use.allocatable.get(resource, 0)
-    share = accounts.fraction(amounts, use.allocatable, resource) or 0.0
-    meter = _meter(share, "used" if is_used else "asked")
-    return tag("td", _of(resource, part, whole), meter, class_="number")
-
-
-def _of(resource: str, part: int, whole: int) -> str:
-    """Format `10.5 of 96` cores, or `22 of 768 GiB`."""
-    unit, name = (1000, "") if resource == resources.CPU else (1 << 30, " GiB")
-    return f"{_short(part / unit)} of {_short(whole / unit)}{name}"
-
-
-def _short(amount: float) -> str:
-    """Format with one decimal, unless that is 0."""
-    return f"{amount:.1f}".removesuffix(".0")
+    share = accounts.fraction(part, use.allocatable, resource) or 0.0
+    text = amounts.of(resource, part.get(resource, 0), use.allocatable.get(resource, 0))
+    return Cell(join([text, _meter(share, "used" if kind == "used" else "asked")]))
 
 
 def _meter(part: float, tone: str) -> Markup:

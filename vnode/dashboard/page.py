@@ -11,7 +11,9 @@ from datetime import datetime
 from typing import Final
 from urllib.parse import quote, urlencode
 
+from vnode.api import objects
 from vnode.dashboard.markup import Content, Markup, document, tag
+from vnode.insight import status_text
 
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -39,6 +41,14 @@ class Paths:
         """Return the path of the list of pods, with the query that its form would send."""
         given = {name: value for name, value in filters.items() if value}
         return f"{self._base}/pods{_query(given)}"
+
+    def target(self, key: str) -> str:
+        """Return the path of the page of one Target, by its key."""
+        return f"{self._base}/targets/{'/'.join(map(_quoted, key.split('/', 1)))}"
+
+    def search(self, text: str = "") -> str:
+        """Return the path of what is found by a text, or that of the form."""
+        return f"{self._base}/search{_query({'q': text} if text else {})}"
 
     @property
     def policies(self) -> str:
@@ -76,11 +86,12 @@ def frame(
     here: str,
     above: Content = None,
     pod: str = "",
+    sought: str = "",
 ) -> bytes:
     """Make a whole page.
 
     `above` stands over the live part; `here` is the page's own entry in the menu, `pod` the key of
-    the pod that it is about.
+    the pod that it is about, and `sought` the text in the field of the search.
     """
     head = tag(
         "head",
@@ -99,7 +110,7 @@ def frame(
     body = tag(
         "body",
         tag("a", "Skip to the content", href="#content", class_="skip"),
-        _heading(paths, cluster, now, here),
+        _heading(paths, cluster, now, here, sought),
         tag(
             "main",
             tag("h1", title),
@@ -113,7 +124,7 @@ def frame(
     return document(head, body, lang="en")
 
 
-def _heading(paths: Paths, cluster: str, now: datetime, here: str) -> Markup:
+def _heading(paths: Paths, cluster: str, now: datetime, here: str, sought: str) -> Markup:
     return tag(
         "header",
         tag(
@@ -135,6 +146,7 @@ def _heading(paths: Paths, cluster: str, now: datetime, here: str) -> Markup:
             ),
             aria_label="Pages",
         ),
+        _search(paths, sought),
         tag(
             "p",
             tag("span", id="pulse", data_state="still"),
@@ -142,6 +154,29 @@ def _heading(paths: Paths, cluster: str, now: datetime, here: str) -> Markup:
             class_="pulse",
         ),
     )
+
+
+def _search(paths: Paths, sought: str) -> Markup:
+    """Make the form that finds things by name, on every page."""
+    what = "Pods, targets, namespaces"
+    field = tag("input", type="search", name="q", value=sought, placeholder=what, aria_label=what)
+    button = tag("button", "Search", type="submit")
+    return tag("form", field, button, action=paths.search(), role="search", class_="search")
+
+
+def section(title: str, *content: Content) -> Markup:
+    """Make a section with a heading, by which links reach it: `#` and its first word."""
+    name = title.split(maxsplit=1)[0].lower()
+    heading = tag("h2", title, id=name)
+    return tag("section", heading, *content, class_="card", aria_labelledby=name)
+
+
+def ago(since: str, now: datetime) -> Content:
+    """Say how long ago a moment was; None if it is none."""
+    if objects.parse_timestamp(since) is None:
+        return None
+
+    return tag("time", f"{status_text.age(since, now)} ago", datetime=since, title=since)
 
 
 def badge(text: str, tone: str) -> Markup:

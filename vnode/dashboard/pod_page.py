@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from vnode.api import objects
 from vnode.dashboard import page
 from vnode.dashboard.markup import Content, Markup, join, tag
 from vnode.dashboard.page import Paths
-from vnode.insight import status_text
 from vnode.insight.story import Chapter, Line, Story
 from vnode.insight.verdicts import Verdict
 
@@ -71,9 +69,5 @@ def _chapter(chapter: Chapter, now: datetime) -> Markup:
 
 
 def _line(line: Line, now: datetime) -> Markup:
-    moment = objects.parse_timestamp(line.at) if line.at else None
-    ago: Content = None
-    if moment is not None:
-        ago = tag("time", f"{status_text.age(line.at, now)} ago", datetime=line.at, title=line.at)
-
+    ago = page.ago(line.at, now)
     return tag("li", tag("span", ago, class_="when"), tag("span", line.text))

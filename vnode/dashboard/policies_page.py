@@ -9,17 +9,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from vnode.dashboard import page
+from vnode.dashboard import page, tables
 from vnode.dashboard.markup import Content, Markup, join, tag
 from vnode.dashboard.page import Paths
+from vnode.dashboard.tables import Cell, Column, Row
 from vnode.dashboard.view_model import ViewModel
 from vnode.insight.policies import ShownOverride, ShownPolicy, ShownWorkload
 
 MAX_ROWS: Final = 300
 """Rows for clusters of workloads, over all policies."""
 
-_HEADS: Final = ("Workload", "Replicas", "Target", "Planned", "Running", "Waiting", "Unplaced")
-_WORDS: Final = ("Workload", "Target")
+_COLUMNS: Final = (
+    Column("Workload", names_row=True),
+    Column("Replicas", is_number=True),
+    Column("Target"),
+    *(Column(title, is_number=True) for title in ("Planned", "Running", "Waiting", "Unplaced")),
+)
+_OVERRIDES: Final = (
+    Column("Policy", names_row=True),
+    Column("Rules", is_number=True),
+    Column("State"),
+)
 _NO_PLAN: Final = "The policy plans no numbers; ordinary scoring chooses."
 
 
@@ -41,7 +51,7 @@ def _placement(view: ViewModel) -> Iterator[Markup]:
         room = max(0, room - len(rows))
 
 
-def _policy(policy: ShownPolicy, rows: list[Markup], left_out: int) -> Markup:
+def _policy(policy: ShownPolicy, rows: list[Row], left_out: int) -> Markup:
     title = f"{policy.namespace}/{policy.name}" if policy.namespace else policy.name
     tone = "good" if policy.is_accepted else "bad"
     state = policy.reason or ("Accepted" if policy.is_accepted else "Invalid")
@@ -53,7 +63,7 @@ def _policy(policy: ShownPolicy, rows: list[Markup], left_out: int) -> Markup:
         "section",
         tag("h2", title, " ", page.badge(policy.mode, "bound"), " ", page.badge(state, tone)),
         why,
-        _table(rows) if rows else page.empty("No pods are placed by it."),
+        tables.build(_COLUMNS, rows) if rows else page.empty("No pods are placed by it."),
         _more(policy, left_out),
         class_="card",
         aria_label=title,
@@ -67,78 +77,51 @@ def _more(policy: ShownPolicy, left_out: int) -> Content:
     return page.empty(", ".join(parts)) if parts else None
 
 
-def _table(rows: list[Markup]) -> Markup:
-    heads = (
-        tag("th", head, scope="col", class_=None if head in _WORDS else "number") for head in _HEADS
-    )
-    table = tag("table", tag("thead", tag("tr", *heads)), tag("tbody", *rows))
-    return tag("div", table, class_="wide")
-
-
-def _rows(view: ViewModel, policy: ShownPolicy) -> Iterator[Markup]:
+def _rows(view: ViewModel, policy: ShownPolicy) -> Iterator[Row]:
     for workload in policy.workloads:
         yield from _workload(view, workload)
 
 
-def _workload(view: ViewModel, workload: ShownWorkload) -> Iterator[Markup]:
+def _workload(view: ViewModel, workload: ShownWorkload) -> Iterator[Row]:
     """Yield a row for each target; the first one says which workload it is."""
     first = True
     for part in workload.clusters:
-        planned: Content = "-" if part.planned is None else str(part.planned)
         unmet = part.planned is not None and part.running < part.planned
-        yield tag(
-            "tr",
-            tag("th", workload.workload if first else "", scope="row"),
-            _number(str(workload.replicas) if first else ""),
-            tag("td", view.target_name(part.cluster)),
-            tag(
-                "td",
+        planned = Cell(
+            "-" if part.planned is None else str(part.planned),
+            tone="busy" if unmet else None,
+            hint=_NO_PLAN if part.planned is None else None,
+        )
+        yield Row(
+            (
+                workload.workload if first else "",
+                str(workload.replicas) if first else "",
+                view.target_name(part.cluster),
                 planned,
-                class_="number",
-                title=_NO_PLAN if part.planned is None else None,
-                data_tone="busy" if unmet else None,
-            ),
-            _number(str(part.running)),
-            _number(str(part.waiting)),
-            _number(str(workload.unplaced) if first and workload.unplaced else ""),
+                str(part.running),
+                str(part.waiting),
+                str(workload.unplaced) if first and workload.unplaced else "",
+            )
         )
         first = False
-
-
-def _number(text: str) -> Markup:
-    return tag("td", text, class_="number")
 
 
 def _overrides(found: tuple[ShownOverride, ...]) -> Content:
     if not found:
         return None
 
-    rows = [
-        tag(
-            "tr",
-            tag("th", each.name, scope="row"),
-            tag("td", str(each.rules), class_="number"),
-            tag(
-                "td",
-                page.badge(each.state, "good" if each.is_good else "bad"),
-                None if each.is_good else tag("span", each.message, class_="said"),
-            ),
-        )
-        for each in found[:MAX_ROWS]
-    ]
-    head = tag(
-        "tr",
-        tag("th", "Policy", scope="col"),
-        tag("th", "Rules", scope="col", class_="number"),
-        tag("th", "State", scope="col"),
-    )
-    table = tag("table", tag("thead", head), tag("tbody", *rows))
     rest = len(found) - MAX_ROWS
     return tag(
         "section",
         tag("h2", "Override policies", id="overrides"),
-        tag("div", table, class_="wide"),
+        tables.build(_OVERRIDES, map(_override, found[:MAX_ROWS])),
         page.empty(f"{rest} more policies") if rest > 0 else None,
         class_="card",
         aria_labelledby="overrides",
     )
+
+
+def _override(each: ShownOverride) -> Row:
+    state = page.badge(each.state, "good" if each.is_good else "bad")
+    why = None if each.is_good else tag("span", each.message, class_="said")
+    return Row((each.name, str(each.rules), join([state, why])))

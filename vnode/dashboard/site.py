@@ -15,9 +15,18 @@ from typing import Final
 
 from aiohttp import web
 
+from vnode.api import objects
 from vnode.api.clock import happens_within
 from vnode.api.errors import ConfigError, VnodeError
-from vnode.dashboard import overview, page, pod_page, pods_page, policies_page
+from vnode.dashboard import (
+    overview,
+    page,
+    pod_page,
+    pods_page,
+    policies_page,
+    search_page,
+    target_page,
+)
 from vnode.dashboard.live_model import LiveModel
 from vnode.dashboard.page import Paths
 from vnode.insight import story
@@ -68,7 +77,10 @@ class Site:
                 web.get(f"{base}/", self._overview),
                 web.get(f"{base}/pods", self._pods),
                 web.get(f"{base}/pods/{{namespace}}/{{name}}", self._story),
+                web.get(f"{base}/targets/{{name}}", self._target),
+                web.get(f"{base}/targets/{{namespace}}/{{name}}", self._target),
                 web.get(f"{base}/policies", self._policies),
+                web.get(f"{base}/search", self._search),
                 web.get(f"{base}/events", self._events, allow_head=False),
                 web.get(f"{base}/{{asset:[a-z.]+}}", self._asset),
             ]
@@ -86,6 +98,21 @@ class Site:
         view = await self._live_model.view()
         given = dict(request.query)
         return await self._built(lambda: pods_page.build(view, self._paths, given))
+
+    async def _target(self, request: web.Request) -> web.Response:
+        view = await self._live_model.view()
+        given = request.match_info
+        key = objects.join_key(given.get("namespace", ""), given["name"])
+        target = next((each for each in view.targets if each.name == key), None)
+        if target is None:
+            return _page(target_page.absent(view, self._paths, key), status=404)
+
+        return await self._built(lambda: target_page.build(view, self._paths, target))
+
+    async def _search(self, request: web.Request) -> web.Response:
+        view = await self._live_model.view()
+        text = request.query.get("q", "")
+        return await self._built(lambda: search_page.build(view, self._paths, text))
 
     async def _policies(self, _request: web.Request) -> web.Response:
         view = await self._live_model.view()

@@ -16,7 +16,7 @@ from vnode.pods.source.candidates import CandidateState
 NOWHERE = ""
 """Stands for the virtual node of pods that have no target yet."""
 
-NO_PLACE = "No place"
+NO_PLACE = "No target fits"
 """The status of pods that every target has rejected."""
 
 _NOT_REJECTED = (

@@ -10,12 +10,15 @@ from typing import Final
 from vnode.api import objects
 from vnode.api.objects import Object, Objects
 from vnode.api.resources import Resources
-from vnode.dashboard import stages
+from vnode.dashboard import changes, stages, troubles
+from vnode.dashboard.changes import Change
 from vnode.dashboard.stages import Flow, Stage, StagedPod
+from vnode.dashboard.troubles import Surroundings, Trouble
 from vnode.insight import accelerators, accounts, policies, status_text
 from vnode.insight.accelerators import AcceleratorUse
 from vnode.insight.policies import ShownOverride, ShownPolicy
 from vnode.pods.source.candidates import CandidateState
+from vnode.scheduling import reported
 from vnode.targets import conditions, model
 
 NO_TARGET: Final = "-"
@@ -24,7 +27,11 @@ NO_TARGET: Final = "-"
 
 @dataclass(frozen=True, slots=True)
 class TargetView:
-    """A Target with its virtual node; `use` is None where its capacity is not known."""
+    """A Target with its virtual node; `use` is None where its capacity is not known.
+
+    `free` is what all of its nodes have free, None if it does not say so. `summary` is its
+    ClusterSummary, None where it is not known or not kept up to date any more.
+    """
 
     name: str
     node: str
@@ -35,6 +42,20 @@ class TargetView:
     message: str
     is_cordoned: bool
     use: accounts.TargetUse | None
+    obj: Object = field(default_factory=dict)
+    since: str = ""
+    free: Resources | None = None
+    summary: Object | None = None
+
+    @property
+    def tone(self) -> str:
+        """The colour of its state."""
+        return "bad" if not self.is_ready else "busy" if self.is_cordoned else "good"
+
+    @property
+    def state(self) -> str:
+        """Its state in one word."""
+        return self.reason if not self.is_ready else "Cordoned" if self.is_cordoned else "Ready"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +81,8 @@ class ViewModel:
     overrides: tuple[ShownOverride, ...] = ()
     policy_notices: tuple[str, ...] = ()
     accelerators: tuple[AcceleratorUse, ...] = ()
+    troubles: tuple[Trouble, ...] = ()
+    changes: tuple[Change, ...] = ()
 
     def target_name(self, node: str) -> str:
         """Return the name of the target behind a virtual node; the node's if there is none."""
@@ -83,6 +106,13 @@ class ModelInputs:
     policy_notices: tuple[str, ...] = ()
     summaries: Mapping[str, tuple[Object | None, bool]] = field(default_factory=dict)
     """By virtual node: the target's ClusterSummary, and whether it runs vnode."""
+    chaperons: Mapping[str, Mapping[str, Object]] = field(default_factory=dict)
+    """Those of pods that wait, as `candidates` has their states."""
+    lease: Object | None = None
+    """Of this cluster's agent, if that may be read."""
+    events: Objects = field(default_factory=list)
+    recorded: tuple[Change, ...] = ()
+    """The changes that whoever makes the view has seen itself."""
 
 
 def make(inputs: ModelInputs, now: datetime) -> ViewModel:
@@ -91,7 +121,7 @@ def make(inputs: ModelInputs, now: datetime) -> ViewModel:
     uses = dict(
         zip(sorted(nodes), accounts.of_targets(inputs.nodes, inputs.pods, inputs.used), strict=True)
     )
-    targets = tuple(_targets(inputs.targets, nodes, uses))
+    targets = tuple(_targets(inputs, nodes, uses))
     away = {target.node for target in targets if not target.is_connected}
     pods = tuple(
         stages.classify(pod, inputs.candidates.get(objects.uid(pod), {}), away, now)
@@ -112,15 +142,24 @@ def make(inputs: ModelInputs, now: datetime) -> ViewModel:
         tuple(policies.shown_override(each) for each in sorted(inputs.overrides, key=objects.key)),
         inputs.policy_notices,
         tuple(_accelerators(inputs, nodes)),
+        troubles.find(pods, _surroundings(inputs, nodes, now)),
+        changes.recent(inputs.recorded, inputs.events, inputs.targets, now),
     )
 
 
+def _surroundings(inputs: ModelInputs, nodes: Mapping[str, Object], now: datetime) -> Surroundings:
+    targets = sorted(inputs.targets, key=objects.key)
+    return Surroundings(targets, nodes, inputs.chaperons, inputs.policies, inputs.lease, now)
+
+
 def _targets(
-    targets: Objects, nodes: Mapping[str, Object], uses: Mapping[str, accounts.TargetUse]
+    inputs: ModelInputs, nodes: Mapping[str, Object], uses: Mapping[str, accounts.TargetUse]
 ) -> Iterable[TargetView]:
-    for target in sorted(targets, key=objects.key):
+    for target in sorted(inputs.targets, key=objects.key):
         node = model.key_of(target).node_name
         ready = objects.condition(target, conditions.READY) or {}
+        summary, runs_vnode = inputs.summaries.get(node, (None, False))
+        said = summary if runs_vnode else None
         yield TargetView(
             objects.key(target),
             node,
@@ -130,6 +169,10 @@ def _targets(
             str(ready.get("message") or ""),
             bool(objects.spec(nodes.get(node, {})).get("unschedulable")),
             uses.get(node),
+            target,
+            str(ready.get("lastTransitionTime") or ""),
+            reported.read_free(said)[0],
+            said,
         )
 
 

@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 from tests.unit.dashboard.test_markup import HOSTILE, Reader, read
 from vnode.api import keys
 from vnode.api.objects import Object
-from vnode.dashboard import overview, pod_page, pods_page, view_model
+from vnode.dashboard import (
+    overview,
+    pod_page,
+    pods_page,
+    search_page,
+    target_page,
+    view_model,
+)
 from vnode.dashboard.page import Paths
 from vnode.dashboard.stages import Stage
 from vnode.dashboard.view_model import ModelInputs, ViewModel
@@ -26,7 +33,7 @@ ELEMENTS = {
     *("html", "head", "meta", "title", "link", "script", "noscript", "body", "a", "header", "span"),
     *("nav", "p", "time", "main", "h1", "h2", "h3", "div", "section", "svg", "g", "path", "rect"),
     *("text", "circle", "table", "thead", "tbody", "tr", "th", "td", "code", "ul", "ol", "li"),
-    *("form", "label", "select", "option", "input", "button"),
+    *("form", "label", "select", "option", "input", "button", "dl", "dt", "dd"),
 }
 
 
@@ -101,7 +108,7 @@ def test_the_flow_counts_each_pod_at_its_stage_and_target() -> None:
 def test_a_pod_that_every_target_rejected_is_pending_and_comes_first() -> None:
     pods = [pod("a-runs", NODE, "Running"), pod("b-refused", conditions=refused("c2: no room"))]
     shown = made(pods, candidates={"b-refused": {NODE: CandidateState.REJECTED}})
-    assert [staged.status for staged in view_model.matching(shown)] == ["No place", "Running"]
+    assert [staged.status for staged in view_model.matching(shown)] == ["No target fits", "Running"]
     assert "c2: no room" in read(pods_page.build(shown, PATHS, {}).decode()).text
 
 
@@ -115,7 +122,7 @@ def test_pods_that_fail_come_first_and_say_what_fails() -> None:
     found = view_model.matching(made(pods))
     assert [(staged.stage, staged.status) for staged in found] == [
         (Stage.FAILING, "ImagePullBackOff"),
-        (Stage.PENDING, "No place"),
+        (Stage.PENDING, "No target fits"),
         (Stage.RUNNING, "Running"),
         (Stage.FAILED, "Evicted"),
     ]
@@ -206,6 +213,10 @@ def test_no_text_of_a_cluster_becomes_part_of_a_page(text: str, sent: str) -> No
         overview.build(shown, PATHS),
         pods_page.build(shown, PATHS, dict.fromkeys(pods_page.FILTERS, sent)),
         pods_page.build(shown, PATHS, {}),
+        search_page.build(shown, PATHS, sent),
+        search_page.build(shown, PATHS, text),
+        *(target_page.build(shown, PATHS, each) for each in shown.targets),
+        target_page.absent(shown, PATHS, sent),
         pod_page.build(built, PATHS, cluster=text, now=NOW),
         pod_page.absent(text, text, PATHS, cluster=text, now=NOW),
     ]

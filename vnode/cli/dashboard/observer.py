@@ -71,7 +71,14 @@ class Observer:
         )
         name = own.name if own.name != own.uid else _UNNAMED
         self.live_model = LiveModel(
-            client, name, stores, links, agent_namespace=agent_namespace, clock=clock
+            client,
+            name,
+            stores,
+            links,
+            agent_namespace=agent_namespace,
+            clock=clock,
+            reads_events=True,
+            namespace=namespace,
         )
         self._pods.subscribe(self.live_model.on_pod)
 

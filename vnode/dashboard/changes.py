@@ -1,0 +1,141 @@
+"""Finds what changed in the last hour: targets that became ready or not, and pods that left one.
+
+Most of it is recorded already: conditions of Targets say when they turned last, and Events tell the
+rest to whoever may read them, which agents may not. So whoever serves the pages also remembers what
+it has seen itself (`ChangeRecord`), at most `MOST` changes. Pure but for that.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from vnode.api import disruptions, objects
+from vnode.api.clock import Clock
+from vnode.api.objects import Object, Objects
+from vnode.insight import status_text
+from vnode.insight.collecting import moment
+from vnode.kube.events import WARNING
+from vnode.targets import conditions, model
+
+PERIOD: Final = timedelta(hours=1)
+MOST: Final = 200
+"""Changes that are remembered, and that are shown."""
+
+_SAME: Final = timedelta(minutes=1)  # between two accounts of one change
+_MAX_TEXT: Final = 500  # characters
+_TARGETS: Final = ("Target", "ClusterTarget")
+_OF_PODS: Final = frozenset({"FailedOver", "Moved", "MoveFailed", "DelegateLost", "Preempted"})
+_MEANINGS: Final = {
+    "DeletionByTaintManager": ("FailedOver", "failed over to another target"),
+    "EvictionByEvictionAPI": ("Evicted", "evicted, to be moved or drained"),
+    "PreemptionByScheduler": ("Preempted", "preempted by another pod"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change of a Target or a pod, whose key is `target` or `pod`; the other is ""."""
+
+    at: datetime
+    reason: str
+    text: str
+    is_good: bool
+    target: str = ""
+    pod: str = ""
+
+
+class ChangeRecord:
+    """Remembers the changes that the handlers of informers have seen."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._changes: deque[Change] = deque(maxlen=MOST)
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """What is remembered, oldest first."""
+        return tuple(self._changes)
+
+    def on_target(self, old: Object | None, new: Object | None) -> None:
+        """Remember that a Target has turned, or is gone."""
+        now = self._clock.now()
+        if old is not None and new is None:
+            text = "the Target was deleted"
+            self._changes.append(Change(now, "Deleted", text, False, target=objects.key(old)))
+        elif old is not None and new is not None and _ready(old) != _ready(new):
+            self._changes.extend(_turned(new))
+
+    def on_pod(self, old: Object | None, new: Object | None) -> None:
+        """Remember that a pod is evicted, and why."""
+        if old is None or new is None or disruptions.of(old) or not disruptions.of(new):
+            return
+
+        if status_text.is_proxy(new) and objects.node_name(new):
+            self._changes.append(_disrupted(new, self._clock.now()))
+
+
+def recent(
+    recorded: Iterable[Change], events: Objects, targets: Objects, now: datetime
+) -> tuple[Change, ...]:
+    """Return the changes of the last hour, newest first; each once, whoever tells it."""
+    of_targets = (change for target in targets for change in _turned(target))
+    told = (change for event in events for change in _told(event))
+    found = [each for each in (*told, *recorded, *of_targets) if now - PERIOD < each.at]
+    kept: list[Change] = []
+    last: dict[tuple[str, str, str], datetime] = {}
+    for each in sorted(found, key=lambda change: change.at, reverse=True):
+        same = (each.target, each.pod, each.reason)
+        if same not in last or last[same] - each.at > _SAME:
+            kept.append(each)
+
+        last[same] = each.at
+
+    return tuple(kept[:MOST])
+
+
+def _ready(target: Object) -> object:
+    return (objects.condition(target, conditions.READY) or {}).get("status")
+
+
+def _turned(target: Object) -> Iterator[Change]:
+    """Yield when a Target became ready, or not."""
+    ready = objects.condition(target, conditions.READY) or {}
+    at = _time(ready.get("lastTransitionTime"))
+    if at is not None:
+        is_ready, why = ready.get("status") == "True", str(ready.get("message") or "")
+        text = "became ready" if is_ready else f"became not ready: {why}"
+        key = str(model.key_of(target))
+        reason = str(ready.get("reason") or "Unknown")
+        yield Change(at, reason, text[:_MAX_TEXT], is_ready, target=key)
+
+
+def _disrupted(pod: Object, now: datetime) -> Change:
+    found = disruptions.of(pod)
+    reason = str(found.get("reason") or "Disrupted")
+    name, text = _MEANINGS.get(reason, (reason, "disrupted"))
+    why = str(found.get("message") or "")
+    return Change(now, name, f"{text}: {why}"[:_MAX_TEXT], False, pod=objects.key(pod))
+
+
+def _told(event: Object) -> Iterator[Change]:
+    """Yield what an Event tells, if it is a change of a Target, or of the place of a pod."""
+    about, reason = event.get("involvedObject") or {}, str(event.get("reason") or "")
+    at = _time(moment(event))
+    key = objects.join_key(str(about.get("namespace") or ""), str(about.get("name") or ""))
+    text, is_good = str(event.get("message") or "")[:_MAX_TEXT], event.get("type") != WARNING
+    if at is None:
+        return
+
+    if about.get("kind") in _TARGETS:
+        yield Change(at, reason, text, is_good, target=key)
+    elif about.get("kind") == "Pod" and reason in _OF_PODS:
+        yield Change(at, reason, text, is_good, pod=key)
+
+
+def _time(text: object) -> datetime | None:
+    found = objects.parse_timestamp(str(text or ""))
+    return found if found is not None and found.tzinfo is not None else None
