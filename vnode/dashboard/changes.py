@@ -37,7 +37,7 @@ _MEANINGS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class RecentChange:
     """A change of a Target or a pod, whose key is `target` or `pod`; the other is ""."""
 
     at: datetime
@@ -53,10 +53,10 @@ class ChangeRecord:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._changes: deque[Change] = deque(maxlen=MOST)
+        self._changes: deque[RecentChange] = deque(maxlen=MOST)
 
     @property
-    def changes(self) -> tuple[Change, ...]:
+    def changes(self) -> tuple[RecentChange, ...]:
         """What is remembered, oldest first."""
         return tuple(self._changes)
 
@@ -65,7 +65,7 @@ class ChangeRecord:
         now = self._clock.now()
         if old is not None and new is None:
             text = "the Target was deleted"
-            self._changes.append(Change(now, "Deleted", text, False, target=objects.key(old)))
+            self._changes.append(RecentChange(now, "Deleted", text, False, target=objects.key(old)))
         elif old is not None and new is not None and _ready(old) != _ready(new):
             self._changes.extend(_turned(new))
 
@@ -79,13 +79,13 @@ class ChangeRecord:
 
 
 def recent(
-    recorded: Iterable[Change], events: Objects, targets: Objects, now: datetime
-) -> tuple[Change, ...]:
+    recorded: Iterable[RecentChange], events: Objects, targets: Objects, now: datetime
+) -> tuple[RecentChange, ...]:
     """Return the changes of the last hour, newest first; each once, whoever tells it."""
     of_targets = (change for target in targets for change in _turned(target))
     told = (change for event in events for change in _told(event))
     found = [each for each in (*told, *recorded, *of_targets) if now - PERIOD < each.at]
-    kept: list[Change] = []
+    kept: list[RecentChange] = []
     last: dict[tuple[str, str, str], datetime] = {}
     for each in sorted(found, key=lambda change: change.at, reverse=True):
         same = (each.target, each.pod, each.reason)
@@ -101,7 +101,7 @@ def _ready(target: Object) -> object:
     return (objects.condition(target, conditions.READY) or {}).get("status")
 
 
-def _turned(target: Object) -> Iterator[Change]:
+def _turned(target: Object) -> Iterator[RecentChange]:
     """Yield when a Target became ready, or not."""
     ready = objects.condition(target, conditions.READY) or {}
     at = _time(ready.get("lastTransitionTime"))
@@ -110,18 +110,18 @@ def _turned(target: Object) -> Iterator[Change]:
         text = "became ready" if is_ready else f"became not ready: {why}"
         key = str(model.key_of(target))
         reason = str(ready.get("reason") or "Unknown")
-        yield Change(at, reason, text[:_MAX_TEXT], is_ready, target=key)
+        yield RecentChange(at, reason, text[:_MAX_TEXT], is_ready, target=key)
 
 
-def _disrupted(pod: Object, now: datetime) -> Change:
+def _disrupted(pod: Object, now: datetime) -> RecentChange:
     found = disruptions.of(pod)
     reason = str(found.get("reason") or "Disrupted")
     name, text = _MEANINGS.get(reason, (reason, "disrupted"))
     why = str(found.get("message") or "")
-    return Change(now, name, f"{text}: {why}"[:_MAX_TEXT], False, pod=objects.key(pod))
+    return RecentChange(now, name, f"{text}: {why}"[:_MAX_TEXT], False, pod=objects.key(pod))
 
 
-def _told(event: Object) -> Iterator[Change]:
+def _told(event: Object) -> Iterator[RecentChange]:
     """Yield what an Event tells, if it is a change of a Target, or of the place of a pod."""
     about, reason = event.get("involvedObject") or {}, str(event.get("reason") or "")
     at = _time(moment(event))
@@ -131,9 +131,9 @@ def _told(event: Object) -> Iterator[Change]:
         return
 
     if about.get("kind") in _TARGETS:
-        yield Change(at, reason, text, is_good, target=key)
+        yield RecentChange(at, reason, text, is_good, target=key)
     elif about.get("kind") == "Pod" and reason in _OF_PODS:
-        yield Change(at, reason, text, is_good, pod=key)
+        yield RecentChange(at, reason, text, is_good, pod=key)
 
 
 def _time(text: object) -> datetime | None:

@@ -11,14 +11,14 @@ from vnode.dashboard import amounts, graph, page, tables, troubles_section
 from vnode.dashboard.markup import Content, Markup, join, tag
 from vnode.dashboard.page import Paths
 from vnode.dashboard.stages import NOWHERE, Stage
-from vnode.dashboard.tables import Cell, Column, Row
+from vnode.dashboard.tables import PageCell, PageColumn, PageRow
 from vnode.dashboard.view_model import NO_TARGET, TargetView, ViewModel
 from vnode.insight import accelerators, accounts
 from vnode.insight.accelerators import AcceleratorUse
 
 _SOURCES: Final = 20  # named where they are not drawn
 _TITLES: Final = {resources.CPU: "CPU", resources.MEMORY: "Memory"}
-_UNKNOWN: Final = Cell("?", hint="not known", absent=True)
+_UNKNOWN: Final = PageCell("?", hint="not known", absent=True)
 _NOT_MEASURED: Final = "No metrics API answers here: what pods use is not known."
 
 
@@ -53,7 +53,7 @@ def _clusters(view: ViewModel, paths: Paths) -> Markup:
 
 
 def _flow(view: ViewModel, paths: Paths) -> Markup:
-    stages = (Column(stage.title, is_number=True, meaning=stage.meaning) for stage in Stage)
+    stages = (PageColumn(stage.title, is_number=True, meaning=stage.meaning) for stage in Stage)
     rows = [_flow_row(paths, "All pods", "", view.flow.total, "total")]
     if waiting := view.flow.by_node.get(NOWHERE):
         rows.append(_flow_row(paths, "No target yet", NO_TARGET, waiting))
@@ -62,21 +62,21 @@ def _flow(view: ViewModel, paths: Paths) -> Markup:
         _flow_row(paths, target.name, target.name, view.flow.by_node.get(target.node, Counter()))
         for target in view.targets
     ]
-    return tables.build((Column("Target", names_row=True), *stages), rows, "flow")
+    return tables.build((PageColumn("Target", names_row=True), *stages), rows, "flow")
 
 
 def _flow_row(
     paths: Paths, title: str, target: str, counts: Counter[Stage], style: str | None = None
-) -> Row:
+) -> PageRow:
     """Make a row; its numbers are links to their pods."""
     cells = (flow_cell(paths, title, target, stage, counts[stage]) for stage in Stage)
-    return Row((title, *cells), style or (None if counts.total() else "empty-row"))
+    return PageRow((title, *cells), style or (None if counts.total() else "empty-row"))
 
 
-def flow_cell(paths: Paths, title: str, target: str, stage: Stage, count: int) -> Cell:
+def flow_cell(paths: Paths, title: str, target: str, stage: Stage, count: int) -> PageCell:
     """Make the cell of a number of pods, which leads to them."""
     if not count:
-        return Cell("·", absent=True)
+        return PageCell("·", absent=True)
 
     link = tag(
         "a",
@@ -85,7 +85,7 @@ def flow_cell(paths: Paths, title: str, target: str, stage: Stage, count: int) -
         id=f"flow-{target}-{stage.value}",
         aria_label=f"{count} {stage.value}, {title}",
     )
-    return Cell(link, tone=stage.value)
+    return PageCell(link, tone=stage.value)
 
 
 def _capacity(view: ViewModel, paths: Paths) -> Markup:
@@ -96,13 +96,13 @@ def _capacity(view: ViewModel, paths: Paths) -> Markup:
     kinds = ("asked for", "used", "free") if is_measured else ("asked for", "free")
     shown = [(name, kind) for name in (resources.CPU, resources.MEMORY) for kind in kinds]
     columns = (
-        Column("Target", names_row=True),
-        Column("State"),
-        Column("Pods", is_number=True),
-        *(Column(f"{_TITLES[name]} {kind}", is_number=True) for name, kind in shown),
+        PageColumn("Target", names_row=True),
+        PageColumn("State"),
+        PageColumn("Pods", is_number=True),
+        *(PageColumn(f"{_TITLES[name]} {kind}", is_number=True) for name, kind in shown),
     )
     rows = [
-        Row((*_state(target, paths), *(_amount(target, *each) for each in shown)))
+        PageRow((*_state(target, paths), *(_amount(target, *each) for each in shown)))
         for target in view.targets
     ]
     unknown = None if is_measured else page.empty(_NOT_MEASURED)
@@ -119,27 +119,27 @@ def _state(target: TargetView, paths: Paths) -> tuple[Content, Content, str]:
 def _accelerators(view: ViewModel) -> Markup:
     numbers = ("Total", "Free", "Largest node", *(f"Fits {size}" for size in accelerators.SIZES))
     columns = (
-        Column("Target", names_row=True),
-        Column("Resource"),
-        Column("Model"),
-        *(Column(title, is_number=True) for title in (*numbers, "May grow")),
+        PageColumn("Target", names_row=True),
+        PageColumn("Resource"),
+        PageColumn("Model"),
+        *(PageColumn(title, is_number=True) for title in (*numbers, "May grow")),
     )
     return tables.build(columns, map(_accelerator_row, view.accelerators))
 
 
-def _accelerator_row(use: AcceleratorUse) -> Row:
+def _accelerator_row(use: AcceleratorUse) -> PageRow:
     numbers = (use.free, use.largest, *(use.fits or (None,) * len(accelerators.SIZES)))
     total = "?" if use.total is None else str(use.total)
     cells = (total, *map(use.text, numbers), f"+{use.growth}" if use.growth else "")
     shown = ("?" if cell == accelerators.UNKNOWN else cell for cell in cells)
-    return Row((use.target, use.resource, use.model, *shown))
+    return PageRow((use.target, use.resource, use.model, *shown))
 
 
-def _amount(target: TargetView, resource: str, kind: str) -> Cell:
+def _amount(target: TargetView, resource: str, kind: str) -> PageCell:
     use = target.use
     if kind == "free":
         free = target.free
-        return _UNKNOWN if free is None else Cell(amounts.text(resource, free.get(resource, 0)))
+        return _UNKNOWN if free is None else PageCell(amounts.text(resource, free.get(resource, 0)))
 
     part = None if use is None else use.used if kind == "used" else use.requested
     if use is None or part is None:
@@ -147,7 +147,7 @@ def _amount(target: TargetView, resource: str, kind: str) -> Cell:
 
     share = accounts.fraction(part, use.allocatable, resource) or 0.0
     text = amounts.of(resource, part.get(resource, 0), use.allocatable.get(resource, 0))
-    return Cell(join([text, _meter(share, "used" if kind == "used" else "asked")]))
+    return PageCell(join([text, _meter(share, "used" if kind == "used" else "asked")]))
 
 
 def _meter(part: float, tone: str) -> Markup:

@@ -172,7 +172,7 @@ def section(title: str, *content: Content) -> Markup:
 
 
 def ago(since: str, now: datetime) -> Content:
-    """Say how long ago a moment was; None if it is none."""
+    """Tell how long ago a moment was; return None if it is none."""
     if objects.parse_timestamp(since) is None:
         return None
 

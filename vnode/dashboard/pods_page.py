@@ -10,7 +10,7 @@ from vnode.dashboard import page, tables, view_model
 from vnode.dashboard.markup import Markup, join, tag
 from vnode.dashboard.page import Paths
 from vnode.dashboard.stages import Stage, StagedPod
-from vnode.dashboard.tables import Column, Row
+from vnode.dashboard.tables import PageColumn, PageRow
 from vnode.dashboard.view_model import ViewModel
 from vnode.insight import status_text
 
@@ -18,13 +18,13 @@ MAX_ROWS: Final = 300
 """Rows of one page: more would be slow to draw, and nobody reads them."""
 
 COLUMNS: Final = (
-    Column("Namespace"),
-    Column("Name", names_row=True),
-    Column("Stage"),
-    Column("Status"),
-    Column("Target"),
-    Column("Ready", is_number=True),
-    Column("Age", is_number=True),
+    PageColumn("Namespace"),
+    PageColumn("Name", names_row=True),
+    PageColumn("Stage"),
+    PageColumn("Status"),
+    PageColumn("Target"),
+    PageColumn("Ready", is_number=True),
+    PageColumn("Age", is_number=True),
 )
 _LABELS: Final = {view_model.NO_TARGET: "no target yet"}
 FILTERS: Final = ("namespace", "target", "stage", "text")
@@ -101,12 +101,12 @@ def of_pods(view: ViewModel, paths: Paths, pods: list[StagedPod]) -> Markup:
     return tables.build(COLUMNS, (_row(view, paths, staged) for staged in pods), "pods")
 
 
-def _row(view: ViewModel, paths: Paths, staged: StagedPod) -> Row:
+def _row(view: ViewModel, paths: Paths, staged: StagedPod) -> PageRow:
     pod = staged.pod
     namespace, name = objects.namespace(pod), objects.name(pod)
     where = ", ".join(view.target_name(node) for node in staged.asked or (staged.node,) if node)
     why = tag("span", staged.why, class_="said") if staged.why else None
-    return Row(
+    return PageRow(
         (
             namespace,
             tag("a", name, href=paths.pod(namespace, name), id=f"pod-{namespace}-{name}"),

@@ -12,7 +12,7 @@ from typing import Final
 from vnode.dashboard import page, tables
 from vnode.dashboard.markup import Content, Markup, join, tag
 from vnode.dashboard.page import Paths
-from vnode.dashboard.tables import Cell, Column, Row
+from vnode.dashboard.tables import PageCell, PageColumn, PageRow
 from vnode.dashboard.view_model import ViewModel
 from vnode.insight.policies import ShownOverride, ShownPolicy, ShownWorkload
 
@@ -20,15 +20,15 @@ MAX_ROWS: Final = 300
 """Rows for clusters of workloads, over all policies."""
 
 _COLUMNS: Final = (
-    Column("Workload", names_row=True),
-    Column("Replicas", is_number=True),
-    Column("Target"),
-    *(Column(title, is_number=True) for title in ("Planned", "Running", "Waiting", "Unplaced")),
+    PageColumn("Workload", names_row=True),
+    PageColumn("Replicas", is_number=True),
+    PageColumn("Target"),
+    *(PageColumn(title, is_number=True) for title in ("Planned", "Running", "Waiting", "Unplaced")),
 )
 _OVERRIDES: Final = (
-    Column("Policy", names_row=True),
-    Column("Rules", is_number=True),
-    Column("State"),
+    PageColumn("Policy", names_row=True),
+    PageColumn("Rules", is_number=True),
+    PageColumn("State"),
 )
 _NO_PLAN: Final = "The policy plans no numbers; ordinary scoring chooses."
 
@@ -51,7 +51,7 @@ def _placement(view: ViewModel) -> Iterator[Markup]:
         room = max(0, room - len(rows))
 
 
-def _policy(policy: ShownPolicy, rows: list[Row], left_out: int) -> Markup:
+def _policy(policy: ShownPolicy, rows: list[PageRow], left_out: int) -> Markup:
     title = f"{policy.namespace}/{policy.name}" if policy.namespace else policy.name
     tone = "good" if policy.is_accepted else "bad"
     state = policy.reason or ("Accepted" if policy.is_accepted else "Invalid")
@@ -77,22 +77,22 @@ def _more(policy: ShownPolicy, left_out: int) -> Content:
     return page.empty(", ".join(parts)) if parts else None
 
 
-def _rows(view: ViewModel, policy: ShownPolicy) -> Iterator[Row]:
+def _rows(view: ViewModel, policy: ShownPolicy) -> Iterator[PageRow]:
     for workload in policy.workloads:
         yield from _workload(view, workload)
 
 
-def _workload(view: ViewModel, workload: ShownWorkload) -> Iterator[Row]:
+def _workload(view: ViewModel, workload: ShownWorkload) -> Iterator[PageRow]:
     """Yield a row for each target; the first one says which workload it is."""
     first = True
     for part in workload.clusters:
         unmet = part.planned is not None and part.running < part.planned
-        planned = Cell(
+        planned = PageCell(
             "-" if part.planned is None else str(part.planned),
             tone="busy" if unmet else None,
             hint=_NO_PLAN if part.planned is None else None,
         )
-        yield Row(
+        yield PageRow(
             (
                 workload.workload if first else "",
                 str(workload.replicas) if first else "",
@@ -121,7 +121,7 @@ def _overrides(found: tuple[ShownOverride, ...]) -> Content:
     )
 
 
-def _override(each: ShownOverride) -> Row:
+def _override(each: ShownOverride) -> PageRow:
     state = page.badge(each.state, "good" if each.is_good else "bad")
     why = None if each.is_good else tag("span", each.message, class_="said")
-    return Row((each.name, str(each.rules), join([state, why])))
+    return PageRow((each.name, str(each.rules), join([state, why])))

@@ -13,7 +13,7 @@ from vnode.dashboard.markup import Content, Markup, tag
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class PageColumn:
     """A column. `names_row` is that of the row's heading, and `meaning` a line about the title."""
 
     title: str
@@ -23,7 +23,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class PageCell:
     """A cell; one that is `absent` (zero, not known) is left out of cards."""
 
     content: Content
@@ -33,14 +33,16 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PageRow:
     """A row, with a cell for each column; `style` is a class of the style sheet."""
 
-    cells: Sequence[Cell | Content]
+    cells: Sequence[PageCell | Content]
     style: str | None = None
 
 
-def build(columns: Sequence[Column], rows: Iterable[Row], style: str | None = None) -> Markup:
+def build(
+    columns: Sequence[PageColumn], rows: Iterable[PageRow], style: str | None = None
+) -> Markup:
     """Build a table in a block that scrolls by itself if it is too wide."""
     table = tag(
         "table",
@@ -52,7 +54,7 @@ def build(columns: Sequence[Column], rows: Iterable[Row], style: str | None = No
     return tag("div", table, class_="wide")
 
 
-def _head(column: Column) -> Markup:
+def _head(column: PageColumn) -> Markup:
     title: Content = column.title
     if column.meaning:
         title = tag("span", column.title, title=column.meaning)
@@ -61,15 +63,15 @@ def _head(column: Column) -> Markup:
     return tag("th", title, scope="col", role="columnheader", class_=style)
 
 
-def _row(columns: Sequence[Column], row: Row) -> Markup:
+def _row(columns: Sequence[PageColumn], row: PageRow) -> Markup:
     cells = (
-        _cell(column, each if isinstance(each, Cell) else Cell(each))
+        _cell(column, each if isinstance(each, PageCell) else PageCell(each))
         for column, each in zip(columns, row.cells, strict=True)
     )
     return tag("tr", *cells, class_=row.style, role="row")
 
 
-def _cell(column: Column, cell: Cell) -> Markup:
+def _cell(column: PageColumn, cell: PageCell) -> Markup:
     if column.names_row:
         return tag("th", cell.content, scope="row", role="rowheader", title=cell.hint)
 

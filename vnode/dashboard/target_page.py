@@ -27,7 +27,7 @@ from vnode.dashboard import (
 from vnode.dashboard.markup import Content, Markup, join, tag
 from vnode.dashboard.page import Paths
 from vnode.dashboard.stages import Stage
-from vnode.dashboard.tables import Cell, Column, Row
+from vnode.dashboard.tables import PageCell, PageColumn, PageRow
 from vnode.dashboard.view_model import TargetView, ViewModel
 from vnode.insight import accounts
 from vnode.scheduling import reported
@@ -36,7 +36,7 @@ from vnode.targets import conditions
 _MAX_ROWS: Final = 60  # of nodes that are alike
 _MAX_PODS: Final = 50
 _TITLES: Final = {resources.CPU: "CPU", resources.MEMORY: "Memory", resources.PODS: "Pods"}
-_UNKNOWN: Final = Cell("?", hint="not known", absent=True)
+_UNKNOWN: Final = PageCell("?", hint="not known", absent=True)
 _NO_ROWS: Final = "It does not say what its nodes have free: it runs Admiralty or an older vnode, "
 _NO_PODS: Final = "No pods run or wait there."
 
@@ -117,17 +117,17 @@ def _room(target: TargetView) -> Markup:
 
     _free, largest = reported.read_free(target.summary)
     columns = (
-        Column("Resource", names_row=True),
-        Column("Allocatable", is_number=True),
-        Column("Asked for", is_number=True, meaning="by pods of this cluster"),
-        Column("Used", is_number=True, meaning="by pods of this cluster"),
-        Column("Free", is_number=True, meaning="asked for by no pod there, whosever it is"),
-        Column("Free on one", is_number=True, meaning="the most that one node has free"),
+        PageColumn("Resource", names_row=True),
+        PageColumn("Allocatable", is_number=True),
+        PageColumn("Asked for", is_number=True, meaning="by pods of this cluster"),
+        PageColumn("Used", is_number=True, meaning="by pods of this cluster"),
+        PageColumn("Free", is_number=True, meaning="asked for by no pod there, whosever it is"),
+        PageColumn("Free on one", is_number=True, meaning="the most that one node has free"),
     )
     sums = (use.allocatable, use.requested)
     measured = (use.used, target.free, largest)
     rows = [
-        Row(
+        PageRow(
             (
                 _TITLES.get(name, name),
                 *(amounts.text(name, found.get(name, 0)) for found in sums),
@@ -163,10 +163,10 @@ def _rows(found: Rows | None) -> Markup:
     names = [name for name in common if name in found.resources]
     names += sorted(name for name in found.resources if resources.is_extended(name))
     columns = (
-        Column("Model", names_row=True),
-        Column("Nodes", is_number=True),
-        *(Column(f"{_TITLES.get(name, name)} free on each", is_number=True) for name in names),
-        Column("Taints"),
+        PageColumn("Model", names_row=True),
+        PageColumn("Nodes", is_number=True),
+        *(PageColumn(f"{_TITLES.get(name, name)} free on each", is_number=True) for name in names),
+        PageColumn("Taints"),
     )
     listed = [(alike, row) for alike in found.alike for row in alike.rows]
     listed.sort(key=lambda each: [-each[1].free.get(name, 0) for name in reversed(names)])
@@ -177,10 +177,10 @@ def _rows(found: Rows | None) -> Markup:
     return join([tables.build(columns, rows), page.empty(more) if more else None])
 
 
-def _row(found: Rows, names: list[str], alike: AlikeNodes, row: RowOfNodes) -> Row:
+def _row(found: Rows, names: list[str], alike: AlikeNodes, row: RowOfNodes) -> PageRow:
     free = (amounts.text(name, row.free.get(name, 0)) for name in names)
     kept = ", ".join(taints.describe(taint) for taint in alike.taints)
-    return Row((model_of(alike.labels, found.keys) or "no model", str(row.count), *free, kept))
+    return PageRow((model_of(alike.labels, found.keys) or "no model", str(row.count), *free, kept))
 
 
 def _pods(view: ViewModel, paths: Paths, target: TargetView) -> Iterator[Content]:
@@ -190,11 +190,11 @@ def _pods(view: ViewModel, paths: Paths, target: TargetView) -> Iterator[Content
         return
 
     counts = view.flow.by_node.get(target.node, Counter())
-    stages = (Column(stage.title, is_number=True, meaning=stage.meaning) for stage in Stage)
+    stages = (PageColumn(stage.title, is_number=True, meaning=stage.meaning) for stage in Stage)
     cells = (
         overview.flow_cell(paths, target.name, target.name, stage, counts[stage]) for stage in Stage
     )
-    yield tables.build(tuple(stages), [Row(tuple(cells))], "flow stages")
+    yield tables.build(tuple(stages), [PageRow(tuple(cells))], "flow stages")
     yield pods_page.of_pods(view, paths, found[:_MAX_PODS])
     if len(found) > _MAX_PODS:
         everything = tag("a", f"All {len(found)}", href=paths.pods(target=target.name))
@@ -207,14 +207,14 @@ def _conditions(target: TargetView, now: datetime) -> Markup:
         return page.empty("It was not checked yet: see that the agent of this cluster runs.")
 
     columns = (
-        Column("Condition", names_row=True),
-        Column("Status"),
-        Column("Since"),
-        Column("Reason"),
-        Column("Message"),
+        PageColumn("Condition", names_row=True),
+        PageColumn("Status"),
+        PageColumn("Since"),
+        PageColumn("Reason"),
+        PageColumn("Message"),
     )
     rows = (
-        Row(
+        PageRow(
             (
                 str(each.get("type") or ""),
                 page.badge(status := str(each.get("status") or "Unknown"), _tone(status)),

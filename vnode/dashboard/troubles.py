@@ -34,7 +34,7 @@ _NOT_WRONG: Final = frozenset({"NotVnode"})  # Admiralty may run in a target
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class FoundTrouble:
     """Something that is wrong.
 
     It is about a Target, or about `count` pods of a namespace at a stage, of which `pod` is the
@@ -65,7 +65,7 @@ class Surroundings:
     now: datetime
 
 
-def find(pods: Iterable[StagedPod], around: Surroundings) -> tuple[Trouble, ...]:
+def find(pods: Iterable[StagedPod], around: Surroundings) -> tuple[FoundTrouble, ...]:
     """Return what is wrong, and then what will be; the agent first, then targets, then pods."""
     found = (
         *_of_agent(around),
@@ -75,16 +75,16 @@ def find(pods: Iterable[StagedPod], around: Surroundings) -> tuple[Trouble, ...]
     return tuple(sorted(found, key=lambda each: not each.is_bad))
 
 
-def _of_agent(around: Surroundings) -> Iterator[Trouble]:
+def _of_agent(around: Surroundings) -> Iterator[FoundTrouble]:
     if around.lease is not None and not lease_holders.live_holder(around.lease, around.now):
-        yield Trouble("NoAgent", "the agent of this cluster does not run", advice.AGENT)
+        yield FoundTrouble("NoAgent", "the agent of this cluster does not run", advice.AGENT)
 
 
-def _of_target(target: Object) -> Iterator[Trouble]:
+def _of_target(target: Object) -> Iterator[FoundTrouble]:
     key, ready = model.key_of(target), objects.condition(target, conditions.READY) or {}
     if ready.get("status") != "True":
         text = str(ready.get("message") or "not checked yet")
-        yield Trouble(
+        yield FoundTrouble(
             str(ready.get("reason") or "Unknown"),
             text,
             refusal_cures.not_connected({key.name: text}),
@@ -95,7 +95,7 @@ def _of_target(target: Object) -> Iterator[Trouble]:
     for type_ in _WATCHED:
         found = objects.condition(target, type_) or {}
         if found.get("status") == "False" and found.get("reason") not in _NOT_WRONG:
-            yield Trouble(
+            yield FoundTrouble(
                 str(found.get("reason") or type_),
                 str(found.get("message") or ""),
                 is_bad=False,
@@ -104,13 +104,13 @@ def _of_target(target: Object) -> Iterator[Trouble]:
             )
 
 
-def _of_pods(pods: Iterable[StagedPod], around: Surroundings) -> list[Trouble]:
+def _of_pods(pods: Iterable[StagedPod], around: Surroundings) -> list[FoundTrouble]:
     alike: dict[tuple[object, ...], list[StagedPod]] = {}
     for staged in pods:
         if _is_wrong(staged, around.now):
             alike.setdefault(_likeness(staged), []).append(staged)
 
-    told: dict[Trouble, Trouble] = {}
+    told: dict[FoundTrouble, FoundTrouble] = {}
     for group in list(alike.values())[:_MAX_JUDGED]:
         found = _judge(group[0], around)
         plain = replace(found, pod="", since="")
@@ -140,7 +140,7 @@ def _likeness(staged: StagedPod) -> tuple[object, ...]:
     return (*place, why, names, staged.asked)
 
 
-def _judge(staged: StagedPod, around: Surroundings) -> Trouble:
+def _judge(staged: StagedPod, around: Surroundings) -> FoundTrouble:
     pod, namespace = staged.pod, objects.namespace(staged.pod)
     chaperons = around.chaperons.get(objects.uid(pod), {})
     covering = {model.key_of(target): target for target in around.targets}
@@ -159,7 +159,7 @@ def _judge(staged: StagedPod, around: Surroundings) -> Trouble:
     node = around.nodes.get(staged.node)
     facts = Facts(pod, around.now, targets=targets, policies=around.policies, node=node)
     verdict = judging.judge(facts)
-    return Trouble(
+    return FoundTrouble(
         verdict.state.value,
         verdict.text,
         is_bad=not verdict.state.is_good and verdict.state is not PodState.GATED,

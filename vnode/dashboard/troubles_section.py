@@ -7,16 +7,16 @@ from typing import Final
 
 from vnode.api import objects
 from vnode.dashboard import page
-from vnode.dashboard.changes import Change
+from vnode.dashboard.changes import RecentChange
 from vnode.dashboard.markup import Content, Markup, join, tag
 from vnode.dashboard.page import Paths
-from vnode.dashboard.troubles import Trouble
+from vnode.dashboard.troubles import FoundTrouble
 
 _MOST: Final = 12  # troubles that are listed
 _MOST_CHANGES: Final = 12
 
 
-def troubles(found: tuple[Trouble, ...], paths: Paths, now: datetime) -> Content:
+def troubles(found: tuple[FoundTrouble, ...], paths: Paths, now: datetime) -> Content:
     """List what is wrong; None if nothing is."""
     if not found:
         return None
@@ -27,7 +27,7 @@ def troubles(found: tuple[Trouble, ...], paths: Paths, now: datetime) -> Content
     return page.section("Needs attention", tag("ul", *listed, class_="troubles"), more)
 
 
-def _trouble(each: Trouble, paths: Paths, now: datetime) -> Markup:
+def _trouble(each: FoundTrouble, paths: Paths, now: datetime) -> Markup:
     tone = "bad" if each.is_bad else "busy"
     cures = tag("ul", *(tag("li", cure) for cure in each.cures)) if each.cures else None
     return tag(
@@ -38,7 +38,7 @@ def _trouble(each: Trouble, paths: Paths, now: datetime) -> Markup:
     )
 
 
-def _about(each: Trouble, paths: Paths) -> Content:
+def _about(each: FoundTrouble, paths: Paths) -> Content:
     if each.target:
         href = paths.target(each.target)
         return join(["Target ", tag("a", each.target, href=href, id=f"trouble-{each.target}")])
@@ -60,12 +60,12 @@ def _about(each: Trouble, paths: Paths) -> Content:
     return join([all_, ", the first: ", first])
 
 
-def _since(each: Trouble, now: datetime) -> Content:
+def _since(each: FoundTrouble, now: datetime) -> Content:
     ago = page.ago(each.since, now)
     return tag("span", ago, class_="when") if ago is not None else None
 
 
-def changes(found: tuple[Change, ...], paths: Paths, now: datetime) -> Markup:
+def changes(found: tuple[RecentChange, ...], paths: Paths, now: datetime) -> Markup:
     """List what changed in the last hour."""
     if not found:
         return page.section("Last hour", page.empty("No target has turned, and no pod was moved."))
@@ -76,7 +76,7 @@ def changes(found: tuple[Change, ...], paths: Paths, now: datetime) -> Markup:
     return page.section("Last hour", tag("ol", *listed, class_="changes"), more)
 
 
-def _change(each: Change, paths: Paths, now: datetime) -> Markup:
+def _change(each: RecentChange, paths: Paths, now: datetime) -> Markup:
     if each.target:
         about = tag("a", each.target, href=paths.target(each.target))
     else:

@@ -11,9 +11,9 @@ from vnode.api import objects
 from vnode.api.objects import Object, Objects
 from vnode.api.resources import Resources
 from vnode.dashboard import changes, stages, troubles
-from vnode.dashboard.changes import Change
+from vnode.dashboard.changes import RecentChange
 from vnode.dashboard.stages import Flow, Stage, StagedPod
-from vnode.dashboard.troubles import Surroundings, Trouble
+from vnode.dashboard.troubles import FoundTrouble, Surroundings
 from vnode.insight import accelerators, accounts, policies, status_text
 from vnode.insight.accelerators import AcceleratorUse
 from vnode.insight.policies import ShownOverride, ShownPolicy
@@ -81,8 +81,8 @@ class ViewModel:
     overrides: tuple[ShownOverride, ...] = ()
     policy_notices: tuple[str, ...] = ()
     accelerators: tuple[AcceleratorUse, ...] = ()
-    troubles: tuple[Trouble, ...] = ()
-    changes: tuple[Change, ...] = ()
+    troubles: tuple[FoundTrouble, ...] = ()
+    changes: tuple[RecentChange, ...] = ()
 
     def target_name(self, node: str) -> str:
         """Return the name of the target behind a virtual node; the node's if there is none."""
@@ -111,7 +111,7 @@ class ModelInputs:
     lease: Object | None = None
     """Of this cluster's agent, if that may be read."""
     events: Objects = field(default_factory=list)
-    recorded: tuple[Change, ...] = ()
+    recorded: tuple[RecentChange, ...] = ()
     """The changes that whoever makes the view has seen itself."""
 
 

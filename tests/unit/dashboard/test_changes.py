@@ -11,7 +11,7 @@ from vnode.api import disruptions, objects
 from vnode.api.clock import SystemClock
 from vnode.api.objects import Object
 from vnode.dashboard import changes, overview
-from vnode.dashboard.changes import Change, ChangeRecord
+from vnode.dashboard.changes import ChangeRecord, RecentChange
 
 
 def turned(minutes: int, *, ready: bool = False, message: str = "no route") -> Object:
@@ -62,7 +62,7 @@ def test_events_tell_failovers_and_moves_newest_first_and_nothing_else() -> None
 
 
 def test_what_is_told_twice_is_one_change_and_what_comes_again_is_two() -> None:
-    seen = Change(NOW - timedelta(minutes=30), "FailedOver", "seen", False, pod="default/web")
+    seen = RecentChange(NOW - timedelta(minutes=30), "FailedOver", "seen", False, pod="default/web")
     assert len(changes.recent([seen], [event("FailedOver", 30)], [], NOW)) == 1
     assert len(changes.recent([seen], [event("FailedOver", 10)], [], NOW)) == 2
 

@@ -10,7 +10,7 @@ from tests.unit.insight.test_accelerators import make_node, pod_on, summary_of
 from vnode.api.objects import Object
 from vnode.dashboard import search_page, target_page
 from vnode.dashboard.page import Paths
-from vnode.dashboard.tables import Cell, Column, Row, build
+from vnode.dashboard.tables import PageCell, PageColumn, PageRow, build
 from vnode.dashboard.view_model import ViewModel
 
 
@@ -88,8 +88,11 @@ def test_targets_namespaces_and_pods_are_found_by_a_part_of_their_names() -> Non
 
 
 def test_a_cell_of_a_table_has_its_title_with_it_for_narrow_screens() -> None:
-    columns = (Column("Name", names_row=True), Column("Pods", is_number=True, meaning="in all"))
-    html = str(build(columns, [Row(("a", Cell("0", absent=True)))]))
+    columns = (
+        PageColumn("Name", names_row=True),
+        PageColumn("Pods", is_number=True, meaning="in all"),
+    )
+    html = str(build(columns, [PageRow(("a", PageCell("0", absent=True)))]))
     assert '<td class="number none" role="cell" data-label="Pods">0</td>' in html
     assert '<th scope="row" role="rowheader">a</th>' in html
     assert '<span title="in all">Pods</span>' in html

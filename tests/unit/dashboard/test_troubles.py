@@ -8,7 +8,7 @@ from tests.unit.dashboard.test_markup import read
 from tests.unit.dashboard.test_pages import NODE, PATHS, made, pod, refused, target, waiting
 from vnode.api.objects import Object
 from vnode.dashboard import overview
-from vnode.dashboard.troubles import Trouble
+from vnode.dashboard.troubles import FoundTrouble
 from vnode.insight import judging
 from vnode.insight.facts import Facts, TargetFacts
 from vnode.pods.source.candidates import CandidateState
@@ -22,7 +22,7 @@ def old(name: str, **more: Any) -> Object:
     return pod(name, **more, metadata={"creationTimestamp": LONG_AGO})
 
 
-def found(pods: list[Object] = (), **more: Any) -> tuple[Trouble, ...]:  # type: ignore[assignment]
+def found(pods: list[Object] = (), **more: Any) -> tuple[FoundTrouble, ...]:  # type: ignore[assignment]
     return made(pods, **more).troubles
 
 
