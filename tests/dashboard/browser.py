@@ -137,14 +137,25 @@ class BrowserTab:
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         await self.call("Emulation.setEmulatedMedia", features=features)
 
+    async def width(self, pixels: int) -> None:
+        """Set the width of the window; a narrow one is that of a phone."""
+        size = {"width": pixels, "height": 800, "deviceScaleFactor": 1, "mobile": pixels < 500}
+        await self.call("Emulation.setDeviceMetricsOverride", **size)
+
     async def script(self, *, on: bool) -> None:
         """Set whether pages may run scripts from the next load on."""
         await self.call("Emulation.setScriptExecutionDisabled", value=not on)
 
-    async def picture(self) -> bytes:
-        """Return the whole page as PNG."""
+    async def picture(self, most: int) -> bytes:
+        """Return the page as PNG, down to at most so many pixels."""
         size = (await self.call("Page.getLayoutMetrics"))["cssContentSize"]
-        clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
+        clip = {
+            "x": 0,
+            "y": 0,
+            "width": size["width"],
+            "height": min(size["height"], most),
+            "scale": 1,
+        }
         shot = await self.call(
             "Page.captureScreenshot", format="png", clip=clip, captureBeyondViewport=True
         )
@@ -209,7 +220,6 @@ async def _tab(session: aiohttp.ClientSession, port: int) -> AsyncIterator[Brows
             for domain in ("Page", "Runtime", "Network", "Log"):
                 await page.call(f"{domain}.enable")
 
-            size = {"width": 1280, "height": 800, "deviceScaleFactor": 1, "mobile": False}
-            await page.call("Emulation.setDeviceMetricsOverride", **size)
+            await page.width(1280)
             yield page
             listening.cancel()

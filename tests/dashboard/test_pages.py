@@ -147,7 +147,7 @@ async def test_without_the_script_the_page_asks_for_itself_again(
 ) -> None:
     await page.script(on=False)
     await page.goto(f"{address}pods?text=later")
-    assert "No pods are like this" in await page.text()
+    assert "No pods match" in await page.text()
     await created(source, kit.pod("later"), is_running)
     page.forget_load()
     await page.loaded()
@@ -250,10 +250,22 @@ async def test_an_administrator_of_one_namespace_sees_that_one(
             await page.until(shows("Nodes are not shown: no right to read them"))
             await page.goto(f"{address}pods")
             await page.until(shows("mine") + " && " + shows("Running"))
+            await _finds_nothing_of_others(source, address, page)
             await page.goto("about:blank")  # before what it shows ends
     finally:
         for kind in ("rolebinding", "serviceaccount"):
             fleet.kubectl("c1", "delete", kind, "owner")
+
+
+async def _finds_nothing_of_others(source: Client, address: str, page: BrowserTab) -> None:
+    async with kit.namespace_in_all("hidden-team", source) as namespace:
+        held = kit.pod("hidden", schedulingGates=[{"name": "example.com/later"}])
+        await source.create(kinds.PODS, held, namespace)
+        await page.goto(f"{address}search?q=hidden")
+        assert "Nothing that you may see has it" in await page.text()
+        await page.goto(address)
+        assert "hidden" not in await page.text()
+        await source.delete(kinds.PODS, "hidden", namespace)
 
 
 async def _reference(source: Client, name: str) -> Object:

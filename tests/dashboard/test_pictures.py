@@ -1,4 +1,4 @@
-"""The pictures of docs/dashboard.md: a scene on the fleet, in light and dark.
+"""The pictures of docs/dashboard.md: a scene on the fleet, in light and dark, wide and narrow.
 
 `make dashboard-images` writes them into docs/images; the test itself keeps them in a folder of its
 own and looks at their size only.
@@ -19,6 +19,7 @@ from vnode.api.objects import Object
 from vnode.kube.client import Client
 
 MOST = 150 * 1000  # bytes of one picture
+HEIGHT = 1100  # pixels at most
 DEPLOYMENTS = {
     "shop": (9, "4", "24Gi"),
     "search": (5, "6", "48Gi"),
@@ -93,13 +94,16 @@ async def test_pictures_for_the_documentation(
     taken = {}
     for scheme in ("light", "dark"):
         await page.prefer(scheme)
-        for name, path in (
-            ("overview", ""),
-            ("story", "pods/default/training"),
+        for name, path, width in (
+            ("overview", "", 1280),
+            ("story", "pods/default/training", 1280),
+            ("target", "targets/default/c2", 1280),
+            ("phone", "", 400),
         ):
+            await page.width(width)
             await page.goto(address + path)
             await page.until("document.getElementById('pulse').dataset.state === 'live'")
-            taken[name, scheme] = await page.picture()
+            taken[name, scheme] = await page.picture(HEIGHT)
             (folder / f"dashboard-{name}-{scheme}.png").write_bytes(taken[name, scheme])
 
     assert all(len(picture) < MOST for picture in taken.values())

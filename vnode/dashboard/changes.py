@@ -28,6 +28,8 @@ MOST: Final = 200
 _SAME: Final = timedelta(minutes=1)  # between two accounts of one change
 _MAX_TEXT: Final = 500  # characters
 _TARGETS: Final = ("Target", "ClusterTarget")
+_OF_TARGETS: Final = frozenset({"Connected", "ClusterConfirmed"})
+"""Reasons of Events of Targets that are news although they do not warn."""
 _OF_PODS: Final = frozenset({"FailedOver", "Moved", "MoveFailed", "DelegateLost", "Preempted"})
 _MEANINGS: Final = {
     "DeletionByTaintManager": ("FailedOver", "failed over to another target"),
@@ -130,7 +132,7 @@ def _told(event: Object) -> Iterator[RecentChange]:
     if at is None:
         return
 
-    if about.get("kind") in _TARGETS:
+    if about.get("kind") in _TARGETS and (not is_good or reason in _OF_TARGETS):
         yield RecentChange(at, reason, text, is_good, target=key)
     elif about.get("kind") == "Pod" and reason in _OF_PODS:
         yield RecentChange(at, reason, text, is_good, pod=key)

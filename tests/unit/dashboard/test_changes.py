@@ -50,6 +50,8 @@ def test_events_tell_failovers_and_moves_newest_first_and_nothing_else() -> None
         event("Moved", 5, name="db", type="Normal"),
         event("FeedbackRefused", 1),
         event("Unreachable", 40, kind="Target", name="c2"),
+        event("Connected", 50, kind="ClusterTarget", name="gpu", type="Normal"),
+        event("Lasting", 1, kind="Target", type="Normal"),
         event("Moved", 1, kind="PlacementPolicy"),
         {"reason": "Moved"},
     ]
@@ -58,6 +60,7 @@ def test_events_tell_failovers_and_moves_newest_first_and_nothing_else() -> None
         "default/db",
         "default/web",
         "default/c2",
+        "default/gpu",
     ]
 
 
