@@ -2,7 +2,7 @@
 
 Most of it is recorded already: conditions of Targets say when they turned last, and Events tell the
 rest to whoever may read them, which agents may not. So whoever serves the pages also remembers what
-it has seen itself (`ChangeRecord`), at most `MOST` changes. Pure but for that.
+it has seen itself (`ChangeRecord`), at most `MOST` changes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Says what the pages do not show: what may not be read, and Targets without a link. Pure."""
+"""Says what the pages do not show: what may not be read, and Targets without a link."""
 
 from __future__ import annotations
 
