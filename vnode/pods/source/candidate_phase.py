@@ -102,10 +102,12 @@ class CandidatePhase:
         webhook there that it does not.
         """
         now, found = self._clock.monotonic(), candidates.read(candidate, 0.0)
+        if found.state is CandidateState.COMMITTED:
+            return  # it is we who have answered: what is said from now on, its kubelet says
+
         self._answered[link.node_name] = now
-        is_old = old is not None and candidates.read(old, 0.0).state is found.state
-        if is_old or found.state is CandidateState.COMMITTED:
-            return  # by the latter we have answered
+        if old is not None and candidates.read(old, 0.0).state is found.state:
+            return
 
         if found.state is CandidateState.RESERVED or objects.status(candidate).get("phase"):
             link.starts.on_decision(now)

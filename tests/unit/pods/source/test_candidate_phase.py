@@ -184,6 +184,29 @@ async def test_targets_that_say_nothing_are_given_up_when_patience_is_over(
         assert clock.monotonic() == pytest.approx(32, abs=1)
 
 
+async def test_only_an_answer_about_a_pod_that_waits_shows_that_the_target_decides(
+    clock: Clock,
+) -> None:
+    """What a target says of pods that run, it says without its scheduler, too."""
+    target = Target("c2", clock)
+    source = SourceCluster(clock, target)
+    async with source.running():
+        source.add("runs")
+        await source.until_bound("runs")
+        target.annotate(target.candidate("runs"), **{keys.IS_ALLOWED: "true"})  # by the source
+        target.answer = is_silent
+        source.add("p")
+        await asyncio.sleep(10)
+        target.report(target.candidate("runs"), {"phase": "Running"})
+        await source.until_said("p", "no answer for 30 s")
+        assert clock.monotonic() < 40  # it was not told another thing before
+        source.add("q")
+        await asyncio.sleep(10)
+        target.answer = rejects
+        source.add("other")
+        await source.until_said("q", "not decided yet: the target answers about other pods")
+
+
 async def test_what_was_said_when_the_pod_was_sent_is_added_to_why_it_waits(clock: Clock) -> None:
     target = Target("c2", clock, rejects)
     source = SourceCluster(clock, target)
