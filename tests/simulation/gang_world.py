@@ -70,6 +70,7 @@ class GangWatcher:
     started: dict[str, float] = field(default_factory=dict)  # gang -> when enough ran
     wrong: list[str] = field(default_factory=list)
     places: dict[str, set[str]] = field(default_factory=dict)  # gang -> targets where pods ran
+    apart: dict[str, set[str]] = field(default_factory=dict)  # gang -> targets, at one time
     _half: dict[str, float] = field(default_factory=dict)  # gang -> since when
 
     async def run(self) -> None:
@@ -80,13 +81,14 @@ class GangWatcher:
 
     def _look(self, now: float) -> None:
         for name, job in self.jobs.items():
-            count = 0
-            for target, nodes in self.kubelets.items():
-                there = sum(1 for key in nodes.running.values() if f"/{name}-" in key)
-                if there:
-                    self.places.setdefault(name, set()).add(target)
-
-                count += there
+            there = {
+                target: sum(1 for key in nodes.running.values() if f"/{name}-" in key)
+                for target, nodes in self.kubelets.items()
+            }
+            count, targets = sum(there.values()), {target for target, n in there.items() if n}
+            self.places.setdefault(name, set()).update(targets)
+            if len(targets) > 1:
+                self.apart.setdefault(name, targets)
 
             if count >= job.minimum:
                 self.started.setdefault(name, now)
