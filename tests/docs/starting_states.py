@@ -99,6 +99,14 @@ _WITHOUT_KARMADA = (
 )
 
 
+_WITHOUT_RELEASE = """
+helm uninstall vnode --namespace vnode --ignore-not-found
+kubectl delete namespace vnode --ignore-not-found
+kubectl get crds -o name | grep -E 'multicluster.admiralty.io|vnode.dev' \\
+  | xargs --no-run-if-empty kubectl delete
+"""
+
+
 @dataclass(frozen=True)
 class StartingState:
     """`given` and `after` are scripts around a page; `inside` runs it beside its target's agent.
@@ -203,6 +211,13 @@ STARTING_STATES = {
     "docs/topologies.md": StartingState(
         _without("-f given.yaml") + _without("target/gpu") + _INSTALLED,
         _without("-f web.yaml") + _without("target --all") + _without("target --all", "middle"),
+    ),
+    "docs/upgrading.md": StartingState(
+        _WITHOUT_RELEASE
+        + "kubectl create namespace vnode\n"
+        + "helm install vnode charts/vnode --namespace vnode --set clusterName=cluster1\n",
+        after=_WITHOUT_RELEASE,
+        kubeconfigs={"source": "cluster3", "target": "cluster3"},
     ),
     "docs/usage.md": StartingState(
         _without("clusterrole/kubelet-reader", "target")

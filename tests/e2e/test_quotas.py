@@ -77,7 +77,7 @@ async def test_a_burst_fills_the_quotas_of_all_targets_and_nothing_is_sent_beyon
     for words in reasons:
         assert words in story, story
 
-    assert "raise the ResourceQuota of the namespace in the target" in story
+    assert "kubectl edit resourcequota few" in story
 
     await set_quota(c3, "fewer", {"pods": "6"})
     await kit.until(source, kinds.PODS, lambda pods: kit.running(pods, 10), namespace="default")

@@ -98,5 +98,5 @@ async def test_kubectl_shows_whether_it_is_in_force(
     spec = {"selector": {}, "rules": rules, "priority": 3}
     await create(client, kinds.OVERRIDE_POLICIES, namespace, spec=spec)
     shown = fleet.kubectl(SOURCE, "get", "ovpol", "-n", namespace).split("\n")
-    assert shown[0].split() == ["NAME", "PRIORITY", "ACCEPTED", "APPLICABLE", "AGE"]
+    assert shown[0].split() == ["NAME", "PRIORITY", "READY", "ACCEPTED", "APPLICABLE", "AGE"]
     assert shown[1].split()[:2] == [namespace, "3"]

@@ -155,7 +155,7 @@ async def test_what_the_agent_writes_is_kept_and_shown(
     )
     assert objects.status(patched) == status
     header, row = fleet.kubectl(SOURCE, "get", "plpol", "-n", namespace).strip().split("\n")
-    assert header.split() == ["NAME", "MODE", "ACCEPTED", "WORKLOADS", "REPLICAS", "AGE"]
+    assert header.split() == ["NAME", "MODE", "READY", "ACCEPTED", "WORKLOADS", "REPLICAS", "AGE"]
     assert row.split()[:5] == [namespace, "Spread", "True", "1", "3"]
 
 
