@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Final
 
@@ -50,3 +51,8 @@ def turned(obj: Object, condition: Object) -> bool:
     """Tell whether the condition has another status or reason than the one that `obj` has."""
     known = objects.condition(obj, condition["type"]) or {}
     return any(known.get(field) != condition[field] for field in ("status", "reason"))
+
+
+def turned_unless(repeating: str) -> Callable[[Object, Object], bool]:
+    """Return `turned` for objects whose condition of that type repeats what another one says."""
+    return lambda obj, condition: condition["type"] != repeating and turned(obj, condition)

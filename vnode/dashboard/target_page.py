@@ -86,8 +86,7 @@ def _now(view: ViewModel, target: TargetView) -> Markup:
 
 
 def _facts(view: ViewModel, target: TargetView) -> Iterator[tuple[Markup, Markup]]:
-    status = objects.status(target.obj)
-    uid = str(status.get("clusterUID") or "")
+    uid = _cluster(target)
     alike = [
         other.name
         for other in view.targets

@@ -96,11 +96,11 @@ class PolicyReporter:
         return await self._reports.report(key, kind_of(key), obj, status)
 
 
+_TURNED: Final = status_conditions.turned_unless(status_conditions.READY)
+
+
 def _is_news(obj: Object, condition: Object) -> bool:
     """Tell whether a condition is worth an Event: that a new policy is as it should be is not."""
-    if condition["type"] == status_conditions.READY:
-        return False  # it repeats another
-
     is_new = objects.condition(obj, condition["type"]) is None
     good = is_new and condition["status"] == "True"
-    return not good and status_conditions.turned(obj, condition)
+    return not good and _TURNED(obj, condition)

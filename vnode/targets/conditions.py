@@ -5,15 +5,16 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
-from vnode.api import cures, keys, node_pools, objects
+from vnode.api import cures, keys, node_pools, objects, status_conditions
 from vnode.api.errors import MESSAGE_LIMIT, ConfigError
 from vnode.api.objects import Object
 from vnode.api.status_conditions import build
 from vnode.runtime.links import Link
 from vnode.runtime.start_record import StartObstacle
 
-READY: Final = "Ready"
+READY: Final = status_conditions.READY
 CONNECTED: Final = "Connected"
+"""What it says, Ready says as well."""
 CLUSTER_NAME_UNIQUE: Final = "ClusterNameUnique"
 CREDENTIALS_LAST: Final = "CredentialsLast"
 AGENT: Final = "Agent"

@@ -82,7 +82,7 @@ class Reporter:
             wake=self.wake,
             events=events,
             clock=clock,
-            is_news=_is_news,
+            is_news=status_conditions.turned_unless(conditions.CONNECTED),
         )
         self._controller: Controller[TargetKey] = Controller(
             "target-reports",
@@ -133,9 +133,3 @@ class Reporter:
             text = f"the cluster is {finding.cluster} from now on, as confirmed; it was {before}"
             log.info("%s: %s", key, text)
             self._events.event(about, NORMAL, "ClusterConfirmed", text)
-
-
-def _is_news(target: Object, condition: Object) -> bool:
-    """Tell whether a condition is worth an Event: what Connected says, Ready says as well."""
-    is_told = condition["type"] == conditions.CONNECTED
-    return not is_told and status_conditions.turned(target, condition)

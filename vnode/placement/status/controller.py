@@ -88,7 +88,7 @@ class PolicyStatusController:
             wake=self._wake,
             clock=clock,
             events=events,
-            is_news=_is_news,
+            is_news=status_conditions.turned_unless(status_conditions.READY),
         )
         self._controller: Controller[str] = Controller(
             "placement-status",
@@ -228,9 +228,3 @@ class PolicyStatusController:
         if not self._is_counted:
             self._is_counted = True
             self._settle(k for k, p in self._policies.in_force().items() if p.publishing)
-
-
-def _is_news(policy: Object, condition: Object) -> bool:
-    """Tell whether a condition is worth an Event: Ready repeats another."""
-    is_told = condition["type"] == status_conditions.READY
-    return not is_told and status_conditions.turned(policy, condition)
