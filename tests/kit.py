@@ -90,6 +90,9 @@ def run(command: list[str], **options: Any) -> str:
 PATIENCE: Final = 240.0
 """Seconds for which a test waits for what a quiet machine does in a few: another may be busy."""
 
+TIMEOUT: Final = f"--timeout={PATIENCE:.0f}s"
+"""The same for kubectl."""
+
 _SHOWN: Final = 30  # objects in the message of an assertion, those that changed last
 
 

@@ -32,7 +32,7 @@ async def test_a_target_whose_scheduler_is_dead_is_not_ready_and_evicts_nobody(
     finally:
         fleet.run("start", "c3", "candidate-scheduler")
 
-    command = ("wait", "--for=condition=Ready", "target/c3", "--timeout=120s")
+    command = ("wait", "--for=condition=Ready", "target/c3", kit.TIMEOUT)
     assert "condition met" in fleet.kubectl("c1", *command)
     await kit.until_running(source, "after")
     still = await source.get(kinds.PODS, "before", "default")

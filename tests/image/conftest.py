@@ -50,7 +50,7 @@ def fleet(bare: Fleet) -> Fleet:
     releases.connect(bare, SOURCE, TARGET)
     node = f"node/{names.virtual_node('default', TARGET)}"
     for what in ("create", "condition=Ready"):
-        bare.kubectl(SOURCE, "wait", node, f"--for={what}", "--timeout=60s")
+        bare.kubectl(SOURCE, "wait", node, f"--for={what}", kit.TIMEOUT)
     return bare
 
 

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
+from tests import kit
 from tests.chart.helm import CHART, helm
 from tests.kit import Fleet
 from tests.realnode.cluster import SOURCE, TARGET, NodeCluster
@@ -13,7 +14,6 @@ from tests.realnode.cluster import SOURCE, TARGET, NodeCluster
 NAMESPACE: Final = "vnode"
 DEPLOYMENTS: Final = ("vnode-agent", "vnode-candidate-scheduler")
 VIRTUAL_NODES: Final = ("-l", "virtual-kubelet.io/provider=admiralty")
-_PATIENCE: Final = "--timeout=3m"
 
 
 def release(fleet: Fleet, cluster: str, *words: str | Path) -> str:
@@ -32,7 +32,7 @@ def install(fleet: Fleet, *values: str) -> None:
 
 
 def _install(fleet: Fleet, cluster: str, values: tuple[str, ...]) -> None:
-    words = ("upgrade", "--install", "vnode", CHART, "--create-namespace", "--wait", _PATIENCE)
+    words = ("upgrade", "--install", "vnode", CHART, "--create-namespace", "--wait", kit.TIMEOUT)
     chosen = [word for value in (f"clusterName={cluster}", *values) for word in ("--set", value)]
     release(fleet, cluster, *words, *chosen)
 

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from tests import kit
 from tests.fleets import vnode
 from tests.image import operating
 from tests.image.operating import DEPLOYMENTS, NAMESPACE, VIRTUAL_NODES, release
@@ -55,7 +56,7 @@ def test_another_agent_leads_when_the_leader_goes(source: NodeCluster):
     gone = operating.leader(source, "vnode-agent")
     assert gone in operating.pods(source, "agent")
 
-    source.ask("delete", "pod", "-n", NAMESPACE, gone, "--timeout=60s")
+    source.ask("delete", "pod", "-n", NAMESPACE, gone, kit.TIMEOUT)
 
     source.start("second", _SPEAKS)
     assert operating.leader(source, "vnode-agent") in operating.pods(source, "agent")
@@ -71,7 +72,7 @@ def test_pods_are_delegated_while_an_upgrade_replaces_everything(fleet: Fleet, s
 
     assert len(served) > 1
     for name, part in _parts():
-        source.ask("rollout", "status", "-n", NAMESPACE, f"deploy/{name}", "--timeout=60s")
+        source.ask("rollout", "status", "-n", NAMESPACE, f"deploy/{name}", kit.TIMEOUT)
         assert before[name].isdisjoint(operating.pods(source, part))
     assert source.ask("exec", "first", "--", "echo", "still there").strip() == "still there"
 
@@ -120,12 +121,12 @@ def test_the_steps_of_the_documentation_leave_nothing_behind(
     """docs/install.md: with containers that take their time to end."""
     source.ask("create", "configmap", "words", "--from-literal=word=hello")
     source.apply(uses_words("slow"))
-    source.ask("wait", "--for=condition=Ready", "pod/slow", "--timeout=30s")
+    source.ask("wait", "--for=condition=Ready", "pod/slow", kit.TIMEOUT)
 
     source.ask("delete", "targets,clustertargets", "--all", "--all-namespaces")
-    source.ask("wait", "--for=delete", "pods", "-A", "-l", _WITH_FINALIZERS, "--timeout=55s")
+    source.ask("wait", "--for=delete", "pods", "-A", "-l", _WITH_FINALIZERS, kit.TIMEOUT)
     kinds = "configmaps,secrets,services,ingresses"
-    target.ask("wait", "--for=delete", kinds, "-A", "-l", _COPIES, "--timeout=55s")
+    target.ask("wait", "--for=delete", kinds, "-A", "-l", _COPIES, kit.TIMEOUT)
     release(fleet, SOURCE, "uninstall", "vnode", "--wait")
 
     assert source.get("pods")["items"] == []

@@ -79,7 +79,7 @@ class NodeCluster:
     def start(self, name: str, script: str, **options: Any) -> None:
         """Create a pod that runs `script`, and wait until it is ready; `options` as of `pod`."""
         self.apply(pod(name, script, **options))
-        self.ask("wait", "--for=condition=Ready", f"pod/{name}", "--timeout=30s")
+        self.ask("wait", "--for=condition=Ready", f"pod/{name}", kit.TIMEOUT)
 
     def finish(self, name: str, script: str, **options: Any) -> str:
         """Return the log of a pod that runs `script` to its end; `options` as of `pod`."""
@@ -106,7 +106,7 @@ class NodeCluster:
     def until(self, pod: str, jsonpath: str, value: str = "") -> None:
         """Wait until a field of a pod is there, or is `value`."""
         wanted = f"{{{jsonpath}}}" + (f"={value}" if value else "")
-        self.ask("wait", f"--for=jsonpath={wanted}", f"pod/{pod}", "--timeout=45s")
+        self.ask("wait", f"--for=jsonpath={wanted}", f"pod/{pod}", kit.TIMEOUT)
 
 
 def pod(name: str, script: str, *, container: dict[str, Any] | None = None, **spec: Any) -> Object:

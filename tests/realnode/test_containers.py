@@ -97,7 +97,7 @@ def test_a_job_completes(source: NodeCluster):
     source.apply(
         {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "twice"}, "spec": spec}
     )
-    source.ask("wait", "--for=condition=Complete", "job/twice", "--timeout=45s")
+    source.ask("wait", "--for=condition=Complete", "job/twice", kit.TIMEOUT)
 
     assert source.ask("logs", "job/twice") == "done\n"
     source.ask("delete", "job", "twice", "--wait")
@@ -137,7 +137,7 @@ def test_an_indexed_job_knows_its_index_its_labels_and_itself(source: NodeCluste
     source.apply(
         {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "indexed"}, "spec": spec}
     )
-    source.ask("wait", "--for=condition=Complete", "job/indexed", "--timeout=45s")
+    source.ask("wait", "--for=condition=Complete", "job/indexed", kit.TIMEOUT)
 
     pods = source.get("pods", "-l", "job-name=indexed")["items"]
     logs = {objects.name(p): source.ask("logs", objects.name(p)).split() for p in pods}
@@ -218,7 +218,7 @@ def test_an_evicted_pod_ends_on_both_sides_and_is_replaced(
 ):
     name = f"evicted-{where}"
     source.apply(deployment(name, 1, pod(name, "trap 'exit 0' TERM; sleep 1000 & wait")))
-    source.ask("wait", "--for=condition=Available", f"deployment/{name}", "--timeout=45s")
+    source.ask("wait", "--for=condition=Available", f"deployment/{name}", kit.TIMEOUT)
     proxy = _only(source, name)
     delegate = target.delegate_of(proxy)
 
@@ -228,8 +228,8 @@ def test_an_evicted_pod_ends_on_both_sides_and_is_replaced(
         _evict(target, delegate)
 
     for cluster, gone in ((source, objects.name(proxy)), (target, delegate)):
-        cluster.ask("wait", "--for=delete", f"pod/{gone}", "--timeout=45s")
-    source.ask("wait", "--for=condition=Available", f"deployment/{name}", "--timeout=45s")
+        cluster.ask("wait", "--for=delete", f"pod/{gone}", kit.TIMEOUT)
+    source.ask("wait", "--for=condition=Available", f"deployment/{name}", kit.TIMEOUT)
     assert target.delegate_of(_only(source, name)) != delegate
     source.ask("delete", "deployment", name, "--wait")
 
@@ -240,7 +240,7 @@ def test_a_pod_is_ready_when_the_source_opens_its_readiness_gate(
     """As the controller of a load balancer does; the kubelet waits for it, and so the proxy."""
     gate = "example.com/lb-ready"
     source.apply(pod("gated", "sleep 1000", readinessGates=[{"conditionType": gate}]))
-    source.ask("wait", "--for=condition=ContainersReady", "pod/gated", "--timeout=45s")
+    source.ask("wait", "--for=condition=ContainersReady", "pod/gated", kit.TIMEOUT)
     assert _conditions(source, "gated")["Ready"]["reason"] == "ReadinessGatesNotReady"
 
     for status in ("True", "False"):
@@ -248,7 +248,7 @@ def test_a_pod_is_ready_when_the_source_opens_its_readiness_gate(
         source.ask("patch", "pod", "gated", "--subresource=status", "--patch", patch)
         delegate = target.delegate_of(source.get("pod", "gated"))
         for cluster, name in ((target, delegate), (source, "gated")):
-            cluster.ask("wait", f"--for=condition=Ready={status}", f"pod/{name}", "--timeout=45s")
+            cluster.ask("wait", f"--for=condition=Ready={status}", f"pod/{name}", kit.TIMEOUT)
 
         assert _conditions(source, "gated")[gate]["status"] == status
 
@@ -286,6 +286,6 @@ def test_a_node_that_loses_power_starts_its_pods_again_and_the_proxy_counts(
     target.fleet.run("start", target.name, "real-node")
 
     source.until("survives", ".status.containerStatuses[0].restartCount", "1")
-    source.ask("wait", "--for=condition=Ready", "pod/survives", "--timeout=45s")
+    source.ask("wait", "--for=condition=Ready", "pod/survives", kit.TIMEOUT)
     assert source.kubectl("exec", "survives", "--", "sh", "-c", "exit 4").code == 4
     source.remove("survives")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests import kit
 from tests.realnode.cluster import NodeCluster, pod
 
 STUBBORN = "trap '' TERM; while true; do sleep 1; done"
@@ -24,11 +25,11 @@ def test_a_job_hears_the_exit_code_of_a_pod_that_was_deleted(source: NodeCluster
     }
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "ends"}, "spec": spec}
     source.apply(job)
-    source.ask("wait", "--for=jsonpath={.status.ready}=1", "job/ends", "--timeout=45s")
+    source.ask("wait", "--for=jsonpath={.status.ready}=1", "job/ends", kit.TIMEOUT)
 
     source.ask("delete", "pod", "-l", "job-name=ends", "--wait=false")
 
-    source.ask("wait", "--for=condition=Failed", "job/ends", "--timeout=45s")
+    source.ask("wait", "--for=condition=Failed", "job/ends", kit.TIMEOUT)
     (reason,) = [
         entry["reason"]
         for entry in source.get("job", "ends")["status"]["conditions"]
@@ -46,10 +47,10 @@ def test_a_pod_ends_in_the_time_that_its_deletion_gives_it(
     made = pod(name, STUBBORN)
     made["spec"]["terminationGracePeriodSeconds"] = 600
     source.apply(made)
-    source.ask("wait", "--for=condition=Ready", f"pod/{name}", "--timeout=30s")
+    source.ask("wait", "--for=condition=Ready", f"pod/{name}", kit.TIMEOUT)
     delegate = target.delegate_of(source.get("pod", name))
 
-    source.ask("delete", "pod", name, how, "--timeout=45s")
+    source.ask("delete", "pod", name, how, kit.TIMEOUT)
 
     target.ask("wait", "--for=delete", f"pod/{delegate}", "--timeout=1s")
 
@@ -60,8 +61,8 @@ def test_a_pod_that_the_kubelet_refuses_fails_with_its_reason(source: NodeCluste
     sysctls = [{"name": "kernel.msgmax", "value": "10000000000"}]
     refused["spec"]["securityContext"] = {"sysctls": sysctls}
     source.apply(refused)
-    source.ask("wait", "--for=jsonpath={.status.phase}=Failed", "pod/refused", "--timeout=45s")
+    source.ask("wait", "--for=jsonpath={.status.phase}=Failed", "pod/refused", kit.TIMEOUT)
     status = source.get("pod", "refused")["status"]
     assert status["reason"] == "SysctlForbidden"
     assert "kernel.msgmax" in status["message"]
-    source.ask("delete", "pod", "refused", "--timeout=45s")
+    source.ask("delete", "pod", "refused", kit.TIMEOUT)

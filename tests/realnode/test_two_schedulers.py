@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests import kit
 from tests.realnode.cluster import NodeCluster, pod
 from vnode.api import keys, kinds, objects, resources
 from vnode.api.objects import Object
@@ -66,15 +67,15 @@ def test_a_job_does_not_see_that_its_pod_was_rejected_and_made_anew(
     waiting = asking(pod("holder", SLEEP), cpu - ROOM)
     waiting["metadata"]["annotations"] = {}
     target.apply(waiting)
-    target.ask("wait", "--for=condition=Ready", "pod/holder", "--timeout=30s")
+    target.ask("wait", "--for=condition=Ready", "pod/holder", kit.TIMEOUT)
     source.apply(
         {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "rejected"}, "spec": spec}
     )
     selector = "job-name=rejected"
-    source.ask("wait", "--for=create", "pod", "-l", selector, "--timeout=30s")
+    source.ask("wait", "--for=create", "pod", "-l", selector, kit.TIMEOUT)
     (proxy,) = source.get("pods", "-l", selector)["items"]
     parent = f"{keys.PARENT_UID}={objects.uid(proxy)}"
-    target.ask("wait", "--for=create", "pod", "-l", parent, "--timeout=30s")
+    target.ask("wait", "--for=create", "pod", "-l", parent, kit.TIMEOUT)
     (delegate,) = target.get("pods", "-l", parent)["items"]
 
     binding = {
@@ -87,10 +88,10 @@ def test_a_job_does_not_see_that_its_pod_was_rejected_and_made_anew(
     target.ask("create", "--raw", path, "-f", "-", stdin=json.dumps(binding).encode())
     noted = keys.REJECTED.replace(".", r"\.")
     rejected = f"--for=jsonpath={{.metadata.annotations.{noted}}}"
-    target.ask("wait", rejected, f"podchaperon/{objects.name(delegate)}", "--timeout=30s")
-    target.ask("delete", "pod", "holder", "--timeout=30s")
+    target.ask("wait", rejected, f"podchaperon/{objects.name(delegate)}", kit.TIMEOUT)
+    target.ask("delete", "pod", "holder", kit.TIMEOUT)
 
-    source.ask("wait", "--for=condition=Complete", "job/rejected", "--timeout=60s")
+    source.ask("wait", "--for=condition=Complete", "job/rejected", kit.TIMEOUT)
     status = source.get("job", "rejected")["status"]
     assert status["succeeded"] == 1
     assert not status.get("failed")
@@ -125,10 +126,10 @@ def test_as_many_are_preempted_as_are_needed_and_the_pod_that_preempts_runs(
             "spec": {"maxUnavailable": 2, "selector": selector},
         }
     )
-    target.ask("wait", "--for=jsonpath={.status.readyReplicas}=4", "deploy/lower", "--timeout=60s")
+    target.ask("wait", "--for=jsonpath={.status.readyReplicas}=4", "deploy/lower", kit.TIMEOUT)
 
     source.apply(asking(pod("higher", SLEEP, priorityClassName=HIGH), each + each // 2))
-    source.ask("wait", "--for=condition=Ready", "pod/higher", "--timeout=60s")
+    source.ask("wait", "--for=condition=Ready", "pod/higher", kit.TIMEOUT)
 
     events = target.get("events", "--field-selector", "reason=Preempted")["items"]
     victims = {found["involvedObject"]["name"] for found in events}
