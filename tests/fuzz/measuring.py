@@ -19,6 +19,8 @@ import sys
 import threading
 import time
 import traceback
+from collections import defaultdict
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -32,6 +34,20 @@ FIRST: Final = 0.02  # seconds, below which nothing is written down
 _LOOK: Final = 0.02  # seconds between looks at what runs
 
 
+@dataclass(slots=True)
+class _Running:
+    """The callback that a thread runs at present: that of virtual nodes' Leases has a loop, too."""
+
+    began: float = 0.0
+    """Monotonic; 0: none runs."""
+    stack: str = ""
+    """Once it has taken long."""
+    collecting: float = 0.0
+    """Seconds of CPU time of its garbage collections."""
+    collection: float = 0.0
+    """Thread time at the begin of the present one."""
+
+
 class LoopMeter:
     """Measures every callback of every event loop of this process."""
 
@@ -39,58 +55,54 @@ class LoopMeter:
         self._report = report
         self._limit = limit
         self._longest = FIRST
-        self._thread = threading.get_ident()
-        self._began = 0.0  # monotonic, of the callback that runs; 0: none does
-        self._stack = ""  # of the callback that runs, once it has taken long
-        self._collecting = 0.0  # seconds of CPU time of its garbage collections
-        self._collection = 0.0  # thread time at the begin of the present one
+        self._running: defaultdict[int, _Running] = defaultdict(_Running)  # by thread
 
     def install(self) -> None:
         """Measure from now on."""
         run = asyncio.Handle._run
 
         def measured(handle: asyncio.Handle) -> None:
-            self._stack, self._began, self._collecting = "", time.monotonic(), 0.0
+            running = self._running[threading.get_ident()]
+            running.stack, running.began, running.collecting = "", time.monotonic(), 0.0
             before = time.thread_time()
             try:
                 run(handle)
             finally:
                 took = time.thread_time() - before
-                self._began = 0.0
+                running.began = 0.0
                 if took > min(self._longest, self._limit):
-                    self._write(took, handle)
+                    self._write(took, running, handle)
 
         setattr(asyncio.Handle, "_run", measured)  # noqa: B010 - mypy forbids a plain assignment
         gc.callbacks.append(self._on_collection)
         threading.Thread(target=self._watch, daemon=True).start()
 
-    def _write(self, took: float, handle: asyncio.Handle) -> None:
+    def _write(self, took: float, running: _Running, handle: asyncio.Handle) -> None:
         self._longest = max(took, self._longest)
         line = {
             "seconds": took,
-            "collecting": self._collecting,
+            "collecting": running.collecting,
             "what": _described(handle),
-            "stack": self._stack,
+            "stack": running.stack,
         }
         self._report.write(json.dumps(line) + "\n")
         self._report.flush()
 
     def _on_collection(self, phase: str, _info: dict[str, int]) -> None:
-        if threading.get_ident() != self._thread:
-            return
-
+        running = self._running[threading.get_ident()]
         if phase == "start":
-            self._collection = time.thread_time()
+            running.collection = time.thread_time()
         else:
-            self._collecting += time.thread_time() - self._collection
+            running.collecting += time.thread_time() - running.collection
 
     def _watch(self) -> None:
         while True:
             time.sleep(_LOOK)
-            began = self._began
-            if began and not self._stack and time.monotonic() - began > self._limit / 2:
-                frame = sys._current_frames().get(self._thread)
-                self._stack = "".join(traceback.format_stack(frame)[-8:]) if frame else ""
+            now, frames = time.monotonic(), sys._current_frames()
+            for thread, running in list(self._running.items()):
+                late = running.began and now - running.began > self._limit / 2
+                if late and not running.stack and (frame := frames.get(thread)) is not None:
+                    running.stack = "".join(traceback.format_stack(frame)[-8:])
 
 
 def _described(handle: asyncio.Handle) -> str:

@@ -116,6 +116,26 @@ def test_a_callback_that_takes_too_much_of_the_processor_is_found(monkeypatch, a
     assert agent.longest > LIMIT
 
 
+def test_a_garbage_collection_in_another_thread_is_not_its_callbacks_own_time(monkeypatch):
+    monkeypatch.setattr(asyncio.Handle, "_run", asyncio.Handle._run)
+    collecting = len(gc.callbacks)
+    report = io.StringIO()
+    LoopMeter(report, 0.0).install()
+
+    async def collect():
+        kept = [[number] for number in range(100_000)]
+        before = time.thread_time()
+        gc.collect()
+        return time.thread_time() - before, kept
+
+    async def elsewhere():
+        return await asyncio.to_thread(asyncio.run, collect())
+
+    took, _kept = asyncio.run(elsewhere())
+    del gc.callbacks[collecting:]
+    assert max(json.loads(line)["collecting"] for line in report.getvalue().splitlines()) > took / 2
+
+
 @pytest.mark.parametrize(
     ("seconds", "collecting", "is_found"),
     [(0.04, 0.0, False), (0.06, 0.0, True), (0.14, 0.1, False), (0.25, 0.22, True)],
