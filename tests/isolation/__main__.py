@@ -35,6 +35,7 @@ _LEFT: Final[tuple[Kind, ...]] = (
     kinds.PLACEMENT_POLICIES,
     kinds.CONFIG_MAPS,
     kinds.TARGETS,
+    kinds.SECRETS,
     kinds.SERVICES,
     kinds.REBALANCES,
     kinds.EVENTS,

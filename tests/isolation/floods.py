@@ -22,10 +22,11 @@ from tests.isolation.acts import (
     until_running,
 )
 from tests.isolation.costly import selecting_pod
-from tests.isolation.scene import ATTACKER, SOURCE, Scene
+from tests.isolation.scene import ATTACKER, SOURCE, TARGETS, Scene
 from vnode.api import kinds
 from vnode.api.errors import VnodeError
 from vnode.api.objects import Object
+from vnode.cli import kubeconfigs
 
 _KUBELET_PORT: Final = 10250
 HELD: Final = "example.com/held"
@@ -212,6 +213,23 @@ async def tokens_by_strangers(scene: Scene, begin: Begin) -> None:
         await at_once(20, lambda _number: ask(session))
 
 
+async def changing_kubeconfigs(scene: Scene, begin: Begin) -> None:
+    """Write other credentials into the Secret of ten Targets, twenty times a second."""
+    reach, _user = kubeconfigs.read(scene.fleet.kubeconfig(TARGETS[0]))
+    spec = {"kubeconfigSecret": {"name": "changes"}}
+    secret = {"metadata": {"name": "changes"}, "stringData": {}}
+    await scene.tenant.create(kinds.SECRETS, secret, ATTACKER)
+    for number in range(10):
+        body = {"metadata": {"name": f"changes-{number}"}, "spec": spec}
+        await scene.tenant.create(kinds.TARGETS, body, ATTACKER)
+
+    begin()
+    for number in itertools.count():
+        body = {"stringData": {"config": kubeconfigs.build(reach, f"nobody-{number}", ATTACKER)}}
+        await scene.tenant.patch(kinds.SECRETS, "changes", body, ATTACKER)
+        await asyncio.sleep(0.05)
+
+
 ALL: Final[tuple[Attack, ...]] = (
     costly_terms,
     exec_streams,
@@ -223,4 +241,5 @@ ALL: Final[tuple[Attack, ...]] = (
     budgets,
     unplaceable,
     tokens_by_strangers,
+    changing_kubeconfigs,
 )

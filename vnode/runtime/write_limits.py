@@ -61,6 +61,10 @@ CHANGES_OF_NAMESPACE: Final = WriteLimit(500, 20.0)
 COPIES: Final = WriteLimit(5, 0.5)
 # Those of all that follow pods of a namespace, to all targets.
 COPIES_OF_NAMESPACE: Final = WriteLimit(500, 10.0)
+# Changes of one Target, or of the Secret or profile that it names, that are looked at.
+TARGET_CHANGES: Final = WriteLimit(10, 0.5)
+# Those of all Targets of a namespace, of which twenty are connected.
+TARGET_CHANGES_OF_NAMESPACE: Final = WriteLimit(60, 2.0)
 # Rebalances of a namespace that begin, each of which looks at all of its pods.
 REBALANCES: Final = WriteLimit(20, 0.5)
 # Bytes of the pods that are written because of one target: an API server writes a pod as a whole.

@@ -47,6 +47,7 @@ from vnode.targets.outliving import OutlivingConnections
 from vnode.targets.profiles.config import NO_INVENTORY, InventoryConfig
 from vnode.targets.profiles.refusals import PLUGIN_RUNS, ProfileRefused, ProfileUnavailable
 from vnode.targets.reporting import Reporter, found
+from vnode.targets.target_changes import TargetChanges, is_of_users
 from vnode.targets.target_lister import TargetLister
 from vnode.targets.token_renewer import TokenRenewer
 from vnode.telemetry import audit, logs, metrics
@@ -95,6 +96,7 @@ class TargetController:
         self._accesses = TargetAccesses(local, trust, inventory, clock, namespace_labels)
         self._targets = targets
         self._outliving = OutlivingConnections(is_ending, clock)
+        self._changes = TargetChanges(clock)
         self._controller: Controller[TargetKey] = Controller(
             "targets",
             self._reconcile,
@@ -161,7 +163,7 @@ class TargetController:
         self._links.subscribe(self._on_link, lambda _link: None)
         async with supervise() as tasks:
             self._tasks = tasks.keyed(self._on_connection, self._clock)
-            self._accesses.watch(tasks, self._controller.add)
+            self._accesses.watch(tasks, self._on_change)
             await self._controller.run()
 
     def _on_link(self, link: Link) -> None:
@@ -172,7 +174,15 @@ class TargetController:
         link.starts.changed.add(wake)
 
     def _on_target(self, old: Object | None, new: Object | None) -> None:
-        self._controller.add(model.key_of(objects.latest(old, new)))
+        key = model.key_of(objects.latest(old, new))
+        if new is not None and is_of_users(old, new):
+            self._changes.note(key)
+
+        self._controller.add(key)
+
+    def _on_change(self, key: TargetKey) -> None:
+        self._changes.note(key)
+        self._controller.add(key)
 
     async def _reconcile(self, key: TargetKey) -> float | None:
         obj = self._targets.get(key)
@@ -189,6 +199,9 @@ class TargetController:
                 why = self._targets.quota.explain(key)
                 self._set_problem(key, obj, target_quota.EXCEEDED, why)
                 return None
+
+            if wait := self._changes.wait(key):
+                return wait
 
             try:
                 spec = model.parse(obj)
@@ -254,6 +267,7 @@ class TargetController:
             log.warning("the Target is gone without a connection: what is in its cluster stays")
 
         self._gone.pop(key, None)
+        self._changes.forget(key)
         self._finalizing.pop(key, None)
         self.findings.forget_cluster(key)
         await self._disconnect(key)
