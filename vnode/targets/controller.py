@@ -200,43 +200,44 @@ class TargetController:
                 self._set_problem(key, obj, target_quota.EXCEEDED, why)
                 return None
 
-            if wait := self._changes.wait(key):
-                return wait
+            return self._changes.wait(key) or await self._connect(key, obj)
 
-            try:
-                spec = model.parse(obj)
-                access = await self._accesses.read(spec)
-            except ConfigError as error:
-                left = self._outliving.wait(key, obj, error) if self._is_in_use(key) else 0.0
-                if left <= 0:
-                    await self._stop(key)
-                else:
-                    why = "" if self._outliving.is_ending(obj) else str(error)
-                    self._running[key].connection.withhold(why)
+    async def _connect(self, key: TargetKey, obj: Object) -> float | None:
+        """Connect a Target as it asks now, and tell what became of it."""
+        try:
+            spec = model.parse(obj)
+            access = await self._accesses.read(spec)
+        except ConfigError as error:
+            left = self._outliving.wait(key, obj, error) if self._is_in_use(key) else 0.0
+            if left <= 0:
+                await self._stop(key)
+            else:
+                why = "" if self._outliving.is_ending(obj) else str(error)
+                self._running[key].connection.withhold(why)
 
-                reason = error.reason if isinstance(error, ProfileRefused) else "Invalid"
-                self._set_problem(key, obj, reason, str(error))
-                return left if left > 0 else None
-            except ProfileUnavailable as error:
-                if error.reason == PLUGIN_RUNS and key in self._running:
-                    return _RESTART  # the former connection goes on meanwhile
+            reason = error.reason if isinstance(error, ProfileRefused) else "Invalid"
+            self._set_problem(key, obj, reason, str(error))
+            return left if left > 0 else None
+        except ProfileUnavailable as error:
+            if error.reason == PLUGIN_RUNS and key in self._running:
+                return _RESTART  # the former connection goes on meanwhile
 
-                self._set_problem(key, obj, error.reason, str(error))
-                return _RESTART
-            except Unreachable as error:
-                self._set_problem(key, obj, "SecretUnreadable", str(error))
-                return _RESTART
-            except Exception as error:
-                self._set_problem(key, obj, "Failing", explain(error))
-                raise
+            self._set_problem(key, obj, error.reason, str(error))
+            return _RESTART
+        except Unreachable as error:
+            self._set_problem(key, obj, "SecretUnreadable", str(error))
+            return _RESTART
+        except Exception as error:
+            self._set_problem(key, obj, "Failing", explain(error))
+            raise
 
-            self._outliving.forget(key)
-            await self._ensure(spec, access)
-            self._running[key].connection.withhold("")
-            self._running[key].connection.describe(access.description)
-            self._probe_refused(key)
-            self._update_conditions(key, obj, access)
-            return self._seconds_until_change(key, access)
+        self._outliving.forget(key)
+        await self._ensure(spec, access)
+        self._running[key].connection.withhold("")
+        self._running[key].connection.describe(access.description)
+        self._probe_refused(key)
+        self._update_conditions(key, obj, access)
+        return self._seconds_until_change(key, access)
 
     def _set_problem(self, key: TargetKey, obj: Object, reason: str, why: str) -> None:
         """Report why a Target is not connected, or not as it asks; the former is unhealthy."""
