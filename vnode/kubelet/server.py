@@ -114,7 +114,7 @@ class KubeletServer:
     async def run(self) -> None:
         """Serve until cancelled, then let open streams end within the grace."""
         disconnects = DisconnectWatch()
-        streams = Streams(disconnects)
+        streams = Streams(disconnects, self._clock)
         self._links.subscribe(self._link_changed, self._link_changed)
         try:
             async with supervisor.supervise() as tasks:

@@ -13,12 +13,14 @@ from typing import Final
 
 from aiohttp import web
 
+from vnode.api.clock import Clock, SystemClock
 from vnode.api.errors import VnodeError
 from vnode.kubelet import queries, target_errors
 from vnode.kubelet.delegates import Delegate, ServedNode, audit_stream
 from vnode.kubelet.refusal import Refused
 from vnode.kubelet.streams import http_upgrade, sockets, upstream
 from vnode.kubelet.streams.disconnects import DisconnectWatch
+from vnode.kubelet.streams.pace import StreamPaces
 from vnode.kubelet.streams.tunnel import Tunnel
 
 SWITCHING_PROTOCOLS: Final = 101
@@ -29,8 +31,9 @@ log = logging.getLogger(__name__)
 class Streams:
     """Handles the streaming routes of all virtual nodes of this process."""
 
-    def __init__(self, disconnects: DisconnectWatch) -> None:
+    def __init__(self, disconnects: DisconnectWatch, clock: Clock | None = None) -> None:
         self._disconnects = disconnects
+        self._paces = StreamPaces(clock or SystemClock())
 
     async def execute(self, node: ServedNode, request: web.Request) -> web.StreamResponse:
         """Handle `exec`."""
@@ -127,7 +130,8 @@ class Streams:
             if caller is None or caller.is_closing():
                 return _Answered(status=SWITCHING_PROTOCOLS)
 
-            tunnel = Tunnel(caller, remote.transport, self._disconnects)
+            pace = self._paces.of(request.match_info["namespace"])
+            tunnel = Tunnel(caller, remote.transport, self._disconnects, pace)
             caller.write(http_upgrade.switching_protocols(answer) + bytes(remote.rest))
             tunnel.start()
             remote.hand_over(tunnel.target)

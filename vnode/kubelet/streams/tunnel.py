@@ -2,7 +2,7 @@
 
 Each connection gets a protocol that writes what it receives to the other transport: no tasks, no
 buffers of our own. A transport that cannot take more pauses reading at the other, so that memory
-stays flat; silence is not limited.
+stays flat; silence is not limited. A namespace that sends too much is read more slowly (`pace`).
 
 asyncio's TLS has no half-open connections (a close_notify ends both directions once buffers are
 flushed), so over TLS the end of one connection ends the other. Towards the client everything that
@@ -16,7 +16,9 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
+from vnode.api.durations import TICK
 from vnode.kubelet.streams.disconnects import DisconnectWatch
+from vnode.kubelet.streams.pace import Pace
 
 _FLUSH: Final = 3.0  # seconds to flush towards the target once the client is gone
 _HIGH_WATER: Final = 512 * 1024  # bytes buffered in a transport before its source is paused
@@ -26,9 +28,14 @@ class Tunnel:
     """Joins two transports; `closed` is set when both are gone."""
 
     def __init__(
-        self, client: asyncio.Transport, target: asyncio.Transport, disconnects: DisconnectWatch
+        self,
+        client: asyncio.Transport,
+        target: asyncio.Transport,
+        disconnects: DisconnectWatch,
+        pace: Pace,
     ) -> None:
         self.closed = asyncio.Event()
+        self.pace = pace
         self._disconnects = disconnects
         # The client's socket if a disconnect ends both directions (TLS), else -1.
         connection = None if client.can_write_eof() else client.get_extra_info("socket")
@@ -53,7 +60,7 @@ class Tunnel:
 
     def blocked(self, end: TunnelEnd) -> None:
         """Stop reading at the other end, because `end` takes no more."""
-        end.other.transport.pause_reading()
+        end.other.block()
         if end is self.target:
             self._disconnects.watch(self._descriptor, self._client_gone)
 
@@ -62,7 +69,7 @@ class Tunnel:
         if end is self.target:
             self._disconnects.forget(self._descriptor, self._client_gone)
 
-        end.other.transport.resume_reading()
+        end.other.unblock()
 
     def lost(self, end: TunnelEnd) -> None:
         """End the other connection, because that of `end` is gone."""
@@ -93,11 +100,30 @@ class TunnelEnd(asyncio.Protocol):
         self._tunnel = tunnel
         self._closing = False  # close as soon as the write buffer is empty
         self._abort: asyncio.TimerHandle | None = None
+        # Why nothing is read: the other end takes no more, or too much was read.
+        self._blocked = False
+        self._paused: asyncio.TimerHandle | None = None
 
     def data_received(self, data: bytes) -> None:
         """Write the data to the other end."""
         if not self.other.transport.is_closing():
             self.other.transport.write(data)
+
+        wait = self._tunnel.pace(len(data))
+        if wait > TICK and self._paused is None and not self.gone:
+            self.transport.pause_reading()
+            self._paused = asyncio.get_running_loop().call_later(wait, self._go_on)
+
+    def block(self) -> None:
+        """Read no more until `unblock`."""
+        self._blocked = True
+        self.transport.pause_reading()
+
+    def unblock(self) -> None:
+        """Read on, or once that is due."""
+        self._blocked = False
+        if self._paused is None:
+            self.transport.resume_reading()
 
     def eof_received(self) -> bool:
         """Pass a half-close on where both transports can; TLS closes by itself."""
@@ -125,8 +151,9 @@ class TunnelEnd(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Notify the tunnel."""
         self.gone = True
-        if self._abort is not None:
-            self._abort.cancel()
+        for timer in (self._abort, self._paused):
+            if timer is not None:
+                timer.cancel()
 
         self._tunnel.lost(self)
 
@@ -147,6 +174,12 @@ class TunnelEnd(asyncio.Protocol):
             self._close()
         else:
             self.transport.set_write_buffer_limits(high=0)
+
+    def _go_on(self) -> None:
+        """Read on, unless the other end takes no more."""
+        self._paused = None
+        if not self._blocked:
+            self.transport.resume_reading()
 
     def _close(self) -> None:
         """Close only once: a TLS transport that is closed twice drops its connection too early."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ import trustme
 from vnode.kubelet.auth.tls import OptionalClientCertContext
 from vnode.kubelet.streams import sockets
 from vnode.kubelet.streams.disconnects import DisconnectWatch
+from vnode.kubelet.streams.pace import Pace
 from vnode.kubelet.streams.tunnel import Tunnel
 from vnode.runtime.certs.keypairs import Pair
 
@@ -43,7 +45,7 @@ def contexts() -> tuple[ssl.SSLContext, ssl.SSLContext, ssl.SSLContext]:
 
 
 @asynccontextmanager
-async def joined(*, tls: bool = True) -> AsyncIterator[Joined]:
+async def joined(*, tls: bool = True, pace: Pace = lambda _size: 0.0) -> AsyncIterator[Joined]:
     """Yield a tunnel as the server has it: an accepted connection, and one made to the target."""
     asking, server, client = contexts() if tls else (None, None, None)
     loop = asyncio.get_running_loop()
@@ -70,7 +72,7 @@ async def joined(*, tls: bool = True) -> AsyncIterator[Joined]:
         server_hostname=name,
     )
     disconnects = DisconnectWatch()
-    tunnel = Tunnel(await accepted.get(), inner, disconnects)
+    tunnel = Tunnel(await accepted.get(), inner, disconnects, pace)
     tunnel.start()
     target = await reached.get()
     try:
@@ -104,6 +106,29 @@ async def test_a_lot_of_bytes_arrive_unchanged():
         received = await ends.target[0].readexactly(len(content))
 
         assert received == content
+
+
+async def test_what_is_read_slowly_arrives_unchanged():
+    content, waits = bytes(range(256)) * 4096 * 2, []
+
+    def pace(size):
+        waits.append(size * 0.2 / len(content))
+        return waits[-1]
+
+    async with joined(pace=pace) as ends, asyncio.TaskGroup() as group:
+        group.create_task(_send(ends.client[1], content))
+        begun = time.monotonic()
+        assert await ends.target[0].readexactly(len(content)) == content
+        assert time.monotonic() - begun > sum(waits[:-1])
+
+
+async def test_a_client_that_leaves_while_it_is_read_slowly_ends_the_target():
+    async with joined(pace=lambda _size: 0.01) as ends, asyncio.timeout(60):
+        ends.client[1].write(b"x" * MEGABYTE)
+        ends.client[1].close()
+
+        await ends.target[0].read()
+        await ends.tunnel.closed.wait()
 
 
 async def _send(writer: asyncio.StreamWriter, content: bytes) -> None:
