@@ -102,6 +102,7 @@ class CandidatePhase:
         webhook there that it does not.
         """
         now, found = self._clock.monotonic(), candidates.read(candidate, 0.0)
+        self._requests.on_answer(candidate, link, found.state)
         if found.state is CandidateState.COMMITTED:
             return  # it is we who have answered: what is said from now on, its kubelet says
 

@@ -31,7 +31,9 @@ from vnode.api.objects import Object
 from vnode.pods import preemption
 from vnode.pods.preemption import Rounds
 from vnode.pods.source.candidate_forms import KnownForm
+from vnode.pods.source.candidates import CandidateState
 from vnode.pods.source.chaperon_factory import ChaperonFactory
+from vnode.pods.source.unanswered_candidates import UnansweredCandidates
 from vnode.runtime.fair_slots import FairSlots
 from vnode.runtime.links import Link
 from vnode.telemetry import turn_waits
@@ -64,6 +66,7 @@ class CandidateRequests:
         # Entries live as long as their links.
         self._turns: WeakKeyDictionary[Link, FairSlots[str]] = WeakKeyDictionary()
         self._waits = turn_waits.of("candidates")
+        self._unanswered: WeakKeyDictionary[Link, UnansweredCandidates] = WeakKeyDictionary()
         self._answered: WeakKeyDictionary[Link, float] = WeakKeyDictionary()
         # UIDs of chaperons that were deleted here, until their informer shows that they are gone.
         self._deleted: WeakKeyDictionary[Link, set[str]] = WeakKeyDictionary()
@@ -86,6 +89,31 @@ class CandidateRequests:
         """
         _must_answer(link)
         self._refuse_heaps(pod, link)
+        unanswered = self._unanswered_of(link)
+        await unanswered.begin(pod)
+        try:
+            return await self._create(pod, link, preempts)
+        except BaseException:
+            unanswered.settle(objects.key(pod))
+            raise
+
+    def on_answer(self, candidate: Object, link: Link, state: CandidateState) -> None:
+        """Note what a target says of a candidate; a few that it has not answered may be there."""
+        unanswered, key = self._unanswered_of(link), parent_key(candidate)
+        if state in (CandidateState.RESERVED, CandidateState.REJECTED):
+            unanswered.answer(key, is_placed=state is CandidateState.RESERVED)
+        else:
+            unanswered.settle(key)
+
+    def _unanswered_of(self, link: Link) -> UnansweredCandidates:
+        if link not in self._unanswered:
+            self._unanswered[link] = UnansweredCandidates(self._clock, self._waits.note)
+
+        return self._unanswered[link]
+
+    async def _create(
+        self, pod: Object, link: Link, preempts: Rounds | None
+    ) -> tuple[KnownForm, str]:
         mark = preemption.mark(pod, allowed=preempts is not None)
         inputs = self._factory.inputs(pod, link)
         built, note = await self._factory.build(pod, link, allowed=False, preemption=mark)
@@ -163,6 +191,7 @@ class CandidateRequests:
         """Return whether a candidate that is gone was deleted here; to be called once for each."""
         deleted, uid = self._deleted.get(link, set()), objects.uid(candidate)
         self._withdrawn.get(link, set()).discard(uid)
+        self._unanswered_of(link).settle(parent_key(candidate))
         if uid not in deleted:
             return False
 

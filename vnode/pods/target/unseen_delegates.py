@@ -19,6 +19,7 @@ from typing import Final
 from vnode.api import keys, objects
 from vnode.api.clock import Clock
 from vnode.api.objects import Object
+from vnode.runtime.answer_windows import AnswerWindows
 from vnode.telemetry import turn_waits
 
 MOST: Final = 16
@@ -46,9 +47,8 @@ class UnseenDelegates:
         self._order = itertools.count()
         # By namespace, then by key, those that count, and what ends that. No inner one is empty.
         self._unseen: dict[str, dict[str, asyncio.TimerHandle]] = {}
-        # By namespace, from FEWEST to MOST, for as long as one counts. Where a key waits, no fewer
-        # count.
-        self._limits: dict[str, int] = {}
+        # By namespace, for as long as one counts. Where a key waits, no fewer count.
+        self._windows: AnswerWindows[str] = AnswerWindows(MOST, FEWEST)
         self._since: dict[str, float] = {}  # by key that waits: when it asked first, monotonic
         # By namespace, the keys that wait, and some that no longer do, each with what comes first.
         self._waiting: dict[str, list[tuple[int, int, str]]] = {}  # no heap is empty
@@ -60,7 +60,7 @@ class UnseenDelegates:
         if key in unseen:
             return True
 
-        if len(unseen) < self._limits.get(namespace, MOST):
+        if len(unseen) < self._windows.of(namespace):
             self._count(key, namespace)
             return True
 
@@ -108,14 +108,13 @@ class UnseenDelegates:
         self._let_next(namespace)
         if not unseen:
             del self._unseen[namespace]
-            self._limits.pop(namespace, None)
+            self._windows.forget(namespace)
 
     def _see(self, key: str, *, is_placed: bool) -> None:
         """Note what the scheduler made of a delegate at its first look."""
         namespace = objects.key_namespace(key)
         if key in self._unseen.get(namespace, {}):
-            limit = self._limits.get(namespace, MOST)
-            self._limits[namespace] = min(limit * 2, MOST) if is_placed else max(limit // 2, FEWEST)
+            self._windows.note(namespace, is_good=is_placed)
             self.settle(key)
 
     def _count(self, key: str, namespace: str) -> None:
@@ -123,7 +122,7 @@ class UnseenDelegates:
         self._unseen.setdefault(namespace, {})[key] = timer
 
     def _let_next(self, namespace: str) -> None:
-        unseen, limit = self._unseen[namespace], self._limits.get(namespace, MOST)
+        unseen, limit = self._unseen[namespace], self._windows.of(namespace)
         while len(unseen) < limit and (heap := self._waiting.get(namespace)):
             _priority, _order, key = heapq.heappop(heap)
             if not heap:

@@ -1,0 +1,135 @@
+"""How many candidates of a namespace may be created before their target has answered."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from vnode.api import objects
+from vnode.api.clock import Clock
+from vnode.api.objects import Object
+from vnode.pods.source.unanswered_candidates import (
+    FEWEST,
+    LONGEST,
+    MOST,
+    REFUSED_AT_ONCE,
+    REFUSED_RATE,
+    UnansweredCandidates,
+)
+
+pytestmark = pytest.mark.looptime
+
+MANY = 5 * MOST
+
+
+def pod(name: str, namespace: str = "busy", priority: int = 0) -> Object:
+    return {"metadata": {"name": name, "namespace": namespace}, "spec": {"priority": priority}}
+
+
+class Asking:
+    """Pods that ask whether they may begin, in the order in which they may."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.begun: list[str] = []
+        self.waits: dict[str, float] = {}
+        self.unanswered = UnansweredCandidates(clock, self.waits.__setitem__)
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def ask(self, *pods: Object) -> None:
+        self._tasks += [asyncio.create_task(self._begin(each)) for each in pods]
+        await asyncio.sleep(0.01)
+
+    async def answer(self, *names: str, is_placed: bool) -> None:
+        for name in names:
+            self.unanswered.answer(f"busy/{name}", is_placed=is_placed)
+
+        await asyncio.sleep(0.01)
+
+    async def end(self, index: int | None = None) -> None:
+        tasks = self._tasks if index is None else [self._tasks[index]]
+        for task in tasks:
+            task.cancel()
+
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _begin(self, pod: Object) -> None:
+        await self.unanswered.begin(pod)
+        self.begun.append(objects.name(pod))
+
+
+@pytest.fixture
+async def asking(clock: Clock) -> AsyncIterator[Asking]:
+    asking = Asking(clock)
+    yield asking
+    await asking.end()
+
+
+async def test_few_begin_before_the_target_has_answered(asking: Asking) -> None:
+    await asking.ask(*(pod(f"p{n}") for n in range(MANY)))
+    assert asking.begun == [f"p{n}" for n in range(MOST)]
+
+
+async def test_pods_of_another_namespace_begin_at_once(asking: Asking) -> None:
+    await asking.ask(*(pod(f"p{n}") for n in range(MANY)))
+    await asking.ask(pod("other", "quiet"))
+    assert asking.begun[-1] == "other"
+    assert asking.waits["quiet"] == 0.0
+
+
+async def test_a_place_for_one_lets_the_next_begin(asking: Asking) -> None:
+    await asking.ask(*(pod(f"p{n}") for n in range(MANY)))
+    for number in range(MANY):
+        await asking.answer(f"p{number}", is_placed=True)
+
+    assert len(asking.begun) == MANY
+
+
+async def test_those_that_are_refused_are_fewer_at_once(asking: Asking) -> None:
+    await asking.ask(*(pod(f"p{n}") for n in range(MANY)))
+    await asking.answer(*asking.begun[: MOST - FEWEST], is_placed=False)
+    assert len(asking.begun) == MOST
+    await asking.answer(asking.begun[MOST - FEWEST], is_placed=False)
+    assert len(asking.begun) == MOST + 1
+
+
+async def test_those_that_are_refused_have_a_rate(asking: Asking, clock: Clock) -> None:
+    await asking.ask(*(pod(f"p{n}") for n in range(MANY)))
+    answered = 0
+    while len(asking.begun) < MANY:
+        names, answered = asking.begun[answered:], len(asking.begun)
+        await asking.answer(*names, is_placed=False)
+
+    assert clock.monotonic() == pytest.approx((MANY - REFUSED_AT_ONCE) / REFUSED_RATE, abs=2.5)
+
+
+async def test_a_higher_priority_waits_for_less(asking: Asking) -> None:
+    await asking.ask(*(pod(f"p{n}") for n in range(MANY)))
+    await asking.ask(pod("urgent", priority=5))
+    await asking.answer("p0", is_placed=True)
+    assert asking.begun[-1] == "urgent"
+
+
+async def test_a_target_that_is_silent_stops_nobody_for_good(asking: Asking) -> None:
+    await asking.ask(*(pod(f"p{n}") for n in range(MANY)))
+    await asyncio.sleep(LONGEST + 0.1)
+    assert len(asking.begun) == 2 * MOST
+
+
+async def test_whoever_stops_to_wait_keeps_nobody_waiting(asking: Asking) -> None:
+    await asking.ask(*(pod(f"p{n}") for n in range(MOST + 2)))
+    await asking.end(MOST)
+    asking.unanswered.settle("busy/p0")
+    await asyncio.sleep(0.01)
+    assert asking.begun[-1] == f"p{MOST + 1}"
+
+
+async def test_one_that_is_made_anew_counts_once(asking: Asking) -> None:
+    await asking.ask(*(pod("p0") for _ in range(MOST)))
+    await asking.ask(*(pod(f"p{n}") for n in range(1, MOST)))
+    assert len(set(asking.begun)) == MOST
+    await asking.ask(pod("one-more"))
+    assert "one-more" not in asking.begun
+    await asking.answer("p0", is_placed=True)
+    assert "one-more" in asking.begun

@@ -1,0 +1,137 @@
+"""Bounds how many candidates of a namespace a target has not answered yet, and how many it refuses.
+
+A candidate that is refused costs the target's API server, agent and scheduler as much as one that
+gets a place. So 200 pods of one namespace that fit nowhere, created at once, kept all API servers
+busy for ten seconds, where pods of others took fifteen times as long to start. Candidates of a
+namespace are therefore created in a target a few at a time: half as many with each that is refused,
+twice as many with each that gets a place, and those that are refused have a rate. A burst of pods
+that all get places has more under way than it takes, and nobody waits for a target other than the
+own one. Who waits goes by priority.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+from collections.abc import Callable
+from typing import Final
+
+from vnode.api import objects
+from vnode.api.clock import Clock
+from vnode.api.durations import TICK
+from vnode.api.objects import Object
+from vnode.api.token_bucket import TokenBuckets
+from vnode.runtime.answer_windows import AnswerWindows
+
+MOST: Final = 32
+"""Candidates of a namespace that a target has not answered: twice as many as it looks at."""
+FEWEST: Final = 4
+"""As many where it refuses them."""
+LONGEST: Final = 5.0
+"""Seconds that one counts: a target that is silent stops nobody for good."""
+REFUSED_AT_ONCE: Final = 40
+"""Candidates of a namespace that a target refuses before others of it have to wait."""
+REFUSED_RATE: Final = 10.0
+"""Those that it refuses in a second, over time."""
+
+Waited = Callable[[str, float], None]
+"""Is told of the namespace of each that may begin, and how many seconds it has waited."""
+
+_Turn = tuple[int, int, str, asyncio.Future[None]]  # what comes first, the pod's key
+
+
+class UnansweredCandidates:
+    """Says when a candidate may be created in one target. Pods are named by their keys."""
+
+    def __init__(self, clock: Clock, waited: Waited) -> None:
+        self._clock = clock
+        self._waited = waited
+        self._order = itertools.count()
+        self._windows: AnswerWindows[str] = AnswerWindows(MOST, FEWEST)
+        self._refusals: TokenBuckets[str] = TokenBuckets(REFUSED_AT_ONCE)
+        # By namespace, then by key, those that count, and what ends that. No inner one is empty.
+        self._unanswered: dict[str, dict[str, asyncio.TimerHandle]] = {}
+        self._waiting: dict[str, list[_Turn]] = {}  # by namespace; no heap is empty
+
+    async def begin(self, pod: Object) -> None:
+        """Wait until a candidate of the pod may be created; it counts until it is answered."""
+        key, namespace, asked = objects.key(pod), objects.namespace(pod), self._clock.monotonic()
+        if key not in self._unanswered.get(namespace, {}) and self._is_full(namespace):
+            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            heap = self._waiting.setdefault(namespace, [])
+            heapq.heappush(heap, (-objects.priority(pod), next(self._order), key, turn))
+            await self._until(turn, key)
+        else:
+            self._count(key, namespace)
+
+        try:
+            await self._pause(namespace)
+        except asyncio.CancelledError:
+            self.settle(key)
+            raise
+
+        self._waited(namespace, self._clock.monotonic() - asked)
+
+    def answer(self, key: str, *, is_placed: bool) -> None:
+        """Note what the target makes of a candidate; only its first answer counts."""
+        namespace = objects.key_namespace(key)
+        if key not in self._unanswered.get(namespace, {}):
+            return
+
+        self._windows.note(namespace, is_good=is_placed)
+        if not is_placed:
+            now = self._clock.monotonic()
+            self._refusals.of(namespace, REFUSED_RATE, now).reserve(now)
+
+        self.settle(key)
+
+    def settle(self, key: str) -> None:
+        """Count a candidate no longer, and let the next of its namespace begin."""
+        namespace = objects.key_namespace(key)
+        unanswered = self._unanswered.get(namespace, {})
+        if (timer := unanswered.pop(key, None)) is None:
+            return
+
+        timer.cancel()
+        if not unanswered:
+            del self._unanswered[namespace]
+
+        self._let_next(namespace)
+        if namespace not in self._unanswered:
+            self._windows.forget(namespace)
+
+    def _is_full(self, namespace: str) -> bool:
+        return len(self._unanswered.get(namespace, ())) >= self._windows.of(namespace)
+
+    def _let_next(self, namespace: str) -> None:
+        while not self._is_full(namespace) and (heap := self._waiting.get(namespace)):
+            _priority, _order, key, turn = heapq.heappop(heap)
+            if not heap:
+                del self._waiting[namespace]
+
+            if not turn.done():
+                self._count(key, namespace)
+                turn.set_result(None)
+
+    async def _until(self, turn: asyncio.Future[None], key: str) -> None:
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self.settle(key)
+
+            raise
+
+    async def _pause(self, namespace: str) -> None:
+        """Wait while the target has refused more of the namespace than it may have refused."""
+        now = self._clock.monotonic()
+        if (wait := self._refusals.of(namespace, REFUSED_RATE, now).reserve(now, 0.0)) > TICK:
+            await self._clock.sleep(wait)
+
+    def _count(self, key: str, namespace: str) -> None:
+        unanswered = self._unanswered.setdefault(namespace, {})
+        if (earlier := unanswered.get(key)) is not None:
+            earlier.cancel()
+
+        unanswered[key] = asyncio.get_running_loop().call_later(LONGEST, self.settle, key)
