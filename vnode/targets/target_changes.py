@@ -23,7 +23,7 @@ class TargetChanges:
         self._changed: set[TargetKey] = set()
         self._limiter: ChangeLimiter[TargetKey] = ChangeLimiter(
             "changes of targets",
-            "targets",
+            "connections",
             (write_limits.TARGET_CHANGES, write_limits.TARGET_CHANGES_OF_NAMESPACE),
             clock,
             namespace=lambda key: key.namespace or str(key),

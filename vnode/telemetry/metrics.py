@@ -166,7 +166,7 @@ FEEDBACK_SECONDS: Final = Histogram(
 WRITES_DELAYED: Final = Counter(
     "vnode_writes_delayed_total",
     "Writes that waited because a target reported too many changes, or users made too many of "
-    "pods on their way to it (podchaperons).",
+    "pods on their way to it (podchaperons), or of Targets (connections).",
     ["resource"],
     registry=REGISTRY,
 )
@@ -258,7 +258,7 @@ for _result in ("ignored", "mutated", "steered", "rejected"):
 for _outcome in ("issued", "renewed", "revoked", "failed"):
     ISSUED_TOKENS.labels(_outcome)
 
-for _resource in ("pods", "lost pods", "nodes", "services", "targets", "podchaperons"):
+for _resource in ("pods", "lost pods", "nodes", "services", "targets", "podchaperons", "connections"):
     WRITES_DELAYED.labels(_resource)
 
 LEADER: Final = Gauge("vnode_leader", "1 if this process leads, else 0.", registry=REGISTRY)

@@ -75,7 +75,7 @@ def test_what_the_reporter_writes_is_no_change(old, new, expected):
 
 
 async def test_other_credentials_again_and_again_cost_few_connections() -> None:
-    delayed = metrics.WRITES_DELAYED.labels("targets")._value  # type: ignore[attr-defined]
+    delayed = metrics.WRITES_DELAYED.labels("connections")._value
     before, cluster = delayed.get(), ServedCluster("a")
     async with cluster.endpoint() as one:
         source = Source(one.url)

@@ -30,9 +30,9 @@ FEWEST: Final = 4
 """As many where it refuses them."""
 LONGEST: Final = 5.0
 """Seconds that one counts: a target that is silent stops nobody for good."""
-REFUSED_AT_ONCE: Final = 40
+REFUSED_AT_ONCE: Final = 20
 """Candidates of a namespace that a target refuses before others of it have to wait."""
-REFUSED_RATE: Final = 10.0
+REFUSED_RATE: Final = 5.0
 """Those that it refuses in a second, over time."""
 
 Waited = Callable[[str, float], None]
