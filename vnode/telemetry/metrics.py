@@ -258,7 +258,15 @@ for _result in ("ignored", "mutated", "steered", "rejected"):
 for _outcome in ("issued", "renewed", "revoked", "failed"):
     ISSUED_TOKENS.labels(_outcome)
 
-for _resource in ("pods", "lost pods", "nodes", "services", "targets", "podchaperons", "connections"):
+for _resource in (
+    "pods",
+    "lost pods",
+    "nodes",
+    "services",
+    "targets",
+    "podchaperons",
+    "connections",
+):
     WRITES_DELAYED.labels(_resource)
 
 LEADER: Final = Gauge("vnode_leader", "1 if this process leads, else 0.", registry=REGISTRY)

@@ -21,8 +21,8 @@ from vnode.api.token_bucket import TokenBuckets
 SHARE: Final = 0.1
 """Seconds of reviews in a second, over time: some 500 ordinary pods."""
 BURST: Final = 0.1
-"""Seconds of reviews at once: some 500 ordinary pods. Of 200 kB twenty, which cost API servers three
-times as much as they cost here."""
+"""Seconds of reviews at once: some 500 ordinary pods, or twenty of 200 kB, which cost API servers
+three times as much as they cost here."""
 
 
 @dataclass(slots=True)
