@@ -23,7 +23,7 @@ from typing import Final
 import msgspec
 from aiohttp import web
 
-from vnode.api import documents, webhook_paths
+from vnode.api import documents, names, webhook_paths
 from vnode.api.clock import Clock
 from vnode.api.token_bucket import TokenBucket
 from vnode.runtime.fair_turns import FairTurns
@@ -103,7 +103,10 @@ class ReviewTurns:
 
 
 def _namespace_of(body: bytes) -> str:
+    """Return whose review it is; "" for what none can be called, and metrics would tell."""
     try:
-        return _decoder.decode(body).request.namespace
+        found = _decoder.decode(body).request.namespace
     except documents.NO_JSON:
         return ""
+
+    return found if len(found) <= names.LABEL_LIMIT else ""

@@ -57,6 +57,13 @@ class Answering:
             return answer.status
 
 
+def test_a_namespace_that_none_can_be_called_is_not_kept():
+    """The process tells the agent of waits by namespace, in a line of bounded length."""
+    body = json.dumps(review("x" * 70_000)).encode()
+    assert turns._namespace_of(body) == ""
+    assert turns._namespace_of(json.dumps(review("x" * 63)).encode()) == "x" * 63
+
+
 async def test_a_pod_waits_for_few_reviews_of_others_however_many_there_are(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Final
 
-from vnode.api import objects
+from vnode.api import keys, objects
 from vnode.api.clock import Clock, happens_within
 from vnode.api.durations import TICK
 from vnode.api.errors import (
@@ -114,6 +114,13 @@ class CandidatePhase:
             link.starts.on_decision(now)
         else:
             link.starts.on_refusal(found.message, now)
+
+    def on_gone(self, candidate: Object, link: Link, pod: Object | None) -> None:
+        """Record that a candidate is gone; `pod` is the one of its name, if there is one now."""
+        uid = objects.labels(candidate).get(keys.PARENT_UID)
+        is_left = pod is not None and objects.uid(pod) == uid and not objects.is_terminating(pod)
+        if not is_left and candidates.is_in_vain(candidate):
+            self._requests.on_early_end(candidate, link)
 
     def has_deleted(self, candidate: Object, link: Link) -> bool:
         """Return whether a candidate that is gone was deleted here; to be called once for each."""

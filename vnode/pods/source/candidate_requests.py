@@ -105,6 +105,10 @@ class CandidateRequests:
         else:
             unanswered.settle(key)
 
+    def on_early_end(self, candidate: Object, link: Link) -> None:
+        """Note that a candidate is gone whose pod was deleted before it has run."""
+        self._unanswered_of(link).note_vain(objects.namespace(candidate))
+
     def _unanswered_of(self, link: Link) -> UnansweredCandidates:
         if link not in self._unanswered:
             self._unanswered[link] = UnansweredCandidates(self._clock, self._waits.note)

@@ -120,6 +120,13 @@ def has_node(chaperon: Object) -> bool:
     return objects.is_condition_true(chaperon, "PodScheduled")
 
 
+def is_in_vain(chaperon: Object) -> bool:
+    """Return whether a candidate's pod was neither refused nor run: what is left if it ends now."""
+    status = objects.status(chaperon)
+    has_run = status.get("phase") not in (None, "Pending")
+    return not has_run and scheduled_condition.rejection(status) is None
+
+
 def is_answered(chaperon: Object) -> bool:
     """Return whether the target has said anything of a candidate's pod: its quotas are decided."""
     status = objects.status(chaperon)

@@ -219,6 +219,7 @@ class ProxyScheduler:
 
     def _on_candidate_gone(self, link: Link, gone: Object) -> None:
         uid = objects.labels(gone).get(keys.PARENT_UID, "")
+        self._candidate_phase.on_gone(gone, link, self._pod_of(gone))
         if self._candidate_phase.has_deleted(gone, link):
             self._wake(uid)
             return

@@ -1,12 +1,12 @@
-"""Bounds how many candidates of a namespace a target has not answered yet, and how many it refuses.
+"""Bounds how many candidates of a namespace a target has not answered, and how many are in vain.
 
-A candidate that is refused costs the target's API server, agent and scheduler as much as one that
-gets a place. So 200 pods of one namespace that fit nowhere, created at once, kept all API servers
-busy for ten seconds, where pods of others took fifteen times as long to start. Candidates of a
-namespace are therefore created in a target a few at a time: half as many with each that is refused,
-twice as many with each that gets a place, and those that are refused have a rate. A burst of pods
-that all get places has more under way than it takes, and nobody waits for a target other than the
-own one. Who waits goes by priority.
+A candidate that is refused, or whose pod is deleted before it has run, costs the target's API
+server, agent and scheduler as much as one that gets a place. So 200 pods of one namespace that fit
+nowhere, created at once, kept all API servers busy for ten seconds, where pods of others took
+fifteen times as long to start. Candidates of a namespace are therefore created in a target a few at
+a time: half as many with each that is in vain, twice as many with each that gets a place, and those
+that are in vain have a rate. A burst of pods that all get places has more under way than it takes,
+and nobody waits for a target other than the own one. Who waits goes by priority.
 """
 
 from __future__ import annotations
@@ -27,13 +27,15 @@ from vnode.runtime.answer_windows import AnswerWindows
 MOST: Final = 32
 """Candidates of a namespace that a target has not answered: twice as many as it looks at."""
 FEWEST: Final = 4
-"""As many where it refuses them."""
+"""As many where they are in vain."""
 LONGEST: Final = 5.0
 """Seconds that one counts: a target that is silent stops nobody for good."""
-REFUSED_AT_ONCE: Final = 20
-"""Candidates of a namespace that a target refuses before others of it have to wait."""
-REFUSED_RATE: Final = 5.0
-"""Those that it refuses in a second, over time."""
+VAIN_AT_ONCE: Final = 20
+"""Candidates of a namespace that are in vain in a target before others of it have to wait."""
+VAIN_RATE: Final = 5.0
+"""Those that are in a second, over time."""
+MOST_OWED: Final = 3.0
+"""Seconds for which the next ones wait at most, however many were in vain."""
 
 Waited = Callable[[str, float], None]
 """Is told of the namespace of each that may begin, and how many seconds it has waited."""
@@ -49,7 +51,7 @@ class UnansweredCandidates:
         self._waited = waited
         self._order = itertools.count()
         self._windows: AnswerWindows[str] = AnswerWindows(MOST, FEWEST)
-        self._refusals: TokenBuckets[str] = TokenBuckets(REFUSED_AT_ONCE)
+        self._vain: TokenBuckets[str] = TokenBuckets(VAIN_AT_ONCE)
         # By namespace, then by key, those that count, and what ends that. No inner one is empty.
         self._unanswered: dict[str, dict[str, asyncio.TimerHandle]] = {}
         self._waiting: dict[str, list[_Turn]] = {}  # by namespace; no heap is empty
@@ -79,12 +81,22 @@ class UnansweredCandidates:
         if key not in self._unanswered.get(namespace, {}):
             return
 
-        self._windows.note(namespace, is_good=is_placed)
-        if not is_placed:
-            now = self._clock.monotonic()
-            self._refusals.of(namespace, REFUSED_RATE, now).reserve(now)
+        if is_placed:
+            self._windows.note(namespace, is_good=True)
+        else:
+            self.note_vain(namespace)
 
         self.settle(key)
+
+    def note_vain(self, namespace: str) -> None:
+        """Note that a candidate of a namespace was in vain."""
+        if namespace in self._unanswered:
+            self._windows.note(namespace, is_good=False)
+
+        now = self._clock.monotonic()
+        bucket = self._vain.of(namespace, VAIN_RATE, now)
+        if bucket.reserve(now, 0.0) < MOST_OWED:
+            bucket.reserve(now)
 
     def settle(self, key: str) -> None:
         """Count a candidate no longer, and let the next of its namespace begin."""
@@ -124,9 +136,9 @@ class UnansweredCandidates:
             raise
 
     async def _pause(self, namespace: str) -> None:
-        """Wait while the target has refused more of the namespace than it may have refused."""
+        """Wait while more of the namespace were in vain than may be."""
         now = self._clock.monotonic()
-        if (wait := self._refusals.of(namespace, REFUSED_RATE, now).reserve(now, 0.0)) > TICK:
+        if (wait := self._vain.of(namespace, VAIN_RATE, now).reserve(now, 0.0)) > TICK:
             await self._clock.sleep(wait)
 
     def _count(self, key: str, namespace: str) -> None:

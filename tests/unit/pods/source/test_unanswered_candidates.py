@@ -14,8 +14,9 @@ from vnode.pods.source.unanswered_candidates import (
     FEWEST,
     LONGEST,
     MOST,
-    REFUSED_AT_ONCE,
-    REFUSED_RATE,
+    MOST_OWED,
+    VAIN_AT_ONCE,
+    VAIN_RATE,
     UnansweredCandidates,
 )
 
@@ -102,7 +103,19 @@ async def test_those_that_are_refused_have_a_rate(asking: Asking, clock: Clock) 
         names, answered = asking.begun[answered:], len(asking.begun)
         await asking.answer(*names, is_placed=False)
 
-    assert clock.monotonic() == pytest.approx((MANY - REFUSED_AT_ONCE) / REFUSED_RATE, rel=0.2)
+    assert clock.monotonic() == pytest.approx((MANY - VAIN_AT_ONCE) / VAIN_RATE, rel=0.2)
+
+
+async def test_those_whose_pods_end_before_they_run_have_that_rate(
+    asking: Asking, clock: Clock
+) -> None:
+    for _ in range(10 * VAIN_AT_ONCE):
+        asking.unanswered.note_vain("busy")
+
+    await asking.ask(pod("later"), pod("other", "quiet"))
+    assert asking.begun == ["other"]
+    await asyncio.sleep(MOST_OWED + 1 / VAIN_RATE)
+    assert asking.begun == ["other", "later"]
 
 
 async def test_a_higher_priority_waits_for_less(asking: Asking) -> None:
