@@ -68,9 +68,14 @@ async def admit(env: FuzzEnvironment, manifest: Object) -> Object | None:
     """Have the webhook make a proxy of a pod, and create it; None if either is refused."""
     body = review(manifest)
     try:
-        response = await _reviewed(env, body)
-    except aiohttp.ClientConnectionError:  # one that was kept has ended just now
-        response = await _reviewed(env, body)
+        try:
+            response = await _reviewed(env, body)
+        except aiohttp.ClientConnectionError:  # one that was kept has ended just now
+            response = await _reviewed(env, body)
+    except aiohttp.ClientError as error:
+        text = f"{objects.name(manifest)}: {error!r}"
+        env.wrong.append(FuzzFinding("any body gets an answer", text))
+        return None
 
     if not response["allowed"]:
         return None

@@ -18,7 +18,7 @@ from typing import Final
 
 from hack.fleetlib import progress
 from tests import kit
-from tests.isolation import attacks, floods, scene
+from tests.isolation import attacks, floods, page, scene
 from tests.isolation.bystander import NAMESPACE, Bystander, Times
 from tests.isolation.processes import Processes, ProcessWatch
 from tests.isolation.report import AttackTimes, cores_table, memory_table, table
@@ -35,6 +35,7 @@ _LEFT: Final[tuple[Kind, ...]] = (
     kinds.PLACEMENT_POLICIES,
     kinds.CONFIG_MAPS,
     kinds.TARGETS,
+    kinds.SOURCES,
     kinds.SECRETS,
     kinds.SERVICES,
     kinds.REBALANCES,
@@ -53,6 +54,9 @@ def main() -> int:
     ):
         measured = asyncio.run(_measure(fleet, names, options.pods))
 
+    if options.write:
+        page.PAGE.write_text(page.updated(page.PAGE.read_text(), table(measured)))
+
     print(table(measured), memory_table(measured), cores_table(measured), sep="\n\n")
     return 0 if all(each.is_isolated for each in measured) else 1
 
@@ -64,6 +68,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--attack", action="append", choices=attacks.ATTACKS, help="this one; repeatable (all)"
+    )
+    parser.add_argument(
+        "--write", action="store_true", help="what was measured into the table of docs/security.md"
     )
     return parser
 

@@ -230,6 +230,23 @@ async def changing_kubeconfigs(scene: Scene, begin: Begin) -> None:
         await asyncio.sleep(0.05)
 
 
+async def changing_sources(scene: Scene, begin: Begin) -> None:
+    """Change to whom ten Sources give rights, eight at once, without a pause."""
+    for number in range(10):
+        body = {"metadata": {"name": f"changes-{number}"}, "spec": {"userName": "nobody"}}
+        await scene.tenant.create(kinds.SOURCES, body, ATTACKER)
+
+    numbers = itertools.count()
+    begin()
+
+    async def change(_worker: int) -> None:
+        number = next(numbers)
+        body = {"spec": {"userName": f"nobody-{number}"}}
+        await scene.tenant.patch(kinds.SOURCES, f"changes-{number % 10}", body, ATTACKER)
+
+    await at_once(8, change)
+
+
 ALL: Final[tuple[Attack, ...]] = (
     costly_terms,
     exec_streams,
@@ -242,4 +259,5 @@ ALL: Final[tuple[Attack, ...]] = (
     unplaceable,
     tokens_by_strangers,
     changing_kubeconfigs,
+    changing_sources,
 )

@@ -44,7 +44,7 @@ def table(measured: Iterable[AttackTimes]) -> str:
 
     What is slower is marked, in brackets where plain pods are as well.
     """
-    head = ["attack", *STEPS, "plain pods"]
+    head = [each.capitalize() for each in ("attack", *STEPS, "plain pods")]
     lines = [head, ["---", *("---:" for _ in head[1:])]]
     lines += [[each.name, *(_cell(each, step) for step in (*STEPS, PLAIN))] for each in measured]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -65,6 +65,10 @@ COPIES_OF_NAMESPACE: Final = WriteLimit(500, 10.0)
 TARGET_CHANGES: Final = WriteLimit(10, 0.5)
 # Those of all Targets of a namespace, of which twenty are connected.
 TARGET_CHANGES_OF_NAMESPACE: Final = WriteLimit(60, 2.0)
+# Changes of one Source that are looked at: accounts and bindings are written because of it.
+SOURCE_CHANGES: Final = WriteLimit(10, 0.5)
+# Those of all Sources of a namespace.
+SOURCE_CHANGES_OF_NAMESPACE: Final = WriteLimit(60, 2.0)
 # Rebalances of a namespace that begin, each of which looks at all of its pods.
 REBALANCES: Final = WriteLimit(20, 0.5)
 # Bytes of the pods that are written because of one target: an API server writes a pod as a whole.

@@ -32,9 +32,11 @@ from vnode.kube.client import Client
 from vnode.kube.endpoint import Endpoint, Trust
 from vnode.kube.events import EventRecorder
 from vnode.kube.namespace_scope import EVERYTHING
+from vnode.runtime import write_limits
 from vnode.runtime.controller import Controller
 from vnode.runtime.keyed_tasks import KeyedTasks, explain
 from vnode.runtime.links import CONNECTING, Link, Links
+from vnode.runtime.noted_changes import NotedChanges, is_of_users
 from vnode.runtime.supervisor import supervise
 from vnode.targets import cluster_identity, conditions, expiry, finalizing, model, target_quota
 from vnode.targets.accesses import TargetAccess, TargetAccesses
@@ -47,7 +49,6 @@ from vnode.targets.outliving import OutlivingConnections
 from vnode.targets.profiles.config import NO_INVENTORY, InventoryConfig
 from vnode.targets.profiles.refusals import PLUGIN_RUNS, ProfileRefused, ProfileUnavailable
 from vnode.targets.reporting import Reporter, found
-from vnode.targets.target_changes import TargetChanges, is_of_users
 from vnode.targets.target_lister import TargetLister
 from vnode.targets.token_renewer import TokenRenewer
 from vnode.telemetry import audit, logs, metrics
@@ -96,7 +97,13 @@ class TargetController:
         self._accesses = TargetAccesses(local, trust, inventory, clock, namespace_labels)
         self._targets = targets
         self._outliving = OutlivingConnections(is_ending, clock)
-        self._changes = TargetChanges(clock)
+        self._changes: NotedChanges[TargetKey] = NotedChanges(
+            "changes of targets",
+            "connections",
+            (write_limits.TARGET_CHANGES, write_limits.TARGET_CHANGES_OF_NAMESPACE),
+            clock,
+            namespace=lambda key: key.namespace,
+        )
         self._controller: Controller[TargetKey] = Controller(
             "targets",
             self._reconcile,

@@ -23,7 +23,9 @@ from vnode.api.objects import Object
 from vnode.api.status_conditions import merged
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
+from vnode.runtime import write_limits
 from vnode.runtime.controller import Controller
+from vnode.runtime.noted_changes import NotedChanges, is_of_users
 from vnode.targets import source_rbac
 from vnode.targets.conditions import ready
 from vnode.targets.source_grants import SourceGrants
@@ -68,6 +70,13 @@ class SourceController:
             lane=objects.key_namespace,
             total=8,
         )
+        self._changes: NotedChanges[str] = NotedChanges(
+            "changes of sources",
+            "sources",
+            (write_limits.SOURCE_CHANGES, write_limits.SOURCE_CHANGES_OF_NAMESPACE),
+            clock,
+            namespace=objects.key_namespace,
+        )
         indexes = {_ACCOUNT_NAMESPACE: source_rbac.account_namespace}
         self._sources = Informer(client, kinds.SOURCES, indexes=indexes)
         self._cluster_sources = Informer(client, kinds.CLUSTER_SOURCES, indexes=indexes)
@@ -89,6 +98,7 @@ class SourceController:
     async def run(self) -> None:
         """Reconcile until cancelled."""
         for informer in (self._sources, self._cluster_sources):
+            informer.subscribe(self._on_source)
             informer.subscribe_by_key(self._controller.add)
 
         self._accounts.subscribe(self._on_account)
@@ -106,6 +116,10 @@ class SourceController:
 
             self.synced.set()
             await self._controller.run()
+
+    def _on_source(self, old: Object | None, new: Object | None) -> None:
+        if new is None or is_of_users(old, new):
+            self._changes.note(objects.key(objects.latest(old, new)))
 
     def _on_account(self, old: Object | None, new: Object | None) -> None:
         """Wake Sources of a namespace when a service account is created or deleted there.
@@ -146,6 +160,12 @@ class SourceController:
         source = self._source(key)
         if source is None and not self._knows(key):
             return None  # it may be there
+
+        if wait := self._changes.wait(key):
+            return wait
+
+        if source is None:
+            self._changes.forget(key)
 
         try:
             grant = source_rbac.parse(source) if source else None

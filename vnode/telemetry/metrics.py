@@ -166,7 +166,7 @@ FEEDBACK_SECONDS: Final = Histogram(
 WRITES_DELAYED: Final = Counter(
     "vnode_writes_delayed_total",
     "Writes that waited because a target reported too many changes, or users made too many of "
-    "pods on their way to it (podchaperons), or of Targets (connections).",
+    "pods on their way to it (podchaperons), of Targets (connections), or of Sources (sources).",
     ["resource"],
     registry=REGISTRY,
 )
@@ -266,6 +266,7 @@ for _resource in (
     "targets",
     "podchaperons",
     "connections",
+    "sources",
 ):
     WRITES_DELAYED.labels(_resource)
 

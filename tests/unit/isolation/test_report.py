@@ -48,5 +48,5 @@ def test_what_a_plain_pod_waits_as_well_is_not_held_against_vnode(
 
 def test_a_table_has_a_line_for_each_attack_and_a_column_for_each_step() -> None:
     lines = table([AttackTimes("flood", times(), times())]).splitlines()
-    assert lines[0] == "| attack | admitted | running | logged | gone | plain pods |"
+    assert lines[0] == "| Attack | Admitted | Running | Logged | Gone | Plain pods |"
     assert lines[2] == f"| flood |{' 1.00 / 1.00 s |' * 5}"

@@ -121,7 +121,10 @@ def has_node(chaperon: Object) -> bool:
 
 
 def is_in_vain(chaperon: Object) -> bool:
-    """Return whether a candidate's pod was neither refused nor run: what is left if it ends now."""
+    """Return whether a candidate that goes now was in vain: its pod has not run, nor been refused.
+
+    That one was refused has been counted.
+    """
     status = objects.status(chaperon)
     has_run = status.get("phase") not in (None, "Pending")
     return not has_run and scheduled_condition.rejection(status) is None

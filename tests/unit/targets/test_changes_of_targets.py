@@ -11,20 +11,25 @@ from tests.unit.targets.test_changed_secrets import Source
 from vnode.api.clock import Clock
 from vnode.api.target_key import TargetKey
 from vnode.runtime import write_limits
-from vnode.targets.target_changes import TargetChanges, is_of_users
+from vnode.runtime.noted_changes import NotedChanges, is_of_users
 from vnode.telemetry import metrics
 
 ONE, OTHER = TargetKey("team", "one"), TargetKey("other", "one")
 
 
-def look(changes: TargetChanges, key: TargetKey) -> float:
+def changes_of(clock: Clock) -> NotedChanges[TargetKey]:
+    limits = write_limits.TARGET_CHANGES, write_limits.TARGET_CHANGES_OF_NAMESPACE
+    return NotedChanges("a", "b", limits, clock, namespace=lambda key: key.namespace)
+
+
+def look(changes: NotedChanges[TargetKey], key: TargetKey) -> float:
     changes.note(key)
     return changes.wait(key)
 
 
 @pytest.mark.looptime
 async def test_a_target_that_changes_all_the_time_is_looked_at_at_a_rate(clock: Clock) -> None:
-    changes, looks = TargetChanges(clock), 0
+    changes, looks = changes_of(clock), 0
     for _ in range(600):
         looks += not look(changes, ONE)
         await asyncio.sleep(0.1)
@@ -35,7 +40,7 @@ async def test_a_target_that_changes_all_the_time_is_looked_at_at_a_rate(clock: 
 
 @pytest.mark.looptime
 async def test_targets_of_a_namespace_share_a_rate_that_concerns_no_other(clock: Clock) -> None:
-    changes, looks = TargetChanges(clock), 0
+    changes, looks = changes_of(clock), 0
     for number in range(600):
         looks += not look(changes, TargetKey("team", f"t-{number % 20}"))
         await asyncio.sleep(0.1)
@@ -47,13 +52,13 @@ async def test_targets_of_a_namespace_share_a_rate_that_concerns_no_other(clock:
 
 @pytest.mark.looptime
 async def test_hundreds_of_cluster_targets_are_looked_at_at_once(clock: Clock) -> None:
-    changes = TargetChanges(clock)
+    changes = changes_of(clock)
     assert not any(look(changes, TargetKey("", f"t-{number}")) for number in range(500))
 
 
 @pytest.mark.looptime
 async def test_a_look_without_a_change_waits_for_nothing(clock: Clock) -> None:
-    changes = TargetChanges(clock)
+    changes = changes_of(clock)
     while not look(changes, ONE):
         pass
 
