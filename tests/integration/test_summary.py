@@ -36,7 +36,7 @@ async def served(client: Client) -> None:
 @asynccontextmanager
 async def running(client: Client) -> AsyncIterator[None]:
     async with asyncio.TaskGroup() as group:
-        task = group.create_task(SummaryWriter(client, clock=SystemClock()).run())
+        task = group.create_task(SummaryWriter(client, "vnode", clock=SystemClock()).run())
         try:
             yield
         finally:

@@ -125,7 +125,7 @@ async def test_nothing_says_any_more_that_vnode_runs_here_though_an_agent_does(
         )
     )
     async with asyncio.timeout(kit.PATIENCE), supervise() as tasks:
-        tasks.start(SummaryWriter(agent, clock=SystemClock()).run(), "summary")
+        tasks.start(SummaryWriter(agent, "vnode", clock=SystemClock()).run(), "summary")
         tasks.start(summaries.run(), "summaries")
         await seen.wait()
         await uninstall(

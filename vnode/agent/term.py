@@ -223,6 +223,7 @@ class Term:
         shared = self._shared
         return SummaryWriter(
             shared.client,
+            shared.options.namespace,
             clock=shared.clock,
             cluster=shared.identity,
             coexistence=self._coexistence,

@@ -20,8 +20,8 @@ from vnode.api import keys, names, resources
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.cli import manifests, terminal
+from vnode.nodes.candidate_scheduler import LEASE
 
-LEASE: Final = "vnode-candidate-scheduler"  # as the Role in the manifests names it
 CREDENTIALS: Final = Path("/var/run/secrets/vnode.dev/extender")  # the chart's mount path
 TIMEOUT: Final = "90s"  # the agent answers within 30 s, so this never cuts a decision short
 

@@ -147,13 +147,15 @@ def summary(
     *,
     classes: str = "",
     heartbeat: str = "",
+    scheduler_silent: str = "",
     model_labels: Sequence[str] = MODEL_LABELS,
 ) -> Object:
     """Build the ClusterSummary of a cluster, named by `cluster`, with these nodes and classes.
 
     Capacity and allocatable are summed over nodes that are ready and schedulable. Tainted nodes
     count: some pods tolerate the taint, and would be kept away if the summary left these nodes out;
-    rows say which they are. By `model_labels` rows tell nodes apart.
+    rows say which they are. By `model_labels` rows tell nodes apart. `scheduler_silent` says since
+    when the candidate scheduler is.
     """
     nodes = list(nodes)
     usable = [node for node in nodes if is_usable(node)]
@@ -171,6 +173,7 @@ def summary(
                 **_named(cluster),
                 **({keys.CLASSES: classes} if classes else {}),
                 **({keys.NODE_FEATURES: features} if features else {}),
+                **({keys.SCHEDULER_SILENT: scheduler_silent} if scheduler_silent else {}),
                 keys.FREE_RESOURCES: free_resources(free),
                 keys.ROWS: row_building.build(usable, free, model_labels, allocatable),
                 keys.USED_BY_SOURCES: source_usage.encode(usage.of_sources(allocatable)),

@@ -6,7 +6,8 @@ summary would be different. The sources watch it. Their schedulers depend on the
 it, so the first change after a quiet second is written at once.
 
 Each minute there is a new heartbeat in it, by which sources know that vnode still runs here: one
-write, and one event of a watch for each source.
+write, and one event of a watch for each source. Whether the candidate scheduler lives is in it
+only if it does not.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from vnode.api.rows import MODEL_LABELS
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.nodes import capacity
+from vnode.nodes.candidate_scheduler import SchedulerLiveness
 from vnode.nodes.classes import Classes
 from vnode.nodes.coexistence import Coexistence
 from vnode.runtime import supervisor
@@ -41,6 +43,7 @@ _OURS: Final = (
     keys.FREE_RESOURCES,
     keys.NODE_FEATURES,
     keys.ROWS,
+    keys.SCHEDULER_SILENT,
     keys.USED_BY_SOURCES,
 )
 
@@ -50,12 +53,14 @@ log = logging.getLogger(__name__)
 class SummaryWriter:
     """Keeps the ClusterSummary of the local cluster, which is `cluster`, up to date.
 
-    `model_labels` are the labels by which its rows tell models of nodes apart.
+    `namespace` is that of the agents, which has the candidate scheduler's Lease. `model_labels` are
+    the labels by which its rows tell models of nodes apart.
     """
 
     def __init__(
         self,
         client: Client,
+        namespace: str,
         *,
         clock: Clock,
         cluster: Identity | None = None,
@@ -82,6 +87,7 @@ class SummaryWriter:
         )
         self._summaries = Informer.of_object(client, kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME)
         self._classes = Classes(client, self._enqueue)
+        self._scheduler = SchedulerLiveness(client, namespace, clock=clock, changed=self._enqueue)
         self._controller: Controller[str] = Controller(
             "summary", self._reconcile, subject=audit.agent, workers=1
         )
@@ -104,6 +110,7 @@ class SummaryWriter:
             for informer in informers:
                 await informer.synced.wait()
 
+            tasks.start(self._scheduler.run(), "summary-candidate-scheduler")
             self._coexistence.pods_known()
             self._enqueue()
             await self._controller.run()
@@ -133,12 +140,13 @@ class SummaryWriter:
         if now >= self._beat_at + HEARTBEAT:
             self._heartbeat, self._beat_at = objects.timestamp(self._clock.now()), now
 
-        present = objects.annotations(self._last or {}).get(keys.CLASSES, "")
+        present = objects.annotations(self._last or {})
         wanted = capacity.summary(
             self._nodes.store.values(),
             self._usage,
             self._cluster,
-            classes=self._classes.text(present),
+            classes=self._classes.text(present.get(keys.CLASSES, "")),
+            scheduler_silent=self._scheduler.silent_since(present.get(keys.SCHEDULER_SILENT, "")),
             heartbeat=self._heartbeat,
             model_labels=self._model_labels,
         )

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
-from vnode.api import class_names, keys, kinds, names, node_features, objects
+from vnode.api import class_names, keys, kinds, names, node_features, objects, scheduler_silence
 from vnode.api.class_names import ClassNames
 from vnode.api.errors import NotFound
 from vnode.api.identity import is_chaperon_of
@@ -109,7 +109,8 @@ class Link:
         self.awaits_quotas = False  # until they are listed, or it is too long
         self.recognized_uid = ""  # the cluster's UID, if its summary does not have it
         self._agent_silent = False  # its heartbeat is overdue
-        self._ran_vnode = False  # `runs_vnode` as listeners know it
+        # `runs_vnode` and `scheduler_silent_since`, as listeners know them
+        self._told: tuple[bool, datetime | None] = (False, None)
         self.lacking_rights: tuple[str, ...] | None = None  # of a target that is this cluster
         self._listeners: Listeners[[]] = Listeners()
         self.starts = StartRecord()
@@ -176,6 +177,11 @@ class Link:
     def node_features(self) -> NodeFeatures:
         """What all of the target's nodes declare, by what it says."""
         return node_features.decode(self._reported(keys.NODE_FEATURES))
+
+    @property
+    def scheduler_silent_since(self) -> datetime | None:
+        """When the candidate scheduler last gave a sign of life, if the target says it is dead."""
+        return scheduler_silence.decode(self._reported(keys.SCHEDULER_SILENT))
 
     def _reported(self, key: str) -> object:
         """Return an annotation of the summary while the agent lives that keeps it true."""
@@ -280,16 +286,22 @@ class Link:
             self._listeners.call()
 
     def set_agent_silent(self, silent: bool) -> None:
-        """Record whether the agent's heartbeat is overdue; call listeners if `runs_vnode` changed.
+        """Record whether the agent's heartbeat is overdue.
 
-        Call it after each change of the summary, too.
+        Call listeners if `runs_vnode` or `scheduler_silent_since` changed; so call it after each
+        change of the summary, too.
         """
         if silent and not self._agent_silent:
-            self.starts.agent_fell_silent()
+            self.starts.fell_silent()
 
         self._agent_silent = silent
-        if self.runs_vnode != self._ran_vnode:
-            self._ran_vnode = self.runs_vnode
+        since = self.scheduler_silent_since
+        if since is not None and since != self._told[1]:
+            self.starts.fell_silent()
+
+        told = (self.runs_vnode, since)
+        if told != self._told:
+            self._told = told
             self._listeners.call()
 
     def report(self, task: str, error: Exception | None) -> None:
@@ -311,7 +323,7 @@ class Link:
 
     def on_health(self, listener: Callable[[], None]) -> None:
         """Call `listener` whenever `health`, `failure`, `description`, `runs_vnode`, the address,
-        `lacking_rights` changes."""
+        `scheduler_silent_since` or `lacking_rights` changes."""
         self._listeners.add(listener)
 
 

@@ -40,7 +40,7 @@ class StartRecord:
         self._obstacle: StartObstacle | None = None
         self._until = float("-inf")
         self._placed_at = float("-inf")  # when a scheduler there last said something of a pod
-        self.is_shown = False  # a scheduler there has worked since the agent fell silent
+        self.is_shown = False  # a scheduler there has worked since it, or the agent, fell silent
 
     def on_decision(self, now: float) -> None:
         """Note that the target's scheduler has found a place for a pod, or found none."""
@@ -69,7 +69,7 @@ class StartRecord:
             text = f"the target takes no pods: {message}; see why that webhook does not answer"
             self._set("WebhookFailing", text[:MESSAGE_LIMIT], now)
 
-    def agent_fell_silent(self) -> None:
+    def fell_silent(self) -> None:
         """Forget what was shown before: whether anybody works there has to be seen anew."""
         self.is_shown = False
 

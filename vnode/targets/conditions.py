@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
-from vnode.api import cures, keys, node_pools, objects, status_conditions
+from vnode.api import cures, keys, node_pools, objects, scheduler_silence, status_conditions
 from vnode.api.errors import MESSAGE_LIMIT, ConfigError
 from vnode.api.objects import Object
 from vnode.api.status_conditions import build
@@ -73,6 +73,13 @@ def _obstacle(link: Link, monotonic: float) -> StartObstacle | None:
     """Return why no pod would start in a target that answers; None if nothing shows that."""
     if found := link.starts.obstacle(monotonic):
         return found
+
+    if (since := link.scheduler_silent_since) and not link.starts.is_shown:
+        text = (
+            f"{scheduler_silence.described(since)}, and no pod has found a place there since: "
+            f"{scheduler_silence.CURE}; pods that run there are not affected"
+        )
+        return StartObstacle(scheduler_silence.REASON, text)
 
     named = keys.AGENT_VERSION in objects.annotations(link.summary or {})
     if named and not link.runs_vnode and not link.starts.is_shown:

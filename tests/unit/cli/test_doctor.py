@@ -98,6 +98,7 @@ def test_what_is_wrong_with_a_cluster_is_found(
     assert found.cure or level in (Level.OK, Level.SKIP)
 
 
+SILENT = {keys.SCHEDULER_SILENT: "2026-01-01T00:00:00Z"}
 IGNORING = {"metadata": {"name": "gpu", "annotations": {keys.NETWORK_POLICIES: "ignore"}}}
 
 
@@ -125,6 +126,7 @@ IGNORING = {"metadata": {"name": "gpu", "annotations": {keys.NETWORK_POLICIES: "
         (connection(summary=summary(1, **{keys.HEARTBEAT: "2026"})), "its agent", Level.WARN),
         (connection(summary=summary(1, **{keys.AGENT_VERSION: "0.0"})), "its agent", Level.WARN),
         (connection(summary={}), "its agent", Level.OK),
+        (connection(summary=summary(1, **SILENT)), "its scheduler", Level.FAIL),
         (connection(summary={}, rights=ADMIRALTYS), "rights", Level.OK),
         (connection(summary={}, rights=ADMIRALTYS | WRONG), "rights", Level.FAIL),
         (connection(summary=summary(1), rights=ADMIRALTYS), "rights", Level.FAIL),
@@ -156,6 +158,23 @@ def test_a_failure_that_the_agent_sees_too_is_told_once() -> None:
     assert text.count("run vnode connect again") == 1
     assert "not ready: Unauthorized: as above" in text
     assert "cure:" not in text
+
+
+@pytest.mark.parametrize(("age", "told"), [(1, True), (181, False)])
+def test_a_dead_scheduler_of_a_target_is_told_once_while_its_agent_lives(
+    age: int, told: bool
+) -> None:
+    target = ready()
+    message = "the target's candidate scheduler does not run"
+    target["status"]["conditions"][0] |= {
+        "status": "False",
+        "reason": "SchedulerSilent",
+        "message": message,
+    }
+    facts = connection(target=target, summary=summary(age, **SILENT))
+    found = connection_checks.check(facts)
+    assert any(each.check == "its scheduler" for each in found) is told
+    assert "\n".join(lines(found)).count(message) == 1
 
 
 CHART = {

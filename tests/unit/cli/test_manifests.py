@@ -6,8 +6,9 @@ import pytest
 
 from vnode.api import keys, kinds, objects
 from vnode.api.errors import ConfigError
-from vnode.cli import manifests, scheduler_config
+from vnode.cli import manifests
 from vnode.kube import leases
+from vnode.nodes import candidate_scheduler
 from vnode.runtime.leader import AGENT_LEASE
 from vnode.targets import source_rbac
 
@@ -190,12 +191,18 @@ def test_the_leases_of_agents_are_those_that_they_may_use():
     roles = {objects.name(obj): obj for obj in manifests.rbac("vnode") if obj["kind"] == "Role"}
     assert objects.namespace(roles["vnode-node-leases"]) == leases.NODE_NAMESPACE
     named = [rule["resourceNames"] for rule in roles["vnode"]["rules"] if "resourceNames" in rule]
-    assert named == [[AGENT_LEASE]]
+    assert named == [[AGENT_LEASE], [candidate_scheduler.LEASE]]
+    verbs = {name: rule["verbs"] for rule in roles["vnode"]["rules"] for name in _named(rule)}
+    assert verbs[candidate_scheduler.LEASE] == ["get"]
 
 
 def test_the_lease_of_the_candidate_scheduler_is_the_one_it_may_use():
     roles = [obj for obj in manifests.rbac("vnode") if obj["kind"] == "Role"]
-    named = {
-        name for role in roles for rule in role["rules"] for name in rule.get("resourceNames", ())
+    own = [role for role in roles if objects.name(role) == candidate_scheduler.LEASE]
+    assert candidate_scheduler.LEASE in {
+        name for role in own for rule in role["rules"] for name in _named(rule)
     }
-    assert scheduler_config.LEASE in named
+
+
+def _named(rule):
+    return rule.get("resourceNames", ())

@@ -45,7 +45,7 @@ class Cluster:
     @asynccontextmanager
     async def running(self):
         """Have the summary written."""
-        writer = SummaryWriter(self.server.client(), clock=self.clock)
+        writer = SummaryWriter(self.server.client(), "vnode", clock=self.clock)
         async with background.running(writer.run()):
             await asyncio.sleep(LONG)
             yield

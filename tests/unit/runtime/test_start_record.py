@@ -77,7 +77,7 @@ def test_whether_anybody_works_there_is_seen_anew_once_the_agent_is_silent(
 ) -> None:
     record.on_decision(1.0)
     assert record.is_shown
-    record.agent_fell_silent()
+    record.fell_silent()
     assert not record.is_shown
     record.on_decision(2.0)
     assert record.is_shown

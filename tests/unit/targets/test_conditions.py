@@ -133,13 +133,14 @@ def test_node_pools_that_are_wrong_are_said_and_so_is_that_they_are_right_again(
     assert none["message"] == "node pools: 0"
 
 
-def fake_link(*, healthy: bool = True, silent: bool = False) -> Any:
+def fake_link(*, healthy: bool = True, silent: bool = False, scheduler_silent: bool = False) -> Any:
     """Return what conditions read of a link."""
     return SimpleNamespace(
         health=LinkHealth(healthy, "Connected" if healthy else "Unreachable", "m", NOW),
         failure="",
         summary={"metadata": {"annotations": {keys.AGENT_VERSION: "1"}}},
         runs_vnode=not silent,
+        scheduler_silent_since=NOW if scheduler_silent else None,
         starts=StartRecord(),
     )
 
@@ -147,6 +148,12 @@ def fake_link(*, healthy: bool = True, silent: bool = False) -> Any:
 def silent_pods():
     link = fake_link()
     link.starts.on_silence(0.0, 30.0)
+    return link
+
+
+def placed_meanwhile():
+    link = fake_link(scheduler_silent=True)
+    link.starts.on_decision(30.0)
     return link
 
 
@@ -158,6 +165,8 @@ def silent_pods():
         (fake_link(healthy=False, silent=True), "False", "Unreachable", "False"),
         (fake_link(silent=True), "False", "AgentSilent", "True"),
         (silent_pods(), "False", "NoAnswer", "True"),
+        (fake_link(scheduler_silent=True), "False", "SchedulerSilent", "True"),
+        (placed_meanwhile(), "True", "Connected", "True"),
     ],
 )
 def test_a_target_is_ready_if_a_pod_would_start_there_and_lost_if_it_is_not_connected(

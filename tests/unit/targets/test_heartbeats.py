@@ -148,10 +148,32 @@ async def test_nothing_is_known_of_a_target_without_a_summary(target: Watched) -
         assert not target.link.lacks_vnode
 
 
+async def test_a_dead_scheduler_is_believed_while_the_agent_lives_that_tells_of_it(
+    target: Watched,
+) -> None:
+    silent = {keys.SCHEDULER_SILENT: "2026-01-01T00:00:00Z"}
+    target.beat("1")
+    async with target.running():
+        target.link.starts.on_decision(0.0)
+        target.write(**{keys.AGENT_VERSION: "1", keys.HEARTBEAT: "2"}, **silent)
+        await asyncio.sleep(SOON)
+        assert target.link.scheduler_silent_since is not None
+        assert not target.link.starts.is_shown  # what was decided before shows nothing
+        assert len(target.changes) == 2
+        await asyncio.sleep(TIMEOUT)
+        assert target.link.scheduler_silent_since is None
+        target.beat("3")
+        await asyncio.sleep(SOON)
+        assert target.link.scheduler_silent_since is None
+        target.write(**{keys.AGENT_VERSION: "1", keys.HEARTBEAT: "4", keys.SCHEDULER_SILENT: "x"})
+        await asyncio.sleep(SOON)
+        assert target.link.scheduler_silent_since is None
+
+
 async def test_a_writer_of_summaries_gives_signs_of_life_for_as_long_as_it_runs(
     target: Watched, clock: Clock
 ) -> None:
-    writer = SummaryWriter(target.server.client("agent"), clock=clock)
+    writer = SummaryWriter(target.server.client("agent"), "vnode", clock=clock)
     async with target.running():
         async with background.running(writer.run()):
             await asyncio.sleep(SOON)

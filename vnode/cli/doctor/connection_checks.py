@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from vnode import __version__
-from vnode.api import cures, keys, objects
+from vnode.api import cures, keys, objects, scheduler_silence
 from vnode.cli.doctor import cluster_checks, profile_checks
 from vnode.cli.doctor.facts import ConnectionFacts
 from vnode.cli.doctor.findings import IN_THE_TEXT, Finding, Level, in_days
@@ -134,6 +134,12 @@ def _details(facts: ConnectionFacts) -> Iterator[tuple[str, tuple[Level, str, st
     if facts.granted:
         yield "namespaces", _granted(facts.granted)
 
+    yield from _there(facts)
+    yield from _in_the_source(facts)
+
+
+def _there(facts: ConnectionFacts) -> Iterator[tuple[str, tuple[Level, str, str]]]:
+    """Check what the target's agent says of itself and of its candidate scheduler."""
     if facts.summary_missing:
         text = "it has no ClusterSummary: its agent has never run"
         yield "its agent", (Level.FAIL, text, "start vnode agent in the target")
@@ -141,7 +147,7 @@ def _details(facts: ConnectionFacts) -> Iterator[tuple[str, tuple[Level, str, st
         version = objects.annotations(facts.summary).get(keys.AGENT_VERSION, "")
         if not version:
             yield "its agent", (Level.OK, "Admiralty's, not vnode's", "")
-        elif not runs_vnode:
+        elif not _runs_vnode(facts):
             text = f"vnode {version} has sent no heartbeat for minutes"
             yield "its agent", (Level.WARN, text, _SILENT)
         elif version != __version__:
@@ -150,13 +156,25 @@ def _details(facts: ConnectionFacts) -> Iterator[tuple[str, tuple[Level, str, st
         else:
             yield "its agent", (Level.OK, f"vnode {version}; --target FILE tells more", "")
 
-    yield from _in_the_source(facts)
+        if since := _scheduler_silent_since(facts):
+            text = scheduler_silence.described(since)
+            yield "its scheduler", (Level.FAIL, text, scheduler_silence.CURE)
 
 
 def _runs_vnode(facts: ConnectionFacts) -> bool:
     """Tell whether the target's vnode has given a sign of life lately, by the target's clock."""
     now = facts.now + timedelta(seconds=facts.skew or 0)
     return heartbeats.is_recent(facts.summary or {}, now)
+
+
+def _scheduler_silent_since(facts: ConnectionFacts) -> datetime | None:
+    """Return since when the candidate scheduler is silent, if the target's vnode says so."""
+    if not _runs_vnode(facts):
+        return None
+
+    return scheduler_silence.decode(
+        objects.annotations(facts.summary or {}).get(keys.SCHEDULER_SILENT)
+    )
 
 
 def _condition(facts: ConnectionFacts) -> tuple[Level, str, str]:
@@ -170,7 +188,9 @@ def _condition(facts: ConnectionFacts) -> tuple[Level, str, str]:
         return Level.OK, "ready", ""
 
     reason = str(ready.get("reason"))
-    known = facts.failure.partition(": ")[0] == reason
+    known = facts.failure.partition(": ")[0] == reason or (
+        reason == scheduler_silence.REASON and _scheduler_silent_since(facts) is not None
+    )
     more = "as above" if known else str(ready.get("message"))
     text = f"not ready: {reason}: {more}"
     connected = conditions.recorded(facts.target) or {}

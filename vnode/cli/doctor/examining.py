@@ -29,9 +29,9 @@ from vnode.cli.migration import signing
 from vnode.cli.neighbours import own_objects
 from vnode.cli.neighbours.own_objects import OwnObjects
 from vnode.cli.remove import admiralty_finalizers
-from vnode.cli.scheduler_config import LEASE as SCHEDULER_LEASE
 from vnode.kube import answer_limits, answers, decoding
 from vnode.kube.client import Client
+from vnode.nodes.candidate_scheduler import LEASE as SCHEDULER_LEASE
 from vnode.runtime.leader import AGENT_LEASE as LEASE
 
 _TIMEOUT: Final = 5.0  # seconds for one connection

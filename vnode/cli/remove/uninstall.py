@@ -28,9 +28,9 @@ from vnode.cli.remove import admiralty_finalizers, consequences, source_side, ta
 from vnode.cli.remove.copied_objects import remove_copies
 from vnode.cli.remove.report import RemovalReport, remove, remove_named
 from vnode.cli.remove.source_side import Ends
-from vnode.cli.scheduler_config import LEASE as SCHEDULER_LEASE
 from vnode.cli.waiting import until_gone
 from vnode.kube.client import Client
+from vnode.nodes.candidate_scheduler import LEASE as SCHEDULER_LEASE
 from vnode.runtime import manifest_key
 from vnode.runtime.certs import authority, issued
 from vnode.runtime.leader import AGENT_LEASE as LEASE
