@@ -1,4 +1,4 @@
-"""Finds the cluster that a command talks to, by kubectl's rules, and defines the options for it.
+"""Finds the cluster that a command talks to, by kubectl's rules.
 
 `--kubeconfig`, else the files of $KUBECONFIG (the first that defines a name wins), else
 `~/.kube/config`, else the service account of the pod that we run in.
@@ -7,10 +7,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import click
 
@@ -28,8 +27,6 @@ _FILES: Final = {
     "user": ("client-certificate", "client-key", "tokenFile"),
 }
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-
 
 @dataclass(frozen=True, slots=True)
 class Access:
@@ -46,7 +43,7 @@ class Access:
         if self.kubeconfig is not None:
             return self._parse(self.kubeconfig)
 
-        listed = [Path(name) for name in os.environ.get("KUBECONFIG", "").split(os.pathsep) if name]
+        listed = _listed()
         if len(listed) == 1:
             return self._parse(listed[0])
 
@@ -56,6 +53,12 @@ class Access:
 
         default = _HOME.expanduser()
         return self._parse(default) if home and default.exists() else None
+
+    def contexts(self) -> list[str]:
+        """Return the names of the contexts that `--context` may be."""
+        files = [self.kubeconfig] if self.kubeconfig else _listed() or [_HOME.expanduser()]
+        whole = merge([file for file in files if file.exists()])
+        return [str(entry.get("name")) for entry in whole["contexts"]]
 
     def _parse(self, file: Path) -> Kubeconfig:
         text = _read(file)
@@ -81,6 +84,11 @@ class Access:
     def client(self, name: str = "cluster") -> Client:
         """Make a client; `name` is the cluster's name in error messages."""
         return Client(self.endpoint(), name=name)
+
+
+def _listed() -> list[Path]:
+    """Return the files of $KUBECONFIG."""
+    return [Path(name) for name in os.environ.get("KUBECONFIG", "").split(os.pathsep) if name]
 
 
 def merge(files: list[Path]) -> dict[str, Any]:
@@ -136,43 +144,3 @@ def _read(path: Path) -> bytes:
 
 
 FILE: Final = click.Path(dir_okay=False, path_type=Path)
-_DEFAULT: Final = "By default $KUBECONFIG, ~/.kube/config, or the own pod's."
-
-
-def options(function: Command) -> Command:
-    """Add the options `--kubeconfig` and `--context`; the command gets both as arguments."""
-    function = click.option("--context", help="Of the kubeconfig; the current one if not given.")(
-        function
-    )
-    return click.option("--kubeconfig", type=FILE, help=_DEFAULT)(function)
-
-
-def source_options(function: Command) -> Command:
-    """Add the same options, with the aliases `--source` and `--source-context`.
-
-    They are for commands that know two clusters.
-    """
-    function = click.option(
-        "--context", "--source-context", "context", help="The current one if not given."
-    )(function)
-    return click.option(
-        "--kubeconfig", "--source", "kubeconfig", type=FILE, help=f"The source. {_DEFAULT}"
-    )(function)
-
-
-def namespaced(function: Command) -> Command:
-    """Add the option `--namespace`; the default is the context's."""
-    return click.option("-n", "--namespace", help="By default that of the context.")(function)
-
-
-def all_namespaces(function: Command) -> Command:
-    """Add the options `--namespace` and `--all-namespaces`."""
-    function = click.option("-A", "--all-namespaces", is_flag=True, help="Of all namespaces.")(
-        function
-    )
-    return namespaced(function)
-
-
-def scope(client: Client, namespace: str | None, everywhere: bool) -> str | None:
-    """Return the namespace that the options select, None for all."""
-    return None if everywhere else namespace or client.endpoint.namespace

@@ -18,6 +18,7 @@ from vnode.api.objects import Objects
 from vnode.cli import (
     access,
     account_kubeconfigs,
+    cluster_options,
     installation,
     installed,
     manifests,
@@ -201,7 +202,7 @@ _SETTINGS: Final = (
 """The options that are fields of InstallFlags."""
 
 
-def _settings(function: access.Command) -> access.Command:
+def _settings(function: cluster_options.Command) -> cluster_options.Command:
     """Add the settings; the command gets them as arguments with the names of the fields."""
     for option in reversed(_SETTINGS):
         function = option(function)
@@ -213,7 +214,7 @@ def command() -> click.Command:
     """Return the click command."""
 
     @click.command("install")
-    @access.options
+    @cluster_options.options
     @_settings
     @click.option(
         "--agent-kubeconfig",

@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from vnode.api.clock import SystemClock
-from vnode.cli import access, durations, identity, main, manifests
+from vnode.cli import cluster_options, durations, identity, main, manifests
 from vnode.cli.access import Access
 from vnode.cli.migration import left_pods, signing
 from vnode.cli.migration.back import BackOptions, prepare
@@ -45,7 +45,7 @@ def command() -> click.Command:
     """Return the click command."""
 
     @click.command("migrate")
-    @access.options
+    @cluster_options.options
     @click.option(
         "--cluster-name",
         help="The name of the agent.  [default: what the agent announces, else the UID of "

@@ -17,7 +17,7 @@ from vnode.api import kinds, objects, visible
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
 from vnode.cli import terminal
-from vnode.cli.access import Command
+from vnode.cli.cluster_options import Command
 
 FORMATS: Final = ("table", "wide", "json", "yaml", "name")
 _GAP: Final = 3  # spaces between columns, as kubectl has it

@@ -19,7 +19,7 @@ from vnode.api import keys, kinds, objects
 from vnode.api.errors import ConfigError, Denied, NotFound, VnodeError
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
-from vnode.cli import access, tables, terminal
+from vnode.cli import cluster_options, tables, terminal
 from vnode.cli.access import Access
 from vnode.cli.main import run
 from vnode.cli.tables import Column
@@ -43,7 +43,7 @@ def command() -> click.Command:
     """Return the click command."""
 
     @click.command("version")
-    @access.options
+    @cluster_options.options
     @click.option("--client", "client_only", is_flag=True, help="Ask no cluster.")
     @tables.output_option("text", "json", "yaml")
     def version(

@@ -7,8 +7,9 @@ from pathlib import Path
 import click
 
 from vnode.api import keys
-from vnode.cli import access, manifests
-from vnode.cli.access import Access, Command
+from vnode.cli import access, completing, manifests
+from vnode.cli.access import Access
+from vnode.cli.cluster_options import Command
 from vnode.cli.connect.connect import ConnectOptions, Side, connect
 from vnode.cli.main import run
 
@@ -16,8 +17,16 @@ from vnode.cli.main import run
 def clusters(function: Command) -> Command:
     """Add the options that name the two clusters."""
     for option in (
-        click.option("--target-context", help="Context; the current one if not given."),
-        click.option("--source-context", help="Context; the current one if not given."),
+        click.option(
+            "--target-context",
+            help="Context; the current one if not given.",
+            shell_complete=completing.contexts,
+        ),
+        click.option(
+            "--source-context",
+            help="Context; the current one if not given.",
+            shell_complete=completing.contexts,
+        ),
         click.option(
             "--target", type=access.FILE, help="Kubeconfig of the target; $KUBECONFIG by default."
         ),
@@ -83,7 +92,10 @@ def command() -> click.Command:
     @click.command("connect")
     @clusters
     @click.option(
-        "-n", "--namespace", help="Whose pods may go; by default that of the source's context."
+        "-n",
+        "--namespace",
+        help="Whose pods may go; by default that of the source's context.",
+        shell_complete=completing.namespaces,
     )
     @click.option("--cluster-wide", is_flag=True, help="Pods of all namespaces may go.")
     @click.option("--name", help="Of the Target; by default the target kubeconfig's cluster name.")

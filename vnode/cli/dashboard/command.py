@@ -15,7 +15,7 @@ from typing import Final
 import click
 
 from vnode.api.clock import SystemClock
-from vnode.cli import access, manifests, terminal
+from vnode.cli import cluster_options, completing, manifests, terminal
 from vnode.cli.access import Access
 from vnode.cli.dashboard import browser
 from vnode.cli.dashboard.observer import observe
@@ -35,8 +35,13 @@ def command() -> click.Command:
     """Return the click command."""
 
     @click.command("dashboard")
-    @access.options
-    @click.option("-n", "--namespace", help="Only pods and Targets of this one; else of all.")
+    @cluster_options.options
+    @click.option(
+        "-n",
+        "--namespace",
+        help="Only pods and Targets of this one; else of all.",
+        shell_complete=completing.namespaces,
+    )
     @click.option("--port", type=click.IntRange(0, 65535), default=0, help="0, the default: any.")
     @click.option("--no-open", is_flag=True, help="Print the address, and open no browser.")
     @click.option(

@@ -10,7 +10,7 @@ import click
 from vnode.api import objects
 from vnode.api.clock import SystemClock
 from vnode.api.errors import ConfigError
-from vnode.cli import access, main, manifests, tables, terminal
+from vnode.cli import access, cluster_options, main, manifests, tables, terminal
 from vnode.cli.access import Access
 from vnode.cli.doctor import (
     cluster_checks,
@@ -110,7 +110,7 @@ def command() -> click.Command:
     """Return the click command."""
 
     @click.command("doctor")
-    @access.source_options
+    @cluster_options.source_options
     @click.option(
         "--target",
         "targets",

@@ -10,8 +10,9 @@ import click
 
 from vnode.api import kinds, objects
 from vnode.api.errors import ConfigError
-from vnode.cli import access, completing, naming, terminal
-from vnode.cli.access import Access, Command
+from vnode.cli import cluster_options, completing, naming, terminal
+from vnode.cli.access import Access
+from vnode.cli.cluster_options import Command
 from vnode.cli.drain import eviction, filters, unschedulable
 from vnode.cli.drain.filters import DrainRules
 from vnode.cli.durations import DurationType
@@ -98,8 +99,8 @@ def command() -> click.Command:
 
     @click.command("drain")
     @click.argument("target", shell_complete=completing.targets)
-    @access.options
-    @access.namespaced
+    @cluster_options.options
+    @cluster_options.namespaced
     @rules
     @click.option("--pod-selector", default="", help="Label selector: only these pods.")
     @rate(0)

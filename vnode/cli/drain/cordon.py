@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from vnode.cli import access, completing, naming, terminal
+from vnode.cli import cluster_options, completing, naming, terminal
 from vnode.cli.access import Access
 from vnode.cli.drain import unschedulable
 from vnode.cli.main import run
@@ -23,8 +23,8 @@ def make(name: str, wanted: bool, text: str) -> click.Command:
 
     @click.command(name, help=f"{text}\n\n{target_is}")
     @click.argument("target", shell_complete=completing.targets)
-    @access.options
-    @access.namespaced
+    @cluster_options.options
+    @cluster_options.namespaced
     @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
     def cordon_command(
         target: str,

@@ -9,7 +9,7 @@ import click
 
 from vnode.api.clock import SystemClock
 from vnode.api.errors import ConfigError
-from vnode.cli import access, completing, manifests, tables, terminal
+from vnode.cli import cluster_options, completing, manifests, tables, terminal
 from vnode.cli.access import Access
 from vnode.cli.explain import rendering, several
 from vnode.cli.main import run
@@ -27,8 +27,8 @@ def command() -> click.Command:
         required=True,
         shell_complete=completing.pods,
     )
-    @access.options
-    @access.namespaced
+    @cluster_options.options
+    @cluster_options.namespaced
     @click.option(
         "--agent-namespace",
         default=manifests.NAMESPACE,

@@ -9,7 +9,7 @@ import click
 
 from vnode.api import objects
 from vnode.api.clock import SystemClock
-from vnode.cli import access, tables, terminal
+from vnode.cli import cluster_options, tables, terminal
 from vnode.cli.access import Access
 from vnode.cli.main import run
 from vnode.cli.plan import planning, reading, rendering
@@ -31,8 +31,8 @@ def command() -> click.Command:
         type=click.IntRange(0, MOST_REPLICAS),
         help="Plan that many, in place of those that there are.",
     )
-    @access.options
-    @access.namespaced
+    @cluster_options.options
+    @cluster_options.namespaced
     @tables.output_option("table", "json", "yaml")
     def plan_command(
         filename: str,

@@ -8,7 +8,7 @@ from typing import Final
 import click
 
 from vnode.api import keys
-from vnode.cli import access, manifests, terminal
+from vnode.cli import access, completing, manifests, terminal
 from vnode.cli.connect import command as connecting
 from vnode.cli.connect.connect import ConnectOptions
 from vnode.cli.durations import DurationType
@@ -51,7 +51,10 @@ def command() -> click.Command:
     @click.command("quickstart")
     @connecting.clusters
     @click.option(
-        "-n", "--namespace", help="Whose pods may go; by default that of the source's context."
+        "-n",
+        "--namespace",
+        help="Whose pods may go; by default that of the source's context.",
+        shell_complete=completing.namespaces,
     )
     @click.option("--cluster-wide", is_flag=True, help="Pods of all namespaces may go.")
     @click.option("--name", help="Of the Target; by default the target kubeconfig's cluster name.")

@@ -16,7 +16,7 @@ from vnode.api import kinds, objects
 from vnode.api.errors import Denied, NotFound
 from vnode.api.objects import Object, Objects
 from vnode.cli import tables, terminal
-from vnode.cli.access import Command
+from vnode.cli.cluster_options import Command
 from vnode.insight import status_text
 from vnode.kube.client import Client
 from vnode.targets import model

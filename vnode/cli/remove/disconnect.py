@@ -15,7 +15,7 @@ from vnode.api import account_users, kinds, objects
 from vnode.api.clock import SystemClock
 from vnode.api.errors import Denied, NotFound, VnodeError
 from vnode.api.objects import Object, Objects
-from vnode.cli import access, completing, durations, manifests, naming
+from vnode.cli import access, cluster_options, completing, durations, manifests, naming
 from vnode.cli.access import Access
 from vnode.cli.connect import desired
 from vnode.cli.main import run
@@ -144,10 +144,14 @@ def command() -> click.Command:
 
     @click.command("disconnect")
     @click.argument("name", metavar="TARGET", shell_complete=completing.targets)
-    @access.source_options
-    @access.namespaced
+    @cluster_options.source_options
+    @cluster_options.namespaced
     @click.option("--target", type=access.FILE, help="Kubeconfig of the target, if you have one.")
-    @click.option("--target-context", help="Context; the current one if not given.")
+    @click.option(
+        "--target-context",
+        help="Context; the current one if not given.",
+        shell_complete=completing.contexts,
+    )
     @click.option("--agent-namespace", default=manifests.NAMESPACE, show_default=True)
     @durations.STEP
     @consequences.options

@@ -20,7 +20,7 @@ from vnode.api.clock import SystemClock
 from vnode.api.errors import ConfigError, Denied, NotFound
 from vnode.api.kinds import Kind
 from vnode.api.objects import Objects
-from vnode.cli import access, durations, manifests, released_rights, tables
+from vnode.cli import cluster_options, durations, manifests, released_rights, tables
 from vnode.cli.access import Access
 from vnode.cli.installed import helm_release
 from vnode.cli.main import run
@@ -236,7 +236,7 @@ def command() -> click.Command:
     """Return the click command."""
 
     @click.command("uninstall")
-    @access.options
+    @cluster_options.options
     @click.option(
         "--delegates",
         type=click.Choice(("delete", "keep")),

@@ -7,8 +7,9 @@ from typing import Any, Final
 
 import click
 
-from vnode.cli import access, completing, manifests
-from vnode.cli.access import Access, Command
+from vnode.cli import access, cluster_options, completing, manifests
+from vnode.cli.access import Access
+from vnode.cli.cluster_options import Command
 from vnode.cli.connect.command import credentials
 from vnode.cli.connect.connect import ConnectOptions, Side
 from vnode.cli.drain import command as drains
@@ -23,13 +24,21 @@ _EVICTIONS_PER_MINUTE: Final = 60
 def _clusters(function: Command) -> Command:
     """Add the options that name the new cluster, and the former one."""
     for option in (
-        click.option("--former-context", help="Context; the current one if not given."),
+        click.option(
+            "--former-context",
+            help="Context; the current one if not given.",
+            shell_complete=completing.contexts,
+        ),
         click.option(
             "--former",
             type=access.FILE,
             help="Kubeconfig of the former cluster, to delete the Source there.",
         ),
-        click.option("--target-context", help="Context; the current one if not given."),
+        click.option(
+            "--target-context",
+            help="Context; the current one if not given.",
+            shell_complete=completing.contexts,
+        ),
         click.option(
             "--target", type=access.FILE, help="Kubeconfig of the new cluster, as of vnode connect."
         ),
@@ -61,8 +70,8 @@ def command() -> click.Command:
 
     @click.command("replace-target")
     @click.argument("name", metavar="TARGET", shell_complete=completing.targets)
-    @access.source_options
-    @access.namespaced
+    @cluster_options.source_options
+    @cluster_options.namespaced
     @_clusters
     @_manner
     @credentials

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from vnode.api.clock import SystemClock
-from vnode.cli import access, tables, terminal
+from vnode.cli import cluster_options, tables, terminal
 from vnode.cli.access import Access
 from vnode.cli.get import views
 from vnode.cli.main import run
@@ -27,8 +27,8 @@ def command() -> click.Command:
 
     @click.command("top")
     @click.argument("resource", type=_TopResource(("targets", "pods", "accelerators")))
-    @access.options
-    @access.all_namespaces
+    @cluster_options.options
+    @cluster_options.all_namespaces
     @click.option("--once", is_flag=True, help="Print one table, also on a terminal.")
     @tables.output_option("table", "json")
     def top_command(
@@ -61,7 +61,7 @@ def command() -> click.Command:
 
         async def show() -> None:
             async with Access(kubeconfig, context).client() as client:
-                scope = access.scope(client, namespace, all_namespaces)
+                scope = cluster_options.scope(client, namespace, all_namespaces)
                 if of_accelerators:
                     found = await accelerators.read(client, scope, SystemClock().now())
                     terminal.say(
