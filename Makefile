@@ -217,7 +217,7 @@ versions: binaries
 # The version before comes from the history, which a shallow clone lacks.
 .PHONY: upgrades
 upgrades: binaries
-	@$(PYTHON) hack/binaries helm > /dev/null
+	@$(PYTHON) hack/binaries helm secretreader > /dev/null
 	@export GOGC=$(GOGC) GOMAXPROCS=$(GOMAXPROCS); $(RUN) -m pytest tests/upgrades
 
 .PHONY: soak

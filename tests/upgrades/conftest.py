@@ -23,7 +23,19 @@ from vnode.kube.client import Client
 __all__ = ["c1", "c2", "c3"]
 
 RUNNING = Path(__file__).with_name("running.yaml")
-PODS = 9
+PODS = 12
+VOLUME = {
+    "apiVersion": "v1",
+    "kind": "PersistentVolume",
+    "metadata": {"name": "kept"},
+    "spec": {
+        "claimRef": {"namespace": "default", "name": "kept"},
+        "capacity": {"storage": "1Gi"},
+        "accessModes": ["ReadWriteOnce"],
+        "hostPath": {"path": "/data"},
+    },
+}
+"""What the claim of running.yaml is bound to in c2; nobody mounts it, as kwok runs nothing."""
 
 
 @pytest.fixture(scope="session")
@@ -74,6 +86,7 @@ async def running(
     await asyncio.to_thread(released.stop, "c3")
     await admiralty_target.forget_vnode(c3)
     async with admiralty_target.running(c3):
+        await c2.request("POST", "/api/v1/persistentvolumes", body=VOLUME)
         words = ("apply", "--server-side", "-f", str(RUNNING))
         await asyncio.to_thread(released.fleet.kubectl, "c1", *words)
         await kit.until(c1, kinds.PODS, lambda p: kit.running(p, PODS), namespace="default")

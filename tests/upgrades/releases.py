@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hack.fleetlib import agents, state
+from hack.fleetlib import agents, inventory, state
 from hack.fleetlib.agents import AGENTS, CANDIDATE_SCHEDULER, VnodeTree
 from hack.fleetlib.fleet import LocalFleet
 from hack.fleetlib.tools import binaries
@@ -21,11 +21,19 @@ class ReleasedFleet:
     def _local(self) -> LocalFleet:
         return LocalFleet(self.fleet.folder)
 
-    def start(self, cluster: str, tree: VnodeTree) -> None:
-        """Install a version in a bare cluster, and start its agents and candidate scheduler."""
-        place = self._local.site(cluster)
+    def start(self, cluster: str, tree: VnodeTree, *, with_inventory: bool = False) -> None:
+        """Install a version in a bare cluster, and start its agents and candidate scheduler.
+
+        `with_inventory` is for a source whose targets are to be in an inventory.
+        """
+        place, config = self._local.site(cluster), {}
         agents.install(place, tree)
-        agents.start_agents(self.fleet.folder, place, tree=tree)
+        if with_inventory:
+            inventory.install(place)
+            plugin = binaries.locate([inventory.PLUGIN])[inventory.PLUGIN]
+            config["inventory"] = inventory.agent_config(place, plugin)
+
+        agents.start_agents(self.fleet.folder, place, config=config, tree=tree)
         self._start_scheduler(cluster, tree)
 
     def _start_scheduler(self, cluster: str, tree: VnodeTree) -> None:
@@ -35,6 +43,10 @@ class ReleasedFleet:
 
     def connect(self, source: str, target: str, tree: VnodeTree) -> None:
         agents.connect(self._local.site(source), self._local.site(target), tree)
+
+    def profile(self, source: str, target: str) -> None:
+        """Have an inventory give a source its target."""
+        inventory.connect(self._local.site(source), self._local.site(target))
 
     def install(self, cluster: str, tree: VnodeTree) -> None:
         """Apply the CRDs, rights and webhook of a version: the first step of an upgrade."""

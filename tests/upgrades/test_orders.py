@@ -3,7 +3,8 @@
 c1 sends pods to c2 and to c3. Both have two agents of the version before; then Admiralty takes
 c3's place, and a source with Admiralty sends to c2. Each step replaces the version of one cluster:
 what `vnode install` applies, then one replica after the other, then the candidate scheduler. After
-each a witness says whether anything that ran was touched, and a new pod runs, is changed and ends.
+each a witness says whether anything that ran was touched, and a new pod runs, is changed and ends,
+and a gang runs; while a replica is replaced, others are on their way.
 """
 
 from __future__ import annotations
@@ -20,13 +21,22 @@ import pytest
 from hack.fleetlib.agents import AGENTS, THIS, VnodeTree
 from tests import kit
 from tests.e2e.test_admiralty import allow, send
-from tests.upgrades import stored
+from tests.upgrades import new_pods, stored
 from tests.upgrades.releases import ReleasedFleet
 from tests.upgrades.witness import Witness
 from vnode.api import keys, kinds, objects
 from vnode.api.objects import Object
 from vnode.insight.collecting import connected
 from vnode.kube.client import Client
+
+_MADE = (
+    kinds.DEPLOYMENTS,
+    kinds.STATEFUL_SETS,
+    kinds.PODS,
+    kinds.CONFIG_MAPS,
+    kinds.CLAIMS,
+)
+"""The kinds of running.yaml that have pods, or follow them."""
 
 
 @dataclass
@@ -45,12 +55,17 @@ class Federation:
         await asyncio.to_thread(self.released.install, cluster, tree)
         await self.unharmed(f"install in {cluster}")
         first, second = await self._followers_first(cluster)
-        await asyncio.to_thread(self.released.replace, cluster, first, tree)
+        await self._replace(cluster, first, tree)
         await self.works(f"{first} of {cluster} is replaced")
-        await asyncio.to_thread(self.released.replace, cluster, second, tree)
+        await self._replace(cluster, second, tree)
         await asyncio.to_thread(self.released.replace_scheduler, cluster, tree)
         await self.has_version(cluster, self.released.version(tree))
         await self.works(f"{cluster} is replaced")
+
+    async def _replace(self, cluster: str, agent: str, tree: VnodeTree) -> None:
+        """Replace one replica while pods have candidates, and no place yet."""
+        async with new_pods.on_their_way(self.c1, (self.c2, self.c3)):
+            await asyncio.to_thread(self.released.replace, cluster, agent, tree)
 
     def _client(self, cluster: str) -> Client:
         return {"c1": self.c1, "c2": self.c2}[cluster]
@@ -83,20 +98,17 @@ class Federation:
         for client in (self.c2, self.c3):
             await self._runs_a_pod(client)
 
+        gang = await new_pods.create_gang(self.c1, self.c2)
+        await new_pods.until_running(self.c1, self.c2, gang)
+        await new_pods.end(self.c1, self.c2, gang)
         await self.unharmed(f"{step}, and then used")
 
     async def _runs_a_pod(self, target: Client) -> None:
-        name = f"new-{uuid.uuid4().hex[:6]}"
-        pod = kit.pod_in(target.name, name)
-        created = await self.c1.create(kinds.PODS, pod, "default")
-        await kit.until_running(self.c1, name)
-        words = (name, "--request-timeout=30s")
+        pods = await new_pods.create(self.c1, target)
+        await new_pods.until_running(self.c1, target, pods)
+        words = (objects.name(pods[0]), "--request-timeout=30s")
         assert await asyncio.to_thread(self.released.fleet.kubectl, "c1", "logs", *words)
-        await self.c1.delete(kinds.PODS, name, "default")
-        fields = f"metadata.name={name}"
-        await kit.until_gone(self.c1, kinds.PODS, "default", field_selector=fields)
-        of = f"{keys.PARENT_UID}={objects.uid(created)}"
-        await kit.until_gone(target, kinds.POD_CHAPERONS, "default", label_selector=of)
+        await new_pods.end(self.c1, target, pods)
 
     async def _passes_a_change_on(self) -> None:
         """Annotate a pod of the first version, and change the ConfigMap that others mount."""
@@ -124,7 +136,7 @@ class Federation:
     async def ends(self) -> None:
         """Delete all that the first version had made: nothing of it is left."""
         self.witness.forget()
-        for kind in (kinds.DEPLOYMENTS, kinds.STATEFUL_SETS, kinds.PODS, kinds.CONFIG_MAPS):
+        for kind in _MADE:
             query = {"propagationPolicy": "Background"}
             await self.c1.request("DELETE", kind.path("default"), query=query)
 

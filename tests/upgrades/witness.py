@@ -15,7 +15,7 @@ from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 
-_COPIES = (kinds.SECRETS, kinds.SERVICES)
+_COPIES = (kinds.SECRETS, kinds.SERVICES, kinds.CLAIMS)
 _FROM_SOURCES = keys.PARENT_CLUSTER_NAME
 
 
