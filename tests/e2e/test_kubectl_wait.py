@@ -1,0 +1,86 @@
+"""`kubectl wait` on each condition that our kinds have, true or not.
+
+It goes by the condition's observedGeneration as well, so that an agent has to move that on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Final
+
+import pytest
+import yaml
+
+from tests import kit
+from tests.kit import Fleet
+from vnode.api import kinds
+from vnode.kube.client import Client
+
+SEEN: Final = "--timeout=60s"
+OBJECTS: Final = """
+apiVersion: vnode.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: waited, namespace: default}
+spec:
+  selector: {matchLabels: {app: waited}}
+  mode: Spread
+  targets: [{cluster: c2}, {cluster: c3}]
+---
+apiVersion: vnode.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: lacking, namespace: default}
+spec: {selector: {matchLabels: {app: lacking}}, mode: Spread, targets: [{cluster: nowhere}]}
+---
+apiVersion: vnode.dev/v1alpha1
+kind: ClusterPlacementPolicy
+metadata: {name: waited}
+spec: {selector: {matchLabels: {app: elsewhere}}, mode: Single}
+---
+apiVersion: vnode.dev/v1alpha1
+kind: OverridePolicy
+metadata: {name: waited, namespace: default}
+spec: {selector: {matchLabels: {app: waited}}, rules: [{labels: {one: "1"}}]}
+---
+apiVersion: vnode.dev/v1alpha1
+kind: ClusterOverridePolicy
+metadata: {name: waited}
+spec: {selector: {matchLabels: {app: waited}}, rules: [{labels: {two: "2"}}]}
+"""
+IN_THE_SOURCE: Final = {
+    "target/c2": ("Ready", "Connected", "CredentialsLast", "Agent"),
+    "placementpolicy/waited": ("Ready", "Accepted"),
+    "placementpolicy/lacking": ("Ready=False", "ClustersFound=False", "Accepted"),
+    "clusterplacementpolicy/waited": ("Ready", "Accepted"),
+    "overridepolicy/waited": ("Ready", "Accepted", "Applicable"),
+    "clusteroverridepolicy/waited": ("Ready", "Accepted", "Applicable"),
+    "pod/waited": ("Ready", "PodScheduled", "Initialized", "ContainersReady"),
+}
+IN_THE_TARGET: Final = {"source/c1": ("Ready",), "podchaperons --all": ("Ready", "PodScheduled")}
+
+
+@pytest.fixture
+async def made(fleet: Fleet, source: Client) -> AsyncIterator[None]:
+    """Have an object of each kind that people write, and a pod that runs."""
+    fleet.kubectl("c1", "apply", "--filename=-", input=OBJECTS)
+    await source.create(kinds.PODS, kit.pod_in("c2", "waited"), "default")
+    yield
+    fleet.kubectl("c1", "delete", "--filename=-", input=OBJECTS)
+
+
+@pytest.mark.usefixtures("made")
+def test_kubectl_waits_for_each_condition_of_each_kind(fleet: Fleet) -> None:
+    for cluster, expected in (("c1", IN_THE_SOURCE), ("c2", IN_THE_TARGET)):
+        for what, conditions in expected.items():
+            for condition in conditions:
+                words = (*what.split(), f"--for=condition={condition}", SEEN)
+                assert "condition met" in fleet.kubectl(cluster, "wait", *words)
+
+
+@pytest.mark.usefixtures("made")
+def test_a_condition_of_an_earlier_generation_is_waited_for(fleet: Fleet) -> None:
+    fleet.kubectl("c1", "wait", "placementpolicy/waited", "--for=condition=Ready", SEEN)
+    policy = next(each for each in yaml.safe_load_all(OBJECTS) if each)
+    policy["spec"]["targets"] = [{"cluster": "nowhere"}]
+    fleet.kubectl("c1", "apply", "--filename=-", input=yaml.safe_dump(policy))
+    words = ("placementpolicy/waited", "--for=condition=Ready=False", SEEN)
+    assert "condition met" in fleet.kubectl("c1", "wait", *words)
