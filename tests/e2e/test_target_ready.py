@@ -100,7 +100,7 @@ async def test_a_target_whose_scheduler_is_dead_is_not_ready_where_no_pod_wants_
     since = objects.annotations(summary)[keys.SCHEDULER_SILENT]
     assert since in (objects.condition(target, "Ready") or {})["message"]
     told = vnode("doctor", "--source", fleet.kubeconfig("c1"))
-    assert told.code == 1
+    assert told.code == 3  # something fails
     assert f"it has not renewed its Lease since {since}" in " ".join(told.out.split())
     fleet.run("start", "c3", "candidate-scheduler")
     command = ("wait", "--for=condition=Ready", "target/c3", "--timeout=120s")
