@@ -11,11 +11,9 @@ import contextlib
 import os
 import shutil
 import signal
-import threading
 from dataclasses import dataclass, field
 from pathlib import Path
-from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from hack.fleetlib import (
     addresses,
@@ -28,6 +26,7 @@ from hack.fleetlib import (
     networks,
     processes,
     progress,
+    side_by_side,
     state,
 )
 from hack.fleetlib.api import Api
@@ -37,12 +36,10 @@ from hack.fleetlib.realnode import sites
 from hack.fleetlib.tools import binaries, catalogue, kubernetes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from hack.fleetlib.commands import ClusterSite
     from hack.fleetlib.realnode.sites import RealNodeSite
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +293,7 @@ def _bring_up(fleet: LocalFleet, options: FleetOptions, programs: _Programs) -> 
     for place in sites:
         clusters.write_files(place, usage=options.metrics_server)
     with progress.reported(f"starting {', '.join(options.names)}"):
-        _each(
+        side_by_side.each(
             sites,
             lambda place: clusters.bring_up(
                 fleet.directory, place, programs[place.name], options.clusters
@@ -304,7 +301,7 @@ def _bring_up(fleet: LocalFleet, options: FleetOptions, programs: _Programs) -> 
         )
     if options.metrics_server:
         with progress.reported("starting metrics servers"):
-            _each(
+            side_by_side.each(
                 sites,
                 lambda place: metricsserver.start(
                     fleet.directory, place, programs[place.name][metricsserver.PROCESS]
@@ -313,16 +310,18 @@ def _bring_up(fleet: LocalFleet, options: FleetOptions, programs: _Programs) -> 
     if options.real_nodes:
         with progress.reported("starting real nodes"):
             each = [fleet.real_node(*pair) for pair in _numbered(options.real_nodes)]
-            _each(each, lambda node: _add_real_node(fleet, node, options.real_node))
+            side_by_side.each(each, lambda node: _add_real_node(fleet, node, options.real_node))
     if options.agents:
         with progress.reported("starting agents"):
             ours = [place for place in sites if place.name not in options.bare]
-            _each(ours, lambda place: _add_agent(fleet, place, options, programs[place.name]))
+            side_by_side.each(
+                ours, lambda place: _add_agent(fleet, place, options, programs[place.name])
+            )
     if options.connections:
         names = ", ".join(f"{source} to {target}" for source, target in options.connections)
         with progress.reported(f"connecting {names}"):
             way = inventory.connect if options.inventory else agents.connect
-            _each(options.connections, lambda pair: way(*map(fleet.site, pair)))
+            side_by_side.each(options.connections, lambda pair: way(*map(fleet.site, pair)))
 
 
 def _numbered(names: Sequence[str]) -> list[tuple[str, int]]:
@@ -352,26 +351,3 @@ def _add_agent(
     if options.candidate_scheduler:
         binary = programs["kube-scheduler"]
         agents.start_candidate_scheduler(fleet.directory, place, binary)
-
-
-def _each(items: Sequence[T], action: Callable[[T], None]) -> None:
-    """Call `action` for all `items` at once, in threads; raise the first failure at once.
-
-    Threads of daemon kind, so that Ctrl-C and a failure do not wait for the others: nothing can be
-    started any more once `down` has begun.
-    """
-    outcomes: SimpleQueue[BaseException | None] = SimpleQueue()
-
-    def act(item: T) -> None:
-        try:
-            action(item)
-        except BaseException as error:  # noqa: BLE001 - raised again in the main thread
-            outcomes.put(error)
-        else:
-            outcomes.put(None)
-
-    for item in items:
-        threading.Thread(target=act, args=(item,), daemon=True).start()
-    for _ in items:
-        if (error := outcomes.get()) is not None:
-            raise error

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from hack.fleetlib import cachefolder, progress
+from hack.fleetlib import cachefolder, progress, side_by_side
 from hack.fleetlib.errors import FleetError
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -41,15 +41,18 @@ _HERE = f"python{sys.version_info.major}.{sys.version_info.minor}"
 _FORM = 1  # of environments: those of another are left to whoever has made them
 
 
-def enter(script: str, *, tools: bool = False) -> None:
+def enter(script: str, *, tools: bool = False, beside: Callable[[], object] = lambda: None) -> None:
     """Go on in this interpreter if it has what vnode needs, else run `script` again in another.
 
-    That has the tools of tests as well, if they are asked for or are there anyway.
+    That has the tools of tests as well, if they are asked for or are there anyway. While it is
+    made, `beside` is called, which can do what needs no libraries.
     """
     if all(importlib.util.find_spec(name) for name in _NEEDED):
         return
+    with_tools = tools or _is_finished(_libraries(tools=True))
     try:
-        python = str(ensure(tools=tools or _is_finished(_libraries(tools=True))))
+        side_by_side.each([lambda: ensure(tools=with_tools), beside], lambda task: task())
+        python = str(ensure(tools=with_tools))
     except FleetError as error:
         sys.exit(f"{Path(script).name}: {error}")
     os.execv(python, [python, script, *sys.argv[1:]])  # noqa: S606

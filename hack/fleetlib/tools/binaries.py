@@ -1,8 +1,8 @@
 """Finds or gets programs: `$KUBE_BIN_DIR`, the cache, the official download, the Go build.
 
-The cache holds a folder for each family and version. A program appears there by an atomic rename of
-a finished file, so whatever is in the cache is whole; a lock for each family keeps two callers from
-building the same, or two versions at once.
+Downloads go side by side, builds one after the other. The cache holds a folder for each family and
+version. A program appears there by an atomic rename of a finished file, so whatever is in the cache
+is whole; a lock for each family keeps two callers from building the same, or two versions at once.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ import platform
 import shutil
 import sys
 import tempfile
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hack.fleetlib import cachefolder
+from hack.fleetlib import cachefolder, side_by_side
 from hack.fleetlib.errors import FleetError
 from hack.fleetlib.progress import say
 from hack.fleetlib.tools import catalogue, downloads, gobuild, kubernetes
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
     from hack.fleetlib.tools.definitions import Tool
 
+_BUILDING = threading.Lock()
+"""Held while a program is built: one build keeps all cores busy."""
 _ARCHITECTURES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
 
 
@@ -49,8 +52,8 @@ def locate(
     for tool in tools:
         if tool.name not in found:
             missing.setdefault(cached(tool).parent, []).append(tool)
+    side_by_side.each(list(missing.values()), _get)
     for wanted in missing.values():
-        _get(wanted)
         found |= {tool.name: cached(tool) for tool in wanted}
     return {tool.name: found[tool.name] for tool in tools}
 
@@ -119,25 +122,23 @@ def _get(wanted: list[Tool]) -> None:
 
 
 def _download_or_build(tools: list[Tool], fresh: Path) -> None:
+    """Download programs, all at once, so that one time-out is enough; build what cannot be had."""
     system, machine = system_and_machine()
-    for position, tool in enumerate(tools):
-        if tool.release is None:
-            _build([tool], fresh)
-            continue
+
+    def download(tool: Tool) -> None:
         try:
             downloads.fetch(tool, fresh, system, machine)
         except FleetError as error:
-            # The rest would fail in the same way, and each attempt costs a time-out.
             say(f"no download of {tool.name} ({error}); building it")
-            _build(tools[position:], fresh)
-            return
-        _keep(tool, fresh)
+        else:
+            _keep(tool, fresh)
 
-
-def _build(tools: list[Tool], fresh: Path) -> None:
+    side_by_side.each([tool for tool in tools if tool.release is not None], download)
     for tool in tools:
-        gobuild.build([tool], fresh)
-        _keep(tool, fresh)
+        if not cached(tool).exists():
+            with _BUILDING:
+                gobuild.build([tool], fresh)
+            _keep(tool, fresh)
 
 
 def _keep(tool: Tool, fresh: Path) -> None:

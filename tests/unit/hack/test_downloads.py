@@ -210,6 +210,40 @@ def test_what_is_not_published_is_built_and_the_rest_downloaded(served, cache, m
     assert found["tool"].read_bytes() == CONTENT
 
 
+def test_downloads_go_side_by_side(cache, monkeypatch):
+    tools = {
+        name: dataclasses.replace(PLAIN, name=name, family=family)
+        for name, family in (("one", "family"), ("two", "family"), ("three", "other"))
+    }
+    all_begun = threading.Barrier(len(tools), timeout=60)
+
+    def fetch(tool, folder, *_):
+        all_begun.wait()
+        (folder / tool.name).write_bytes(CONTENT)
+        (folder / tool.name).chmod(0o755)
+
+    monkeypatch.setattr(catalogue, "TOOLS", tools)
+    monkeypatch.setattr(downloads, "fetch", fetch)
+    assert [path.name for path in binaries.locate(tools).values()] == list(tools)
+
+
+def test_builds_go_one_after_the_other(cache, monkeypatch):
+    under_way = threading.Lock()
+
+    def build(tools, folder):
+        assert under_way.acquire(blocking=False)
+        for one in tools:
+            (folder / one.name).write_bytes(b"built")
+            (folder / one.name).chmod(0o755)
+        under_way.release()
+
+    names = ("one", "two", "three")
+    own = {name: dataclasses.replace(PLAIN, name=name, family=name, release=None) for name in names}
+    monkeypatch.setattr(catalogue, "TOOLS", own)
+    monkeypatch.setattr(gobuild, "build", build)
+    assert set(binaries.locate(names)) == set(names)
+
+
 def test_a_folder_of_the_user_comes_first(cache, tmp_path, monkeypatch):
     own = tmp_path / "own"
     own.mkdir()

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
+import os
 import re
 import subprocess
+import threading
 import tomllib
 from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
+
+import pytest
 
 from hack.fleetlib import venv
 
@@ -58,3 +63,22 @@ def test_another_checkout_shares_the_libraries_and_has_vnode_of_its_own(tmp_path
     assert Path(where.strip()) == venv.REPOSITORY / "vnode" / "__init__.py"
     assert said(commands / "python", "-m", "ruff", "--version").startswith("ruff ")
     assert "Usage: vnode" in said(commands / "vnode", "--help")
+
+
+def test_programs_are_fetched_while_the_environment_is_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    met = threading.Barrier(2, timeout=60)
+    left: list[str] = []
+
+    def ensure(*, tools: bool) -> Path:
+        if not left:
+            met.wait()
+            left.append("made")
+        return Path("/made/python")
+
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
+    monkeypatch.setattr(venv, "ensure", ensure)
+    monkeypatch.setattr(os, "execv", lambda path, words: left.append(f"{path} {words[1]}"))
+    venv.enter("hack/demo", beside=met.wait)
+    assert left == ["made", "/made/python hack/demo"]
