@@ -1,0 +1,50 @@
+"""The configuration of kube-state-metrics in examples/beside reads what our kinds have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.kit import ROOT
+from vnode.api.objects import Object
+from vnode.cli import manifests
+
+FILE = ROOT / "examples" / "beside" / "kube-state-metrics.yaml"
+
+
+def resources() -> Iterator[Any]:
+    for resource in yaml.safe_load(FILE.read_text())["spec"]["resources"]:
+        yield pytest.param(resource, id=resource["groupVersionKind"]["kind"])
+
+
+def definition(kind: Object) -> Object:
+    [found] = [
+        crd["spec"]
+        for crd in manifests.crds()
+        if (crd["spec"]["group"], crd["spec"]["names"]["kind"]) == (kind["group"], kind["kind"])
+    ]
+    return found
+
+
+def field(schema: Object, path: Sequence[str]) -> Object:
+    for name in path:
+        schema = schema.get("items", schema)["properties"][name]
+
+    return schema
+
+
+@pytest.mark.parametrize("resource", list(resources()))
+def test_kube_state_metrics_is_told_of_fields_that_there_are(resource: Object) -> None:
+    kind = resource["groupVersionKind"]
+    crd = definition(kind)
+    [version] = [each for each in crd["versions"] if each["name"] == kind["version"]]
+    is_namespaced = crd["scope"] == "Namespaced"
+    assert ("namespace" in resource["labelsFromPath"]) is is_namespaced
+    for metric in resource["metrics"]:
+        gauge = metric["each"]["gauge"]
+        each = field(version["schema"]["openAPIV3Schema"], gauge["path"])
+        for path in (gauge["valueFrom"], *gauge["labelsFromPath"].values()):
+            assert field(each, path)["type"] == "string"
