@@ -1,4 +1,4 @@
-"""`kubectl wait` on each condition that our kinds have, true or not.
+"""`kubectl wait` on the conditions of each kind that people write, true or not.
 
 It goes by the condition's observedGeneration as well, so that an agent has to move that on.
 """
@@ -49,7 +49,7 @@ spec: {selector: {matchLabels: {app: waited}}, rules: [{labels: {two: "2"}}]}
 IN_THE_SOURCE: Final = {
     "target/c2": ("Ready", "Connected", "CredentialsLast", "Agent"),
     "placementpolicy/waited": ("Ready", "Accepted"),
-    "placementpolicy/lacking": ("Ready=False", "ClustersFound=False", "Accepted"),
+    "placementpolicy/lacking": ("Ready=False", "Accepted=False"),
     "clusterplacementpolicy/waited": ("Ready", "Accepted"),
     "overridepolicy/waited": ("Ready", "Accepted", "Applicable"),
     "clusteroverridepolicy/waited": ("Ready", "Accepted", "Applicable"),
@@ -68,7 +68,7 @@ async def made(fleet: Fleet, source: Client) -> AsyncIterator[None]:
 
 
 @pytest.mark.usefixtures("made")
-def test_kubectl_waits_for_each_condition_of_each_kind(fleet: Fleet) -> None:
+def test_kubectl_waits_for_conditions_of_each_kind(fleet: Fleet) -> None:
     for cluster, expected in (("c1", IN_THE_SOURCE), ("c2", IN_THE_TARGET)):
         for what, conditions in expected.items():
             for condition in conditions:
