@@ -7,13 +7,14 @@ Each is made in two clusters in memory, and scored by what `vnode explain web` s
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
 import pytest
 
 from tests.unit.cli.explained_pods import NODE
 from tests.unit.cli.situations import Situation, a_target, waiting
-from vnode.api import keys, kinds
+from vnode.api import keys, kinds, scheduler_silence
 from vnode.api.clock import Clock
 from vnode.api.objects import Object
 from vnode.insight.verdicts import PodState
@@ -163,16 +164,26 @@ def two_targets(here: Situation) -> None:
     )
 
 
-def nobody_answers(here: Situation) -> None:
+def nobody_answers(
+    here: Situation,
+    reason: str = "NoAnswer",
+    message: str = "a pod has had no answer for 30 s, nor has any since",
+) -> None:
     """Have a Target that is connected, and starts no pods."""
-    message = "a pod has had no answer for 30 s, nor has any since"
-    target = a_target(status="False", reason="NoAnswer", message=message)
+    target = a_target(status="False", reason=reason, message=message)
     target["status"]["conditions"].append({"type": "Connected", "status": "True"})
     here.source.change(kinds.TARGETS, "c2", "default", lambda obj: obj.update(target))
 
 
 def fresh_pod_that_nobody_answers(here: Situation) -> None:
     nobody_answers(here)
+    here.pod()
+    here.chaperon({})
+
+
+def fresh_pod_of_a_dead_scheduler(here: Situation) -> None:
+    since = datetime(2026, 1, 1, tzinfo=UTC)
+    nobody_answers(here, scheduler_silence.REASON, scheduler_silence.described(since))
     here.pod()
     here.chaperon({})
 
@@ -299,6 +310,13 @@ CASES: Final = {
         fresh_pod_that_nobody_answers,
         PodState.UNREACHABLE,
         "target c2 is not ready: a pod has had no answer for 30 s",
+        ("vnode doctor checks both sides",),
+    ),
+    "a target that says that its scheduler is dead": Case(
+        fresh_pod_of_a_dead_scheduler,
+        PodState.UNREACHABLE,
+        "target c2 is not ready: the target's candidate scheduler does not run: it has not renewed "
+        "its Lease since 2026-01-01T00:00:00Z",
         ("vnode doctor checks both sides",),
     ),
     "a pod that runs where nothing else starts": Case(
