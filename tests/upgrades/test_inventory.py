@@ -51,14 +51,14 @@ async def test_a_target_of_an_inventory_stays_while_its_source_is_replaced(
     inventoried: ReleasedFleet, clients: tuple[Client, Client], version_before: VnodeTree
 ) -> None:
     source, target = clients
-    await source.create(kinds.PODS, kit.pod_in(TARGET, "first"), "default")
+    await source.create(kinds.PODS, kit.pod("first"), "default")
     await kit.until_running(source, "first")
     async with witness.watching(source, target) as seen:
         seen.guard()
-        for tree in (THIS, version_before, THIS):
+        for number, tree in enumerate((THIS, version_before, THIS)):
             await asyncio.to_thread(inventoried.install, SOURCE, tree)
             await asyncio.to_thread(inventoried.replace, SOURCE, AGENTS[0], tree)
-            pods = await new_pods.create(source, target)
+            pods = [await source.create(kinds.PODS, kit.pod(f"new-{number}"), "default")]
             await new_pods.until_running(source, target, pods)
             await new_pods.end(source, target, pods)
             assert not seen.harm, f"{tree.folder}: {seen.harm}"
