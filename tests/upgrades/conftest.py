@@ -17,7 +17,7 @@ from tests.kit import Fleet
 from tests.upgrades import before, witness
 from tests.upgrades.releases import ReleasedFleet
 from tests.upgrades.witness import Witness
-from vnode.api import kinds, objects
+from vnode.api import keys, kinds, objects
 from vnode.kube.client import Client
 
 __all__ = ["c1", "c2", "c3"]
@@ -29,7 +29,7 @@ VOLUME = {
     "kind": "PersistentVolume",
     "metadata": {"name": "kept"},
     "spec": {
-        "claimRef": {"namespace": "default", "name": "kept"},
+        "storageClassName": "there",
         "capacity": {"storage": "1Gi"},
         "accessModes": ["ReadWriteOnce"],
         "hostPath": {"path": "/data"},
@@ -87,6 +87,8 @@ async def running(
     await admiralty_target.forget_vnode(c3)
     async with admiralty_target.running(c3):
         await c2.request("POST", "/api/v1/persistentvolumes", body=VOLUME)
+        claims_follow = {"metadata": {"annotations": {keys.STORAGE_CLASSES: "here=there"}}}
+        await c1.patch(kinds.TARGETS, "c2", claims_follow, "default")
         words = ("apply", "--server-side", "-f", str(RUNNING))
         await asyncio.to_thread(released.fleet.kubectl, "c1", *words)
         await kit.until(c1, kinds.PODS, lambda p: kit.running(p, PODS), namespace="default")
