@@ -20,6 +20,9 @@ namespace, otherwise a loopback address. DIR/kubeconfig-NAME is for kubectl, DIR
 what happens inside."""
 
 
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+
+
 def parser() -> argparse.ArgumentParser:
     """Make the parser, apart from `main` for the tests."""
     root = argparse.ArgumentParser(prog="hack/fleet", description=_DESCRIPTION)
@@ -126,6 +129,19 @@ def _add_size(command: argparse.ArgumentParser) -> None:
     command.add_argument("--node-cpu", default=size.cpu, help=f"cores of a node ({size.cpu})")
     command.add_argument("--node-memory", default=size.memory, help=f"({size.memory})")
     command.add_argument("--node-pods", default=size.pods, help=f"pods that fit ({size.pods})")
+    for option, kind, metavar, text in (
+        ("--node-resource", assignment, "NAME=AMOUNT", "devices of a node: nvidia.com/gpu=8"),
+        ("--node-label", assignment, "KEY=VALUE", "a label of a node"),
+        ("--node-taint", taint, "KEY=VALUE:EFFECT", "a taint of a node"),
+    ):
+        command.add_argument(
+            option,
+            action="append",
+            default=[],
+            type=kind,
+            metavar=metavar,
+            help=f"{text}; repeatable",
+        )
 
 
 def _cluster_command(
@@ -143,6 +159,24 @@ def connection(text: str) -> tuple[str, str]:
     if not (source and colon and target) or ":" in target:
         raise argparse.ArgumentTypeError(f"{text!r} is not SOURCE:TARGET")
     return source, target
+
+
+def assignment(text: str) -> tuple[str, str]:
+    """Parse `KEY=VALUE` into a pair; raise ArgumentTypeError if the text has another form."""
+    key, equals, value = text.partition("=")
+    if not (key and equals):
+        raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE")
+    return key, value
+
+
+def taint(text: str) -> dict[str, str]:
+    """Parse `KEY=VALUE:EFFECT` or `KEY:EFFECT`, as kubectl does."""
+    head, colon, effect = text.rpartition(":")
+    key, _, value = head.partition("=")
+    if not (key and colon) or effect not in _EFFECTS:
+        effects = ", ".join(_EFFECTS)
+        raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE:EFFECT, of {effects}")
+    return {"key": key, "value": value, "effect": effect}
 
 
 def _count(text: str) -> int:
@@ -177,7 +211,14 @@ def fleet_options(arguments: argparse.Namespace) -> FleetOptions:
 
 
 def _size(arguments: argparse.Namespace) -> kwok.NodeSize:
-    return kwok.NodeSize(arguments.node_cpu, arguments.node_memory, arguments.node_pods)
+    return kwok.NodeSize(
+        arguments.node_cpu,
+        arguments.node_memory,
+        arguments.node_pods,
+        dict(arguments.node_resource),
+        dict(arguments.node_label),
+        arguments.node_taint,
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:

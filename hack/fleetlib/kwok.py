@@ -12,7 +12,8 @@ quantities, are what each of its containers uses, where usage is played too (`us
 from __future__ import annotations
 
 import datetime
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +27,14 @@ _USAGE = Path(__file__).with_name("usage.yaml")
 
 @dataclass(frozen=True, slots=True)
 class NodeSize:
+    """What a node has: its amounts, devices among them in `more`, and what marks it."""
+
     cpu: str = "32"
     memory: str = "256Gi"
     pods: str = "110"
+    more: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: Sequence[Mapping[str, str]] = ()
 
 
 def configuration(name: str, folder: Path, *, usage: bool = False) -> str:
@@ -86,6 +92,7 @@ def node(name: str, cluster: str, address: str, size: NodeSize, zone: str) -> di
         "memory": size.memory,
         "pods": size.pods,
         "ephemeral-storage": "1Ti",
+        **size.more,
     }
     return {
         "apiVersion": "v1",
@@ -108,8 +115,10 @@ def node(name: str, cluster: str, address: str, size: NodeSize, zone: str) -> di
                 "node.kubernetes.io/instance-type": "kwok",
                 "topology.kubernetes.io/region": cluster,
                 "topology.kubernetes.io/zone": f"{cluster}-{zone}",
+                **size.labels,
             },
         },
+        **({"spec": {"taints": [dict(taint) for taint in size.taints]}} if size.taints else {}),
         "status": {
             "addresses": [
                 {"type": "InternalIP", "address": address},

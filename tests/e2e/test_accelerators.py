@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests import background, kit
+from tests.e2e.gpu_pods import GPU, MODEL, gpu_pod
 from tests.fleets import vnode
 from tests.kit import Fleet
 from vnode.api import keys, kinds, names, objects, rows_text
@@ -16,7 +17,6 @@ from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 
-GPU, MODEL = "nvidia.com/gpu", "nvidia.com/gpu.product"
 C2, C3 = (names.virtual_node("default", name) for name in ("c2", "c3"))
 
 
@@ -61,15 +61,6 @@ async def gpus(source: Client, c2: Client, c3: Client) -> AsyncIterator[None]:
     yield
     for target in (c2, c3):
         await equip(target, *[(0, "")] * 3)
-
-
-def gpu_pod(name: str, gpus: int, model: str = "") -> Object:
-    selector = {"nodeSelector": {MODEL: model}} if model else {}
-    made = kit.pod(name, annotations={keys.ELECT: ""}, **selector)
-    requests = objects.spec(made)["containers"][0]["resources"]
-    requests["requests"][GPU] = str(gpus)
-    requests["limits"] = {GPU: str(gpus)}
-    return made
 
 
 @pytest.mark.usefixtures("gpus")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hack.fleetlib import cli, fleet
+from hack.fleetlib import cli, fleet, kwok
 from hack.fleetlib.errors import FleetError
 from hack.fleetlib.fleet import FleetOptions, _numbered
 
@@ -114,6 +114,26 @@ def test_a_command_for_a_fleet_that_is_not_there_fails_in_one_line(tmp_path, cap
 def test_the_other_commands_take_a_directory_and_a_name(words):
     found = cli.parser().parse_args(words)
     assert (str(found.directory), found.name) == ("d", "c1")
+
+
+def test_a_node_gets_devices_labels_and_taints():
+    words = ["--node-resource", "nvidia.com/gpu=8", "--node-label", "model=A100"]
+    words += ["--node-taint", "gpu=yes:NoSchedule", "--node-taint", "old:NoExecute"]
+    size = parsed("c1", *words).clusters.size
+    node = kwok.node("c1-node-0", "c1", "10.0.0.1", size, "a")
+    assert node["status"]["allocatable"]["nvidia.com/gpu"] == "8"
+    assert node["metadata"]["labels"]["model"] == "A100"
+    assert node["spec"]["taints"] == [
+        {"key": "gpu", "value": "yes", "effect": "NoSchedule"},
+        {"key": "old", "value": "", "effect": "NoExecute"},
+    ]
+
+
+@pytest.mark.parametrize("words", [("--node-label", "a"), ("--node-taint", "gpu=yes:Never")])
+def test_what_is_no_label_or_taint_is_refused(words, capsys):
+    with pytest.raises(SystemExit):
+        parsed("c1", *words)
+    assert f"{words[1]!r} is not KEY=VALUE" in capsys.readouterr().err
 
 
 def test_real_nodes_are_listed_or_repeated():
