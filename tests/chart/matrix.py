@@ -42,8 +42,15 @@ MATRIX: Final[dict[str, Object]] = {
         "controllerManager": {"config": {"inventory": {"managedClusterTaints": True}}},
     },
     "kueue": {
-        "kueue": {"enabled": True},
-        "controllerManager": {"config": {"kueue": {"placementCheck": True}}},
+        "kueue": {"enabled": True, "multiKueue": True},
+        "controllerManager": {
+            "config": {
+                "kueue": {
+                    "placementCheck": True,
+                    "multiKueue": [{"name": "clouds", "targets": ["berlin"]}],
+                }
+            }
+        },
     },
     "scores": {
         "scores": {"read": True, "publish": True},

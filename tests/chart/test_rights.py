@@ -120,7 +120,7 @@ def test_rights_to_answer_for_kueue_are_given_where_that_is_turned_on(
 ) -> None:
     def is_bound(name: str) -> bool:
         roles = [each.get("roleRef", {}).get("name") for each in rendered[name]]
-        return "vnode-kueue" in roles
+        return {"vnode-kueue", "vnode-multikueue"} <= set(roles)
 
     assert not is_bound("defaults")
     assert is_bound("kueue")

@@ -49,6 +49,7 @@ def _without(things: str, kubeconfig: str = "source") -> str:
     return f"kubectl --kubeconfig {kubeconfig}.kubeconfig delete --ignore-not-found {things}\n"
 
 
+_OF_KUEUE = "job/crunch clusterrolebinding/vnode-kueue clusterrolebinding/vnode-multikueue"
 _THREE_TARGETS = (
     _CONNECTED
     + _INSTALLED.replace("cluster.kubeconfig", "source.kubeconfig")
@@ -180,8 +181,8 @@ STARTING_STATES = {
         _WITHOUT_PLACEMENTS + _WITHOUT_THREE_TARGETS,
     ),
     "docs/kueue.md": StartingState(
-        _CONNECTED + _without("job/crunch clusterrolebinding/vnode-kueue"),
-        after=_without("job/crunch clusterrolebinding/vnode-kueue"),
+        _CONNECTED + _without(_OF_KUEUE),
+        after=_without(_OF_KUEUE),
     ),
     "docs/install.md": StartingState(
         _BARE, kubeconfigs={"source": "cluster3", "target": "cluster3"}

@@ -1,7 +1,7 @@
 """One fleet for all tests with Kueue: it runs in c1, which sends pods to c2 and c3.
 
-The agent of c1 answers Kueue's admission checks, and its virtual nodes leave out what others use.
-Each test says how many GPUs the nodes of the targets have (`rooms`).
+The agent of c1 answers Kueue's admission checks, and keeps the clusters of MultiKueue; its virtual
+nodes leave out what others use. Each test says how many GPUs nodes of targets have (`rooms`).
 """
 
 from __future__ import annotations
@@ -60,8 +60,19 @@ def start(fleet: Fleet) -> None:
     local = LocalFleet(fleet.folder)
     place = local.site("c1")
     agents.install(place)
-    bind_role(fleet, "c1", "vnode-kueue")
-    config = {"kueue": {"placementCheck": True, "allocatableWithoutOthers": True}}
+    for role in ("vnode-kueue", "vnode-multikueue"):
+        bind_role(fleet, "c1", role)
+
+    config = {
+        "kueue": {
+            "placementCheck": True,
+            "allocatableWithoutOthers": True,
+            "multiKueue": [
+                {"name": "listed", "targets": ["default/c3", "default/c2"]},
+                {"name": "of-set", "targetSet": "clouds"},
+            ],
+        }
+    }
     agents.start_agents(fleet.folder, place, config=config)
     scheduler = binaries.locate(["kube-scheduler"])["kube-scheduler"]
     agents.start_candidate_scheduler(fleet.folder, place, scheduler)

@@ -39,6 +39,17 @@ async def test_a_pod_set_goes_into_one_target(source: Client, rooms: Rooms) -> N
     assert sorted(where) == [C2, C2, C3, C3]
 
 
+async def test_sixteen_pods_are_in_one_target_each_time(source: Client, rooms: Rooms) -> None:
+    await rooms((8, 8), (8, 8))
+    await queues.add_queue(source, "team", {"targets": 100})
+    for turn in range(10):
+        both = [f"j{turn}-{number}" for number in range(2)]
+        await submit(source, *(job(name, "team", 16, of_pods=IN_ONE_TARGET) for name in both))
+        where = [queues.nodes_of(await queues.pods_of(source, name, 16)) for name in both]
+        assert sorted(where, key=str) == [{C2}, {C3}]
+        await queues.remove_jobs(source)
+
+
 async def test_none_is_let_in_where_others_in_the_target_left_too_little(
     source: Client, c2: Client, rooms: Rooms
 ) -> None:

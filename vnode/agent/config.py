@@ -128,6 +128,7 @@ class AgentConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         self.inventory.check()
         self.issuing.check()
         self.scores.check()
+        self.kueue.check()
         self.gangs.check()
         if not self.audit_log:
             raise ConfigError("auditLog is empty: it is stderr, off, or the path of a file")

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any
 
-from vnode.agent import kueue_checks, parts
+from vnode.agent import kueue_checks, multikueue, parts
 from vnode.agent.kubelet_api import KubeletApi
 from vnode.agent.parts import AwaitedStep, Part, Parts
 from vnode.agent.placement_controllers import PlacementControllers
@@ -125,6 +125,12 @@ class Term:
             ),
             *self._placement.parts(),
             Part("kueue-checks", self._answer_checks, when=config.kueue.placement_check),
+            Part(
+                "multikueue",
+                lambda: multikueue.make(shared).run(),
+                # What it keeps is cluster-wide.
+                when=config.kueue.multi_kueue is not None and not config.namespaces,
+            ),
             *self._scores(),
             Part("gangs", lambda: self._scheduling.gang_controller(self._groups).run()),
             Part("scheduler", self._schedule),

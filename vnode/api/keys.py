@@ -210,6 +210,7 @@ KUEUE_WORKLOAD: Final = OWN_PREFIX + "kueue-workload"
 POD_GROUP: Final = "scheduling.x-k8s.io/pod-group"
 VOLCANO_GROUPS: Final = ("scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name")
 NEVER_REJECT: Final = OWN_PREFIX + "never-reject"  # on an AdmissionCheck; presence
+MULTIKUEUE: Final = OWN_PREFIX + "multikueue"  # label of MultiKueue objects of ours; presence
 
 # Open Cluster Management's: of a virtual node, by its profile; and of a PlacementDecision.
 OCM_CLUSTER_NAME: Final = "open-cluster-management.io/cluster-name"

@@ -131,6 +131,12 @@ WORKLOADS: Final = Kind(KUEUE, "v1beta2", "workloads", "Workload")
 RESOURCE_FLAVORS: Final = Kind(
     KUEUE, "v1beta2", "resourceflavors", "ResourceFlavor", namespaced=False
 )
+MULTIKUEUE_CLUSTERS: Final = Kind(
+    KUEUE, "v1beta2", "multikueueclusters", "MultiKueueCluster", namespaced=False
+)
+MULTIKUEUE_CONFIGS: Final = Kind(
+    KUEUE, "v1beta2", "multikueueconfigs", "MultiKueueConfig", namespaced=False
+)
 COSCHEDULING_GROUPS: Final = Kind("scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup")
 VOLCANO_GROUPS: Final = Kind("scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup")
 # Kubernetes' own, newest first: an API server serves one of them, or none.

@@ -36,7 +36,7 @@
 {{- end -}}
 {{- end -}}
 {{- end -}}
-{{- $optional := dict "vnode-issuing" .Values.issuing.enabled "vnode-decisions" .Values.decisions.follow "vnode-published-decisions" .Values.decisions.publish "vnode-target-sets" .Values.targetSets.enabled "vnode-managed-clusters" .Values.managedClusterTaints.enabled "vnode-kueue" .Values.kueue.enabled "vnode-scores" .Values.scores.read "vnode-published-scores" .Values.scores.publish -}}
+{{- $optional := dict "vnode-issuing" .Values.issuing.enabled "vnode-decisions" .Values.decisions.follow "vnode-published-decisions" .Values.decisions.publish "vnode-target-sets" .Values.targetSets.enabled "vnode-managed-clusters" .Values.managedClusterTaints.enabled "vnode-kueue" .Values.kueue.enabled "vnode-multikueue" .Values.kueue.multiKueue "vnode-scores" .Values.scores.read "vnode-published-scores" .Values.scores.publish -}}
 {{- range $role, $wanted := $optional -}}
 {{- if $wanted -}}
 {{- $found = append $found (include "vnode.binding" (list $ $role) | fromYaml) -}}
