@@ -21,6 +21,7 @@ help:
 	@echo 'make coexistence  a busy source beside targets that come, are lost, return and go'
 	@echo 'make docs-test    every command of the documentation, on a fleet; root only'
 	@echo 'make simulation   pods in simulated clusters that fail, a minute; SIMULATION="--seed 7" repeats one'
+	@echo 'make many-gangs   twenty gangs of sixteen in simulated clusters; not part of make test'
 	@echo 'make fuzz         an hour of mutated inputs; FUZZ="--seed 7" repeats them'
 	@echo 'make mixed-versions  a few end-to-end tests with an older target, a minute; once, its programs are built'
 	@echo 'make versions     the matrix of Kubernetes versions, an hour, not part of make test: docs/versions.md;'
@@ -152,6 +153,11 @@ coverage:
 .PHONY: simulation
 simulation: environment
 	$(RUN) -m tests.simulation $(SIMULATION)
+
+# Twenty gangs of sixteen in three targets, with an agent that is killed and without: a minute.
+.PHONY: many-gangs
+many-gangs: environment
+	$(RUN) -m tests.simulation.many_gangs $(MANY_GANGS)
 
 # Mutated inputs to whole agents, whose API servers are simulated. Beside other suites they give way,
 # and CPU time is no measure: callbacks of 20 ms were seen to take five times that.

@@ -8,8 +8,9 @@ import random
 import pytest
 
 from tests.apiserver.store import Change
-from tests.simulation import gang_schedules
+from tests.simulation import gang_schedules, many_gangs
 from tests.simulation.gang_world import AgentKill, GangJob, GangWorld, run
+from tests.simulation.many_gangs import ManyGangs
 from tests.simulation.schedule import SOURCE, WorkloadOwner
 from vnode.api import kinds, objects
 from vnode.api.kinds import Kind
@@ -128,6 +129,11 @@ def test_pods_that_are_bound_and_cannot_run_end_and_the_gang_starts_anew() -> No
 @pytest.mark.parametrize("seed", range(3))
 def test_what_is_promised_of_gangs_holds_in_every_schedule(seed: int) -> None:
     assert gang_schedules.simulate(gang_schedules.draw(seed))[1] == ()
+
+
+@pytest.mark.parametrize("kills", [0, 2])
+def test_many_gangs_are_done_about_as_soon_as_one_by_one(kills: int) -> None:
+    assert many_gangs.simulate(ManyGangs(8, 4, 1, kills))[1] == ()
 
 
 def test_devices_and_room_beside_them_have_to_be_on_the_same_nodes() -> None:
