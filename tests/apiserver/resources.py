@@ -27,6 +27,7 @@ _WITH_STATUS: Final = frozenset(
         kinds.SERVICES,
         kinds.INGRESSES,
         kinds.CLAIMS,
+        kinds.RESOURCE_CLAIMS,
         kinds.DEPLOYMENTS,
         kinds.JOBS,
         kinds.CSRS,

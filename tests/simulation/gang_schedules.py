@@ -1,5 +1,7 @@
 """Schedules of gangs, drawn from a seed: of two sources, with devices, and agents that are killed.
 
+Some claim their devices, each pod one of its own, or all pods of such gangs the same.
+
 `make simulation` runs one now and then: each takes as long as fifty others, and they have nothing
 of these, so that what is found is about gangs.
 """
@@ -7,12 +9,12 @@ of these, so that what is found is about gangs.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from tests.faults.snapshot import Violation
-from tests.simulation.gang_world import AgentKill, GangJob, GangWorld, run
+from tests.simulation.gang_world import AgentKill, ClaimedBy, GangJob, GangWorld, run
 from tests.simulation.schedule import SOURCE, WorkloadOwner
 from vnode.api import objects
 
@@ -20,6 +22,7 @@ EVERY: Final = 100
 """Of so many seeds one is that of a schedule of gangs."""
 
 _OTHER_SOURCE: Final = "c9"
+_CLAIMS: Final[Sequence[ClaimedBy]] = ("", "", "own", "shared")
 _SECONDS: Final = 300.0  # in which all gangs have to start, and to end
 
 
@@ -31,12 +34,17 @@ class GangSchedule:
     latency: float
     nodes: dict[str, tuple[int, ...]]
     devices: dict[str, tuple[int, ...]]
+    claimable: dict[str, tuple[int, ...]]
     jobs: tuple[GangJob, ...]
     kills: tuple[AgentKill, ...]
 
     def lines(self) -> list[str]:
         """Describe it."""
-        head = [f"gangs, latency {self.latency:g}", f"nodes {self.nodes}, devices {self.devices}"]
+        head = [
+            f"gangs, latency {self.latency:g}",
+            f"nodes {self.nodes}, devices {self.devices}",
+            f"by claim {self.claimable}",
+        ]
         return [*head, *map(str, self.jobs), *map(str, self.kills)]
 
 
@@ -47,7 +55,14 @@ def is_one(seed: int) -> bool:
 
 def draw(seed: int) -> GangSchedule:
     """Draw one; each gang fits one of the targets, if no other is there."""
-    dice = random.Random(f"gangs {seed}")
+    dice, of_claims = random.Random(f"gangs {seed}"), random.Random(f"claims {seed}")
+
+    def claimed(job: GangJob) -> GangJob:
+        # A claim that pods share is of one source: theirs are different objects.
+        claims: ClaimedBy = of_claims.choice(_CLAIMS)
+        is_elsewhere = claims == "shared" and job.source != SOURCE
+        return replace(job, claims="own" if is_elsewhere else claims)
+
     jobs = [_job(dice, number) for number in range(dice.randint(2, 7))]
     sources = sorted({job.source for job in jobs})
     dice.shuffle(sources)
@@ -60,7 +75,8 @@ def draw(seed: int) -> GangSchedule:
         dice.choice((0.001, 0.02, 0.08)),
         {"c2": (6, 3, 4), "c3": (3, 3, 3)},
         {"c2": (4, 2, 1), "c3": (2, 2, 2)},
-        tuple(jobs),
+        {"c2": (2, 2, 1), "c3": (2, 2, 2)},
+        tuple(map(claimed, jobs)),
         tuple(kills),
     )
 
@@ -80,13 +96,19 @@ def _job(dice: random.Random, number: int) -> GangJob:
 def simulate(schedule: GangSchedule) -> tuple[GangWorld, tuple[Violation, ...]]:
     """Let it happen; return what is left, and what was wrong."""
     world = GangWorld(
-        schedule.nodes, schedule.jobs, schedule.seed, schedule.latency, schedule.devices
+        schedule.nodes,
+        schedule.jobs,
+        schedule.seed,
+        schedule.latency,
+        schedule.devices,
+        schedule.claimable,
     )
     run(world, _SECONDS, kills=schedule.kills)
     return world, tuple(_violations(world))
 
 
 def _violations(world: GangWorld) -> Iterator[Violation]:
+    yield from world.claims.left()
     for what in world.watcher.wrong:
         yield Violation("gangs start together", what)
 

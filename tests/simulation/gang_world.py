@@ -10,13 +10,15 @@ import asyncio
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Literal, TypeAlias
 from unittest.mock import patch
 
 from tests.apiserver.store import Change
-from tests.simulation import kubelet, loop
+from tests.simulation import device_claims, kubelet, loop
 from tests.simulation.agents import SimulatedAgent
+from tests.simulation.claim_rules import ClaimWatcher
 from tests.simulation.clusters import NAMESPACE, SimulatedCluster, prepare_source, prepare_target
+from tests.simulation.device_claims import ClaimAllocator, ClaimController
 from tests.simulation.kube_scheduler import CandidateScheduler
 from tests.simulation.kubelet import PodSimulator
 from tests.simulation.owners import admitted, pod
@@ -26,6 +28,8 @@ from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
 from vnode.scheduling import registry
 
+ClaimedBy: TypeAlias = Literal["", "own", "shared"]
+"""Whose the device is that a pod claims, if it claims one."""
 HALF: Final = 3.0
 """Seconds for which too few pods of a gang may run."""
 
@@ -50,6 +54,8 @@ class GangJob:
     last_runs: float = 0.0
     """For how long the last of them runs, if not as long as the others."""
     owner: WorkloadOwner = WorkloadOwner.USER
+    claims: ClaimedBy = ""
+    """Whether each pod claims a device of its own, by a template, or all share one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +107,10 @@ class GangWatcher:
 
 
 class GangWorld:
-    """All of it; `nodes` has the CPUs of each node of each target, `devices` those of the first."""
+    """All of it; `nodes` has the CPUs of each node of each target, `devices` those of the first.
+
+    `claimable` are devices of theirs that pods get by claims.
+    """
 
     def __init__(
         self,
@@ -110,10 +119,12 @@ class GangWorld:
         seed: int,
         latency: float,
         devices: Mapping[str, tuple[int, ...]] | None = None,
+        claimable: Mapping[str, tuple[int, ...]] | None = None,
     ) -> None:
         dice = random.Random(seed)
         self.nodes = nodes
         self.devices = devices or {}
+        self.claimable = claimable or {}
         self.jobs = {job.name: job for job in jobs}
         sources = sorted({SOURCE, *(job.source for job in jobs)})
         self.clusters = {
@@ -130,6 +141,7 @@ class GangWorld:
         self.schedulers = {
             name: CandidateScheduler(self.clusters[name], self.agents[name]) for name in nodes
         }
+        self.claims = ClaimWatcher(self.sources, {name: self.clusters[name] for name in nodes})
         self.watcher = GangWatcher(self.jobs, self.kubelets)
         self._made: dict[str, int] = {}
 
@@ -141,6 +153,11 @@ class GangWorld:
 
         for name, cpus in self.nodes.items():
             prepare_target(self.clusters[name], cpus, self.devices.get(name, ()))
+
+        if self.claimable:
+            self._begin_claims()
+
+        for name in self.nodes:
             self.kubelets[name].follow()
             self.schedulers[name].follow()
 
@@ -149,6 +166,21 @@ class GangWorld:
 
         for job in self.jobs.values():
             self.sources[job.source].later(job.at, lambda job=job: self.create(job))
+
+    def _begin_claims(self) -> None:
+        """Have devices be claimed, in all clusters."""
+        for source in self.sources.values():
+            device_claims.prepare_source_claims(source)
+
+        for name in self.nodes:
+            device_claims.prepare_target_class(self.clusters[name])
+            amounts = {f"{name}-{n}": count for n, count in enumerate(self.claimable[name])}
+            self.schedulers[name].claims = ClaimAllocator(self.clusters[name], amounts)
+
+        for cluster in self.clusters.values():
+            ClaimController(cluster).follow()
+
+        self.claims.follow()
 
     def create(self, job: GangJob) -> None:
         """Make all pods of a job."""
@@ -177,6 +209,9 @@ class GangWorld:
         )
         manifest = pod(workload, f"{job.name}-{number}")
         manifest["metadata"]["annotations"] |= {keys.GANG: job.name, keys.GANG_MINIMUM: minimum}
+        if job.claims:
+            manifest = device_claims.with_claim(manifest, shared=job.claims == "shared")
+
         proxy = admitted(manifest, list(self.nodes), None)
         self.sources[job.source].writer.create(kinds.PODS, proxy, NAMESPACE)
 

@@ -14,10 +14,11 @@ from tests.apiserver.status import StatusError
 from tests.apiserver.store import Change
 from tests.simulation.agents import SimulatedAgent
 from tests.simulation.clusters import DEVICE, SimulatedCluster
+from tests.simulation.device_claims import ClaimAllocator
 from vnode.api import keys, kinds, objects
 from vnode.api.errors import VnodeError
 from vnode.api.kinds import Kind
-from vnode.api.objects import Object
+from vnode.api.objects import Object, Objects
 from vnode.pods.target.extender import BindRequest
 
 Amounts: TypeAlias = tuple[int, int]
@@ -33,6 +34,8 @@ class CandidateScheduler:
 
     cluster: SimulatedCluster
     agent: SimulatedAgent
+    claims: ClaimAllocator | None = None
+    """Knows the devices by claim, where there are any."""
     _assumed: dict[str, tuple[str, Amounts]] = field(default_factory=dict)  # UID -> node, wanted
     _waiting: dict[str, str] = field(default_factory=dict)  # UID -> key, of those without a place
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
@@ -40,6 +43,8 @@ class CandidateScheduler:
     def follow(self) -> None:
         """Hear of all changes from now on."""
         self.cluster.server.store.changed.add(self._on_change)
+        if self.claims is not None:
+            self.claims.follow(self._try_waiting)
 
     def free(self) -> dict[str, Amounts]:
         """Tell what is free on each node."""
@@ -84,11 +89,19 @@ class CandidateScheduler:
         if pod is None or objects.is_terminating(pod) or objects.spec(pod).get("nodeName"):
             return
 
+        claims = self._claims(pod)
+        if claims is None:  # held in PreEnqueue, where no condition is written
+            self._waiting[uid] = key
+            return
+
         needed, free = wanted(pod), self.free()
-        node = next((name for name, left in free.items() if fits(needed, left)), None)
+        node = next(
+            (n for n, left in free.items() if self._has_room(needed, left, claims, n)), None
+        )
         if node is None:
             self._waiting[uid] = key
-            text = f"0/{len(free)} nodes are available: {_lacking(needed, free)}."
+            lacking = _lacking(needed, free) or f"{len(free)} cannot allocate all claims"
+            text = f"0/{len(free)} nodes are available: {lacking}."
             self._unscheduled(pod, "Unschedulable", text)
             return
 
@@ -97,9 +110,18 @@ class CandidateScheduler:
             return
 
         self._assumed[uid] = node, needed
+        if self.claims is not None:
+            self.claims.allocate(claims, node, uid)
+
         call = asyncio.create_task(self._bind(pod, node), name=f"schedule {key}")
         self._tasks.add(call)
         call.add_done_callback(self._tasks.discard)
+
+    def _claims(self, pod: Object) -> Objects | None:
+        return [] if self.claims is None else self.claims.claims(pod)
+
+    def _has_room(self, needed: Amounts, left: Amounts, claims: Objects, node: str) -> bool:
+        return fits(needed, left) and (self.claims is None or self.claims.fits(claims, node))
 
     async def _bind(self, pod: Object, node: str) -> None:
         key, uid = objects.key(pod), objects.uid(pod)
@@ -109,6 +131,9 @@ class CandidateScheduler:
                 await self.agent.bind(BindRequest(namespace, name, uid, node))
         except (VnodeError, TimeoutError) as error:
             failure = str(error)
+            if self.claims is not None:
+                self.claims.give_back(self._claims(pod) or [], uid)
+
             self.cluster.soon(lambda: self._failed(key, uid, failure))
             self._try_waiting()
         finally:

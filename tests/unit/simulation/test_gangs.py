@@ -8,6 +8,7 @@ import random
 import pytest
 
 from tests.apiserver.store import Change
+from tests.faults.snapshot import Violation
 from tests.simulation import gang_schedules, many_gangs
 from tests.simulation.gang_world import AgentKill, GangJob, GangWorld, run
 from tests.simulation.many_gangs import ManyGangs
@@ -161,6 +162,35 @@ def test_launchers_and_workers_with_devices_start_together_whoever_else_wants_th
     run(world, 200, kills=kills)
     assert started(world).keys() == {job.name for job in jobs}
     assert all(len(places) == 1 for places in world.watcher.places.values())
+
+
+def claimers(seed: int) -> tuple[GangWorld, list[Violation]]:
+    """Let gangs and single pods claim devices, some of them one together; return what is wrong."""
+    dice, owner = random.Random(seed), WorkloadOwner.STATEFUL_SET  # any controller
+    jobs = [
+        GangJob(f"g{n}x", size, size, dice.uniform(0, 5), runs=8.0, owner=owner, claims="own")
+        for n, size in enumerate(dice.choice((1, 2, 3)) for _ in range(5))
+    ]
+    for number in range(3):
+        at = dice.uniform(0, 5)
+        jobs.append(GangJob(f"s{number}x", 1, 2, at, runs=8.0, owner=owner, claims="shared"))
+
+    claimable = {"c2": (2, 1), "c3": (2, 2)}
+    world = GangWorld({"c2": (6, 6), "c3": (4, 4)}, jobs, seed, 0.02, claimable=claimable)
+    kills = [AgentKill(SOURCE, dice.uniform(0.5, 8.0), 0.5)] if seed % 2 else []
+    run(world, 300, kills=kills)
+    assert started(world).keys() == {job.name for job in jobs}
+    assert len(world.claims.given) > 2
+    assert world.claims.shared_in
+    return world, list(world.claims.left())
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_claims_get_devices_in_one_target_and_leave_nothing_in_others(seed: int) -> None:
+    world, wrong = claimers(seed)
+    assert wrong == []
+    for name in world.jobs:
+        assert all(objects.is_finished(pod) for pod in world.pods_of(name))
 
 
 def test_pods_beyond_the_minimum_follow_into_the_same_target_only() -> None:
