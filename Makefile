@@ -33,6 +33,8 @@ help:
 	@echo 'make isolation    what a bystander notices of attacks, not part of make test'
 	@echo 'make kueue        the real Kueue in the source; root only, not part of make test: it and JobSet are'
 	@echo '                  built first, which takes twenty minutes'
+	@echo 'make frameworks   operators of frameworks in the source, real containers in targets; root only, not part'
+	@echo '                  of make test: operators are built first, which takes minutes each'
 	@echo 'make image-test   the image, and the chart in containers; root only, not part of make test'
 	@echo 'make dashboard-test  the pages in a headless Chromium, which root gets from Debian'
 	@echo 'make dashboard-images  the pictures of docs/dashboard.md'
@@ -249,6 +251,14 @@ realnode-programs:
 kueue: binaries
 	@$(PYTHON) hack/binaries kueue jobset > /dev/null
 	@export GOGC=$(GOGC) GOMAXPROCS=$(GOMAXPROCS); $(RUN) -m pytest tests/kueue
+
+# Operators of frameworks in the source of a fleet with real nodes; they are built from their modules.
+OPERATORS = jobset
+
+.PHONY: frameworks
+frameworks: binaries realnode-programs
+	@$(PYTHON) hack/binaries kube-proxy coredns $(OPERATORS) > /dev/null
+	@export GOGC=$(GOGC) GOMAXPROCS=$(GOMAXPROCS); $(RUN) -m pytest tests/frameworks
 
 # The Containerfile's image, built without a registry, and a release of it on two real nodes.
 .PHONY: image-test

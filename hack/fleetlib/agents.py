@@ -148,11 +148,11 @@ def wait_for_agent(directory: Path, place: ClusterSite, name: str = AGENT) -> No
     clusters.until(directory, place.name, name, lambda: answers(address, addresses.AGENT_HEALTH))
 
 
-def answers(address: str, port: int) -> bool:
+def answers(address: str, port: int, path: str = "/readyz") -> bool:
     """Tell whether a program says on a port that it is ready."""
     connection = http.client.HTTPConnection(address, port, timeout=5)
     try:
-        connection.request("GET", "/readyz")
+        connection.request("GET", path)
         return connection.getresponse().status == 200
     except (OSError, http.client.HTTPException):
         return False

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from hack.fleetlib.tools import catalogue
-from tests.kueue.controllers import BatchController
+from tests.frameworks.controllers import WebhookController
 from vnode.api.objects import Object
 
 NAMESPACE: Final = "kueue-system"
@@ -48,10 +48,15 @@ def _with_own_etc(run: list[str], folder: Path) -> list[str]:
     return ["unshare", "--mount", "sh", "-c", f"{view} && exec {shlex.join(run)}"]
 
 
-KUEUE: Final = BatchController(
-    "kueue",
-    catalogue.KUEUE_MODULE,
-    {
+_CRDS: Final = "config/components/crd/bases/*.yaml"
+_WEBHOOKS: Final = "config/components/webhook/manifests.yaml"
+
+KUEUE: Final = WebhookController(
+    program="kueue",
+    module=catalogue.KUEUE_MODULE,
+    crds=_CRDS,
+    webhooks=_WEBHOOKS,
+    configuration={
         "apiVersion": "config.kueue.x-k8s.io/v1beta2",
         # It is an API server of its own, which pods of the cluster would reach by a Service.
         "featureGates": {"VisibilityOnDemand": False},
@@ -74,10 +79,12 @@ def _jobset_selectors(path: str) -> Object:
     return {"objectSelector": {"matchExpressions": [labelled]}}
 
 
-JOBSET: Final = BatchController(
-    "jobset",
-    catalogue.JOBSET_MODULE,
-    {"apiVersion": "config.jobset.x-k8s.io/v1alpha1"},
+JOBSET: Final = WebhookController(
+    program="jobset",
+    module=catalogue.JOBSET_MODULE,
+    crds=_CRDS,
+    webhooks=_WEBHOOKS,
+    configuration={"apiVersion": "config.jobset.x-k8s.io/v1alpha1"},
     webhook_port=6303,
     health_port=6304,
     selectors=_jobset_selectors,

@@ -1,4 +1,4 @@
-"""Runs a controller of batch jobs outside of its cluster, unmodified, with its CRDs and webhooks.
+"""Runs a controller of jobs outside of its cluster, unmodified, with its CRDs and webhooks.
 
 It runs beside the API server, not in a pod, so its webhooks are called by URL, and trust a
 certificate that is made here.
@@ -25,38 +25,62 @@ from tests.kit import Fleet
 from vnode.api.objects import Object
 
 
-@dataclass(frozen=True)
-class BatchController:
-    """A controller with its module; ports are of the cluster's address, that nothing else has.
+def create_crds(fleet: Fleet, cluster: str, module: Module, pattern: str) -> None:
+    """Create the CRDs in some files of a module, and wait until they are served."""
+    files = [f"--filename={path}" for path in sorted(gobuild.source(module).glob(pattern))]
+    # They are too long for what `kubectl apply` would keep of them.
+    fleet.kubectl(cluster, "create", *files)
+    fleet.kubectl(cluster, "wait", "--for=condition=Established", *files)
 
-    `selectors` returns what is added to a webhook of that path, None to leave the webhook out.
-    `argv` returns the command that runs the program with a configuration.
-    """
+
+@dataclass(frozen=True, kw_only=True)
+class JobController:
+    """A controller with its module; ports are of the cluster's address, that nothing else has."""
 
     program: str
     module: Module
-    configuration: Mapping[str, Any]
-    webhook_port: int
     health_port: int
-    selectors: Callable[[str], Object | None]
-    argv: Callable[[list[str], Path], list[str]] = lambda run, _folder: run
-    certificates: Iterable[str] = field(default=("webhooks",))
-    """The folders that get the certificate."""
+    health_path: str = "/readyz"
+    crds: str = "config/crd/bases/*.yaml"
+    flags: Callable[[str], list[str]] = lambda _address: []
+    """Returns its flags in a cluster with that address."""
 
     def locate(self) -> Path:
         """Build the program, if that is still to be done, before a fleet runs for nothing."""
         return binaries.locate([self.program])[self.program]
 
-    @property
-    def components(self) -> Path:
-        """Where the module has its CRDs and webhooks."""
-        return gobuild.source(self.module) / "config/components"
-
     def serve_kinds(self, fleet: Fleet, cluster: str) -> None:
         """Create the CRDs, and wait until they are served."""
-        crds = str(self.components / "crd/bases")
-        fleet.kubectl(cluster, "create", "-f", crds)
-        fleet.kubectl(cluster, "wait", "--for=condition=Established", "-f", crds)
+        create_crds(fleet, cluster, self.module, self.crds)
+
+    def start(self, fleet: Fleet, cluster: str) -> None:
+        """Start the program, and wait until it works."""
+        place = LocalFleet(fleet.folder).site(cluster)
+        self._run(fleet, place, [str(self.locate()), *self.flags(place.address)])
+
+    def _run(self, fleet: Fleet, place: ClusterSite, argv: list[str], **environment: str) -> None:
+        environment["KUBECONFIG"] = str(fleet.kubeconfig(place.name))
+        definition = Process(argv, place.file(f"{self.program}.log"), environment)
+        processes.start(fleet.folder, place.name, self.program, definition)
+        health = (place.address, self.health_port, self.health_path)
+        clusters.until(fleet.folder, place.name, self.program, lambda: agents.answers(*health))
+
+
+@dataclass(frozen=True, kw_only=True)
+class WebhookController(JobController):
+    """A controller that has webhooks, and a file with its configuration.
+
+    `selectors` returns what is added to a webhook of that path, None to leave the webhook out.
+    `argv` returns the command that runs the program with a configuration.
+    """
+
+    configuration: Mapping[str, Any]
+    webhook_port: int
+    selectors: Callable[[str], Object | None] = lambda _path: {}
+    argv: Callable[[list[str], Path], list[str]] = lambda run, _folder: run
+    webhooks: str = "config/webhook/manifests.yaml"
+    certificates: Iterable[str] = field(default=("webhooks",))
+    """The folders that get the certificate."""
 
     def start(self, fleet: Fleet, cluster: str) -> None:
         """Start the program, wait until it works, then have its webhooks called."""
@@ -66,14 +90,8 @@ class BatchController:
         config = folder / "config.yaml"
         config.write_text(yaml.safe_dump(self._configured(place, folder)))
         argv = self.argv([str(self.locate()), f"--config={config}"], folder)
-        environment = {"KUBECONFIG": str(fleet.kubeconfig(cluster))}
-        definition = Process(argv, place.file(f"{self.program}.log"), environment)
-        processes.start(fleet.folder, cluster, self.program, definition)
-        address = place.address
-        clusters.until(
-            fleet.folder, cluster, self.program, lambda: agents.answers(address, self.health_port)
-        )
-        manifests = (self.components / "webhook/manifests.yaml").read_text()
+        self._run(fleet, place, argv, TMPDIR=str(folder))
+        manifests = (gobuild.source(self.module) / self.webhooks).read_text()
         for hooks in yaml.safe_load_all(manifests):
             made = self._called(hooks, f"https://{place.address}:{self.webhook_port}", authority)
             fleet.kubectl(cluster, "create", "-f", "-", input=json.dumps(made))
@@ -88,8 +106,8 @@ class BatchController:
         return authority.pair.certificate_pem
 
     def _configured(self, place: ClusterSite, folder: Path) -> dict[str, Any]:
+        """Return the configuration, whose own values replace those that all have."""
         return {
-            **self.configuration,
             "kind": "Configuration",
             "health": {"healthProbeBindAddress": f"{place.address}:{self.health_port}"},
             "metrics": {"bindAddress": "0"},
@@ -100,6 +118,7 @@ class BatchController:
             },
             "leaderElection": {"leaderElect": False},
             "internalCertManagement": {"enable": False},
+            **self.configuration,
         }
 
     def _called(self, hooks: Object, url: str, authority: bytes) -> Object:
