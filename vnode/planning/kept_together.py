@@ -15,10 +15,14 @@ from vnode.api import objects
 from vnode.api.objects import Object
 from vnode.planning.policy import Mode, Policy
 
+_JOB_SET: Final = "jobset.sigs.k8s.io/jobset-name"
+_EXCLUSIVE: Final = "alpha.jobset.sigs.k8s.io/exclusive-topology"
+_JOB: Final = "jobset.sigs.k8s.io/job-key"
+
 LABELS: Final = (
     "ray.io/cluster",  # KubeRay
     "leaderworkerset.sigs.k8s.io/group-key",  # LeaderWorkerSet: of one leader with its workers
-    "jobset.sigs.k8s.io/jobset-name",  # JobSet, and so TrainJob
+    _JOB_SET,  # JobSet, and so TrainJob
     "training.kubeflow.org/job-name",  # MPIJob, PyTorchJob and their like
     "spark-app-selector",  # Spark: a driver with its executors
     "volcano.sh/job-name",
@@ -32,13 +36,16 @@ _NAME: Final = "the setting keepTogether"
 
 
 class KeptTogether:
-    """The policies of pods that have one of these labels; the first one counts."""
+    """The policies of pods that have one of these labels; the first one counts.
+
+    A JobSet may ask for exclusive placement, by an annotation that JobSet's controller gives its
+    pods: each of its Jobs gets a place of its own. Then the pods of a Job are the group, since two
+    Jobs that exclude each other could not both be in one target.
+    """
 
     def __init__(self, labels: Sequence[str]) -> None:
-        self._policies = {
-            label: Policy(_NAME, "", None, Mode.SINGLE, group_by=label, is_default=True)
-            for label in labels
-        }
+        self._policies = {label: _by(label) for label in labels}
+        self._of_a_job = _by(_JOB)
 
     def __bool__(self) -> bool:
         """Return whether there are any."""
@@ -50,4 +57,12 @@ class KeptTogether:
         if self._policies.keys().isdisjoint(labels):  # almost all pods
             return None
 
-        return next(policy for label, policy in self._policies.items() if label in labels)
+        policy = next(policy for label, policy in self._policies.items() if label in labels)
+        if policy.group_by == _JOB_SET and _EXCLUSIVE in objects.annotations(pod):
+            return self._of_a_job
+
+        return policy
+
+
+def _by(label: str) -> Policy:
+    return Policy(_NAME, "", None, Mode.SINGLE, group_by=label, is_default=True)

@@ -29,6 +29,21 @@ def test_pods_without_such_a_label_have_no_policy() -> None:
     assert KeptTogether(LABELS).of({"metadata": {"name": "p"}}) is None
 
 
+def test_jobs_of_a_jobset_that_exclude_each_other_are_groups_of_their_own() -> None:
+    together = KeptTogether(LABELS)
+    jobs = []
+    for key in ("1", "2"):
+        made = pod(**{"jobset.sigs.k8s.io/jobset-name": "train", "jobset.sigs.k8s.io/job-key": key})
+        assert (policy := together.of(made)) is not None
+        assert policy.group_by == "jobset.sigs.k8s.io/jobset-name"
+        exclusive = "alpha.jobset.sigs.k8s.io/exclusive-topology"
+        made["metadata"]["annotations"] = {exclusive: "multicluster.admiralty.io/target-name"}
+        workload = planned_workload_of(made, together.of(made))
+        jobs.append(workload.workload if workload else "")
+
+    assert jobs == [f"label/team-a/jobset.sigs.k8s.io/job-key={key}" for key in ("1", "2")]
+
+
 def test_of_several_labels_the_first_of_the_list_counts() -> None:
     both = pod(b="1", a="2")
     policy = KeptTogether(("a", "b")).of(both)
