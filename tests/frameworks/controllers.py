@@ -27,10 +27,14 @@ from vnode.api.objects import Object
 
 def create_crds(fleet: Fleet, cluster: str, module: Module, pattern: str) -> None:
     """Create the CRDs in some files of a module, and wait until they are served."""
-    files = [f"--filename={path}" for path in sorted(gobuild.source(module).glob(pattern))]
+    files = _files(module, pattern)
     # They are too long for what `kubectl apply` would keep of them.
     fleet.kubectl(cluster, "create", *files)
     fleet.kubectl(cluster, "wait", "--for=condition=Established", *files)
+
+
+def _files(module: Module, pattern: str) -> list[str]:
+    return [f"--filename={path}" for path in sorted(gobuild.source(module).glob(pattern))]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +56,10 @@ class JobController:
     def serve_kinds(self, fleet: Fleet, cluster: str) -> None:
         """Create the CRDs, and wait until they are served."""
         create_crds(fleet, cluster, self.module, self.crds)
+
+    def remove_kinds(self, fleet: Fleet, cluster: str) -> None:
+        """Delete the CRDs again."""
+        fleet.kubectl(cluster, "delete", *_files(self.module, self.crds))
 
     def start(self, fleet: Fleet, cluster: str) -> None:
         """Start the program, and wait until it works."""

@@ -25,7 +25,7 @@ async def credentials(fleet: Fleet, source: Client) -> AsyncIterator[None]:
     await source.create(kinds.SECRETS, secret, NAMESPACE)
     yield
     await source.delete(kinds.SECRETS, "default-c3", NAMESPACE)
-    fleet.kubectl("c3", "delete", "-f", str(KUEUE.components / "crd/bases"))
+    KUEUE.remove_kinds(fleet, "c3")
 
 
 async def test_clusters_are_those_of_the_list_and_kueue_connects_to_what_has_a_secret(
