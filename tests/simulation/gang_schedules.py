@@ -58,10 +58,10 @@ def draw(seed: int) -> GangSchedule:
     dice, of_claims = random.Random(f"gangs {seed}"), random.Random(f"claims {seed}")
 
     def claimed(job: GangJob) -> GangJob:
-        # A claim that pods share is of one source: theirs are different objects.
+        # A claim that pods share is of one source, and of one node: all of them have to fit there.
         claims: ClaimedBy = of_claims.choice(_CLAIMS)
-        is_elsewhere = claims == "shared" and job.source != SOURCE
-        return replace(job, claims="own" if is_elsewhere else claims)
+        may_share = job.source == SOURCE and not job.devices and job.count < 4
+        return replace(job, claims="own" if claims == "shared" and not may_share else claims)
 
     jobs = [_job(dice, number) for number in range(dice.randint(2, 7))]
     sources = sorted({job.source for job in jobs})

@@ -2,7 +2,7 @@
 
 A pod that a condition rejects says so itself. A weighted score that is missing rejects nobody, and
 nobody would notice that a collector has died; so its Target has an Event, at most one an hour for
-each score, once the score has been missing for a minute.
+each score, once the score has been missing for a minute. Metrics show all scores that are used.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from vnode.api.score_terms import ScoreReference, ScoreSource
 from vnode.api.target_key import TargetKey
 from vnode.kube.events import WARNING, EventRecorder
 from vnode.runtime.links import Link, Links
+from vnode.scores.score_metrics import ScoreMetrics
 from vnode.scores.watched import WatchedScores
 
 SETTLING: Final = 60.0
@@ -55,6 +56,7 @@ class MissingScores:
         self._find_target = find_target
         self._events = events
         self._clock = clock
+        self._metrics = ScoreMetrics()
         self._changed = asyncio.Event()
         # By target and score: when (monotonic) it is told next if it is missing still.
         self._due: dict[tuple[TargetKey, ScoreReference], float] = {}
@@ -63,17 +65,20 @@ class MissingScores:
         """Tell until cancelled."""
         self._scores.subscribe(self._changed.set)
         self._links.subscribe(lambda _link: self._changed.set(), lambda _link: self._changed.set())
-        while True:
-            self._changed.clear()
-            await happens_within(self._changed, self._look())
+        with self._metrics.shown():
+            while True:
+                self._changed.clear()
+                await happens_within(self._changed, self._look())
 
     def _look(self) -> float | None:
         """Tell what is due; return the seconds until something may be."""
         now, moment = self._clock.monotonic(), self._clock.now()
         waits: list[float] = []
         missing = set[tuple[TargetKey, ScoreReference]]()
+        values = dict[tuple[TargetKey, ScoreReference], int | None]()
         for link, reference, found in self._all(moment):
             key = link.target, reference
+            values[key] = found.value
             if found.until is not None:
                 waits.append((found.until - moment).total_seconds())
 
@@ -87,6 +92,7 @@ class MissingScores:
 
             waits.append(self._due[key] - now)
 
+        self._metrics.note(values)
         for key in self._due.keys() - missing:
             del self._due[key]
 

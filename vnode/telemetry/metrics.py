@@ -216,6 +216,18 @@ TARGET_SET_HELD: Final = Gauge(
     ["set"],
     registry=REGISTRY,
 )
+TARGET_SCORE: Final = Gauge(
+    "vnode_target_score",
+    "Scores of a target that the scheduler goes by and that count now, from -100 to 100.",
+    ["target", "source", "score"],
+    registry=REGISTRY,
+)
+TARGET_SCORE_MISSING: Final = Gauge(
+    "vnode_target_score_missing",
+    "1 if a target lacks a score that the scheduler goes by, or it has ended, else 0.",
+    ["target", "source", "score"],
+    registry=REGISTRY,
+)
 STREAMS_OPEN: Final = Gauge(
     "vnode_kubelet_streams_open", "Open streams by route.", ["route"], registry=REGISTRY
 )
@@ -358,6 +370,8 @@ _OF_TARGETS: Final[tuple[tuple[Counter | Gauge | Histogram, tuple[str, ...]], ..
     (TARGET_CREDENTIALS_EXPIRY, ("target",)),
     (TARGET_CREDENTIALS_LAST, ("target",)),
     (PLACEHOLDERS, ("target",)),
+    (TARGET_SCORE, ("target", "source", "score")),
+    (TARGET_SCORE_MISSING, ("target", "source", "score")),
 )
 
 

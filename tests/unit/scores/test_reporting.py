@@ -23,6 +23,7 @@ from vnode.kube.events import EventRecorder
 from vnode.runtime.links import Links
 from vnode.scores.reporting import MissingScores
 from vnode.scores.watched import WatchedScores
+from vnode.telemetry import metrics
 
 pytestmark = pytest.mark.looptime
 
@@ -108,3 +109,28 @@ async def test_one_that_counts_is_not_told(clock: Any) -> None:
     async with hub.running():
         await asyncio.sleep(7200)
         assert not hub.told
+
+
+def sample(name: str) -> float | None:
+    labels = {"target": "ns/berlin", "source": "ClusterScore", "score": "price"}
+    return metrics.REGISTRY.get_sample_value(name, labels)
+
+
+async def test_metrics_show_a_score_while_it_counts_and_that_it_is_missing_after(
+    clock: Any,
+) -> None:
+    hub = Hub(clock)
+    hub.write(seconds=100, value=-40)
+    async with hub.running():
+        await asyncio.sleep(1)
+        assert sample("vnode_target_score") == -40
+        assert sample("vnode_target_score_missing") == 0
+        hub.write(seconds=100, value=30)
+        await asyncio.sleep(1)
+        assert sample("vnode_target_score") == 30
+        await asyncio.sleep(110)
+        assert sample("vnode_target_score") is None
+        assert sample("vnode_target_score_missing") == 1
+        metrics.forget("ns/berlin")
+
+    assert sample("vnode_target_score_missing") is None
