@@ -54,6 +54,7 @@ WRITTEN = capacity.summary(
     Identity("gpu", "there"),
     classes=CLASSES,
     heartbeat="2026-01-01T00:00:00Z",
+    scheduler_silent="2026-01-01T00:00:00Z",
 )
 
 
@@ -116,4 +117,5 @@ async def test_those_of_one_that_lives_are(clock: Clock) -> None:
     said = objects.annotations(WRITTEN)
     alive, silent = [await seen(clock, said, silent=silent) for silent in (False, True)]
     differing = {name for name in alive if alive[name] != silent[name]}
-    assert {"runs_vnode", "priorities", "node_features", "node's classes", "room"} <= differing
+    named = {"runs_vnode", "priorities", "node_features", "scheduler_silent_since"}
+    assert named | {"node's classes", "room"} <= differing
