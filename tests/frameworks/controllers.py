@@ -30,7 +30,9 @@ def create_crds(fleet: Fleet, cluster: str, module: Module, pattern: str) -> Non
     files = _files(module, pattern)
     # They are too long for what `kubectl apply` would keep of them.
     fleet.kubectl(cluster, "create", *files)
-    fleet.kubectl(cluster, "wait", "--for=condition=Established", *files)
+    # Waiting for a condition fails where the status has none yet.
+    established = '{.status.conditions[?(@.type=="Established")].status}'
+    fleet.kubectl(cluster, "wait", f"--for=jsonpath={established}=True", *files)
 
 
 def _files(module: Module, pattern: str) -> list[str]:
