@@ -84,6 +84,7 @@ def test_the_configuration_of_the_simulation_asks_for_all_but_what_only_few_agen
         "kueue-checks",
         "lasting-rights",
         "missing-scores",
+        "multikueue",
         "published-scores",
         "scores",
         "scores-known",
