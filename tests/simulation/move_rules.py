@@ -93,6 +93,10 @@ class MoveRules:
         else:
             workload.unready.setdefault(uid, now)
 
+        # One that was moved on while it started serves by now, and waits in place of earlier ones.
+        if uid in workload.kept and _is_ready(pod) and not _is_ready(change.old or {}):
+            workload.run_on.clear()
+
         was_live = change.old is not None and not objects.is_terminating(change.old)
         if was_live and change.new is not None and not is_live and self._is_move(uid):
             self._on_move(name, workload, pod, now)
