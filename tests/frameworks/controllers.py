@@ -11,32 +11,36 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import yaml
 
 from hack.fleetlib import agents, certificates, clusters, processes
+from hack.fleetlib.api import Api, condition
 from hack.fleetlib.commands import ClusterSite
 from hack.fleetlib.fleet import LocalFleet
 from hack.fleetlib.state import Process
 from hack.fleetlib.tools import binaries, gobuild
 from hack.fleetlib.tools.definitions import Module
-from tests.kit import Fleet
+from tests.kit import PATIENCE, Fleet
 from vnode.api.objects import Object
+
+_CRDS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
 def create_crds(fleet: Fleet, cluster: str, module: Module, pattern: str) -> None:
     """Create the CRDs in some files of a module, and wait until they are served."""
-    files = _files(module, pattern)
-    # They are too long for what `kubectl apply` would keep of them.
-    fleet.kubectl(cluster, "create", *files)
-    # Waiting for a condition fails where the status has none yet.
-    established = '{.status.conditions[?(@.type=="Established")].status}'
-    fleet.kubectl(cluster, "wait", f"--for=jsonpath={established}=True", *files)
+    api = Api(LocalFleet(fleet.folder).site(cluster).kubeconfig)
+    files = sorted(gobuild.source(module).glob(pattern))
+    crds = [crd for file in files for crd in yaml.safe_load_all(file.read_text()) if crd]
+    for crd in crds:
+        api.call("POST", _CRDS, crd)
 
+    def are_served(found: dict[str, Object]) -> bool:
+        kinds = [found.get(crd["metadata"]["name"]) for crd in crds]
+        return all(condition(kind, "Established").get("status") == "True" for kind in kinds)
 
-def _files(module: Module, pattern: str) -> list[str]:
-    return [f"--filename={path}" for path in sorted(gobuild.source(module).glob(pattern))]
+    api.wait(_CRDS, are_served, PATIENCE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +65,8 @@ class JobController:
 
     def remove_kinds(self, fleet: Fleet, cluster: str) -> None:
         """Delete the CRDs again."""
-        fleet.kubectl(cluster, "delete", *_files(self.module, self.crds))
+        files = sorted(gobuild.source(self.module).glob(self.crds))
+        fleet.kubectl(cluster, "delete", *(f"--filename={file}" for file in files))
 
     def start(self, fleet: Fleet, cluster: str) -> None:
         """Start the program, and wait until it works."""

@@ -20,6 +20,7 @@ MANAGED_SERVICE_ACCOUNT = "0.10.0"
 OPEN_CLUSTER_MANAGEMENT = "1.2.1"
 KUEUE = "0.19.2"
 JOBSET = "0.12.0"
+LEADER_WORKER_SET = "0.9.0"
 KREW = "0.4.3"
 
 
@@ -53,6 +54,9 @@ KUEUE_MODULE = Module("sigs.k8s.io/kueue", f"v{KUEUE}", in_place=True)
 KREW_MODULE = Module("sigs.k8s.io/krew", f"v{KREW}")
 JOBSET_MODULE = Module("sigs.k8s.io/jobset", f"v{JOBSET}", in_place=True)
 """Has the CRD JobSet, too."""
+
+LEADER_WORKER_SET_MODULE = Module("sigs.k8s.io/lws", f"v{LEADER_WORKER_SET}", in_place=True)
+"""Has its CRDs and webhooks, too."""
 
 
 def _built(name: str, module: Module, package: str = "") -> Tool:
@@ -174,6 +178,7 @@ TOOLS: dict[str, Tool] = {
         _built("placement", OPEN_CLUSTER_MANAGEMENT_MODULE, "cmd/placement"),
         _built("kueue", KUEUE_MODULE, "cmd/kueue"),
         _built("jobset", JOBSET_MODULE),
+        _built("lws", LEADER_WORKER_SET_MODULE, "cmd"),
         _built("krew", KREW_MODULE, "cmd/krew"),
     )
 }
