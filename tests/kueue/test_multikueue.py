@@ -9,7 +9,7 @@ import pytest
 
 from tests import kit
 from tests.kit import Fleet
-from tests.kueue.installation import KUEUE, NAMESPACE
+from tests.kueue.installation import JOBSET, KUEUE, NAMESPACE
 from vnode.api import keys, kinds, objects
 from vnode.kube.client import Client
 
@@ -18,14 +18,17 @@ CONFIGS, CLUSTERS = kinds.MULTIKUEUE_CONFIGS, kinds.MULTIKUEUE_CLUSTERS
 
 @pytest.fixture
 async def credentials(fleet: Fleet, source: Client) -> AsyncIterator[None]:
-    """Have Kueue's kinds in c3, and give Kueue an administrator's kubeconfig of it."""
-    KUEUE.serve_kinds(fleet, "c3")
+    """Have the kinds in c3 that Kueue watches, and give it a kubeconfig of an administrator."""
+    for controller in (KUEUE, JOBSET):
+        controller.serve_kinds(fleet, "c3")
+
     text = base64.b64encode(fleet.kubeconfig("c3").read_bytes()).decode()
     secret = {"metadata": {"name": "default-c3"}, "data": {"kubeconfig": text}}
     await source.create(kinds.SECRETS, secret, NAMESPACE)
     yield
     await source.delete(kinds.SECRETS, "default-c3", NAMESPACE)
-    KUEUE.remove_kinds(fleet, "c3")
+    for controller in (KUEUE, JOBSET):
+        controller.remove_kinds(fleet, "c3")
 
 
 async def test_clusters_are_those_of_the_list_and_kueue_connects_to_what_has_a_secret(
