@@ -11,7 +11,7 @@ what a cycle makes of it. `placement_verdict` says what comes of that for each n
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from scheduler_plugins import placement_shares
@@ -98,7 +98,7 @@ class PlacementPolicy(PlanPlugin, PreScorePlugin, ScorePlugin):
         home: str | None = ""
         choice, waits, now = None, "", self.handle.clock.now().timestamp()
         if policy.is_together:
-            home = choosing.home(workload, member, by_node)
+            home = choosing.home(workload, member, by_node, self._gang(member.uid), state.reserved)
             waits = f" in {snapshot.target_name(home)}" if home else ": waiting for its first one"
         elif policy.has_plan:
             able = _able(snapshot, by_node, rejection)
@@ -111,6 +111,12 @@ class PlacementPolicy(PlanPlugin, PreScorePlugin, ScorePlugin):
         verdict = PlacementVerdict(policy, workload, member, by_node, home, choice, aim, waits)
         state.write(self.NAME, verdict)
         return SUCCESS, _outcome(verdict, weighting, now)
+
+    def _gang(self, uid: str) -> Collection[str]:
+        """Return the UIDs of the pods that start together with one, if any do."""
+        gangs = self.handle.gangs
+        gang = gangs.of(uid) if gangs else None
+        return gang.members.keys() if gang is not None else ()
 
     def filter(self, state: CycleState, pod: Object, node: VirtualNodeInfo) -> Status:
         """Reject nodes that are not the policy's, full by it, or not planned for the pod."""

@@ -26,6 +26,7 @@ from tests.simulation.schedule import SOURCE, SimulatedWorkload, WorkloadOwner
 from vnode.api import keys, kinds, objects
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
+from vnode.planning import kept_together
 from vnode.scheduling import registry
 
 ClaimedBy: TypeAlias = Literal["", "own", "shared"]
@@ -56,6 +57,8 @@ class GangJob:
     owner: WorkloadOwner = WorkloadOwner.USER
     claims: ClaimedBy = ""
     """Whether each pod claims a device of its own, by a template, or all share one."""
+    group: str = ""
+    """A group that is kept together in one target, as by its operator's label."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +214,9 @@ class GangWorld:
         manifest["metadata"]["annotations"] |= {keys.GANG: job.name, keys.GANG_MINIMUM: minimum}
         if job.claims:
             manifest = device_claims.with_claim(manifest, shared=job.claims == "shared")
+
+        if job.group:
+            manifest["metadata"]["labels"][kept_together.LABELS[0]] = job.group
 
         proxy = admitted(manifest, list(self.nodes), None)
         self.sources[job.source].writer.create(kinds.PODS, proxy, NAMESPACE)

@@ -99,13 +99,22 @@ def choose(
     )
 
 
-def home(workload: Workload, member: WorkloadPod, nodes: Mapping[str, Share]) -> str | None:
+def home(
+    workload: Workload,
+    member: WorkloadPod,
+    nodes: Mapping[str, Share],
+    gang: Collection[str] = (),
+    tried: str = "",
+) -> str | None:
     """Return which of the nodes all pods of a workload go to, by where most are bound.
 
     While it is being moved, that is its destination, also if another leader has begun that. "" if
     any will do: this pod may find the first place. None while another one is looking for it; then
     this one has to wait. Should several look at once, as after a change of the policy, one of them
     goes on: all would wait for ever where there is no room, however much there is elsewhere.
+
+    Pods that start together look together: `gang` has their UIDs, this one's too, and `tried` is
+    the node that one of them has found, or may find, for all.
     """
     if workload.destination in nodes:
         return workload.destination
@@ -118,9 +127,17 @@ def home(workload: Workload, member: WorkloadPod, nodes: Mapping[str, Share]) ->
     if bound:
         return most(bound)
 
+    if gang and tried in nodes:
+        return tried
+
     # A policy that has changed may want none of them where pods still have candidates.
     fitting = {node for node, share in nodes.items() if _takes_all(share, workload)}
     if not any(workload.others(member, node) for node in fitting):
+        return ""
+
+    if gang and all(
+        each.uid in gang or each.holds().isdisjoint(fitting) for each in workload.pending()
+    ):
         return ""
 
     if member.uid not in workload.members or member.holds().isdisjoint(fitting):

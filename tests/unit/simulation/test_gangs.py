@@ -30,6 +30,22 @@ def test_a_gang_starts_in_the_one_target_that_has_room_for_all_of_it() -> None:
     assert world.watcher.places == {"a": {"c3"}}
 
 
+def test_gangs_of_a_group_that_is_kept_together_start_in_one_target() -> None:
+    jobs = [GangJob("a", 4, 4, group="train"), GangJob("b", 3, 3, group="train")]
+    world = GangWorld({"c2": (2, 1), "c3": (4, 4), "c4": (4, 4)}, jobs, 1, 0.005)
+    run(world, 30)
+    assert started(world).keys() == {"a", "b"}
+    [place] = world.watcher.places["a"]
+    assert world.watcher.places["b"] == {place}
+
+
+def test_a_gang_that_is_kept_together_starts_once_another_has_left_a_target() -> None:
+    jobs = [GangJob("a", 3, 3, runs=10.0), GangJob("b", 4, 4, at=5.0, group="train")]
+    world = GangWorld({"c2": (2, 2)}, jobs, 1, 0.005)
+    run(world, 60)
+    assert started(world).keys() == {"a", "b"}
+
+
 def test_an_incomplete_gang_waits_and_says_for_how_many() -> None:
     world = GangWorld({"c2": (4, 4)}, [GangJob("a", 4, 3)], 1, 0.005)
     run(world, 20)
