@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import yaml
 
-from hack.fleetlib import agents, certificates, clusters, processes
+from hack.fleetlib import agents, certificates, clusters, networks, processes
 from hack.fleetlib.api import Api, condition
 from hack.fleetlib.commands import ClusterSite
 from hack.fleetlib.fleet import LocalFleet
@@ -54,6 +54,8 @@ class JobController:
     crds: str = "config/crd/bases/*.yaml"
     flags: Callable[[str], list[str]] = lambda _address: []
     """Returns its flags in a cluster with that address."""
+    has_own_network: bool = False
+    """It has to listen on a port of the agent's: it gets the network of a second real node."""
 
     def locate(self) -> Path:
         """Build the program, if that is still to be done, before a fleet runs for nothing."""
@@ -76,8 +78,16 @@ class JobController:
     def _run(self, fleet: Fleet, place: ClusterSite, argv: list[str], **environment: str) -> None:
         environment["KUBECONFIG"] = str(fleet.kubeconfig(place.name))
         definition = Process(argv, place.file(f"{self.program}.log"), environment)
+        address = place.address
+        if self.has_own_network:
+            local = LocalFleet(fleet.folder)
+            known, nodes = local.state(), [local.real_node(place.name, n) for n in (0, 1)]
+            index = known.cluster(place.name).index
+            networks.add_node(known.plan, index, [node.pod_range for node in nodes])
+            definition.netns, address = nodes[1].netns, nodes[1].address
+
         processes.start(fleet.folder, place.name, self.program, definition)
-        health = (place.address, self.health_port, self.health_path)
+        health = (address, self.health_port, self.health_path)
         clusters.until(fleet.folder, place.name, self.program, lambda: agents.answers(*health))
 
 

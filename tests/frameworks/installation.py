@@ -6,10 +6,12 @@ tests with Kueue.
 
 from __future__ import annotations
 
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
+from hack.fleetlib.commands import ClusterSite
 from hack.fleetlib.tools import catalogue
-from tests.frameworks.controllers import WebhookController
+from tests.frameworks.controllers import JobController, WebhookController
 from vnode.api.objects import Object
 
 
@@ -29,4 +31,36 @@ LEADER_WORKER_SET: Final = WebhookController(
     webhook_port=6305,
     health_port=6306,
     selectors=_lws_selectors,
+)
+
+MPI_OPERATOR: Final = JobController(
+    program="mpi-operator",
+    module=catalogue.MPI_OPERATOR_MODULE,
+    crds="manifests/base/kubeflow.org_mpijobs.yaml",
+    health_port=8080,  # has no flag
+    health_path="/healthz",
+    flags=lambda _address: ["--lock-namespace=default"],
+    has_own_network=True,
+)
+
+
+class TrainerController(WebhookController):
+    """Trainer, whose configuration names no folder for certificates: it is the usual one."""
+
+    def _configured(self, place: ClusterSite, folder: Path) -> dict[str, Any]:
+        made = super()._configured(place, folder)
+        del made["internalCertManagement"]
+        del made["webhook"]["certDir"]
+        return {**made, "certManagement": {"enable": False}}
+
+
+TRAINER: Final = TrainerController(
+    program="trainer",
+    module=catalogue.TRAINER_MODULE,
+    crds="manifests/base/crds/trainer.kubeflow.org_*.yaml",
+    webhooks="manifests/base/webhook/manifests.yaml",
+    configuration={"apiVersion": "config.trainer.kubeflow.org/v1alpha1"},
+    webhook_port=6307,
+    health_port=6308,
+    certificates=("k8s-webhook-server/serving-certs",),
 )

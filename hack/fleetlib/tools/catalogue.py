@@ -5,6 +5,8 @@ A new program is one more `Tool` here; one that few need is got `on_request`.
 
 from __future__ import annotations
 
+import re
+
 from hack.fleetlib.tools import kubernetes
 from hack.fleetlib.tools.definitions import Module, Release, Tool
 
@@ -21,6 +23,9 @@ OPEN_CLUSTER_MANAGEMENT = "1.2.1"
 KUEUE = "0.19.2"
 JOBSET = "0.12.0"
 LEADER_WORKER_SET = "0.9.0"
+MPI_OPERATOR = "0.8.2"
+TRAINER = "2.3.0"
+SCHEDULER_PLUGINS = "0.34.7"
 KREW = "0.4.3"
 
 
@@ -56,14 +61,22 @@ JOBSET_MODULE = Module("sigs.k8s.io/jobset", f"v{JOBSET}", in_place=True)
 """Has the CRD JobSet, too."""
 
 LEADER_WORKER_SET_MODULE = Module("sigs.k8s.io/lws", f"v{LEADER_WORKER_SET}", in_place=True)
-"""Has its CRDs and webhooks, too."""
+MPI_OPERATOR_MODULE = Module("github.com/kubeflow/mpi-operator", f"v{MPI_OPERATOR}", in_place=True)
+TRAINER_MODULE = Module("github.com/kubeflow/trainer/v2", f"v{TRAINER}", in_place=True)
+"""Each of these operators has its CRDs, too."""
+
+SCHEDULER_PLUGINS_MODULE = Module("sigs.k8s.io/scheduler-plugins", f"v{SCHEDULER_PLUGINS}")
+"""Has the CRD of coscheduling's PodGroups; none of its programs is built."""
+
+
+_MAJOR = re.compile(r"/v\d+$")
 
 
 def _built(name: str, module: Module, package: str = "") -> Tool:
     """Return a program that its authors release as an image at most."""
     return Tool(
         name=name,
-        family=module.path.rpartition("/")[2].removesuffix("-api"),
+        family=_MAJOR.sub("", module.path).rpartition("/")[2].removesuffix("-api"),
         version=module.version.removeprefix("v"),
         module=module,
         package=f"{module.path}/{package}".removesuffix("/"),
@@ -179,6 +192,8 @@ TOOLS: dict[str, Tool] = {
         _built("kueue", KUEUE_MODULE, "cmd/kueue"),
         _built("jobset", JOBSET_MODULE),
         _built("lws", LEADER_WORKER_SET_MODULE, "cmd"),
+        _built("mpi-operator", MPI_OPERATOR_MODULE, "cmd/mpi-operator"),
+        _built("trainer", TRAINER_MODULE, "cmd/trainer-controller-manager"),
         _built("krew", KREW_MODULE, "cmd/krew"),
     )
 }

@@ -113,6 +113,7 @@ def test_a_module_is_built_in_its_own_folder_as_it_is_where_its_checksums_are_ne
 def test_a_program_in_the_root_of_its_module_is_named_as_that():
     assert catalogue.TOOLS["jobset"].package == "sigs.k8s.io/jobset"
     assert catalogue.TOOLS["kueue"].package == "sigs.k8s.io/kueue/cmd/kueue"
+    assert catalogue.TOOLS["trainer"].family == "trainer"  # of github.com/kubeflow/trainer/v2
 
 
 def test_staging_versions_follow_kubernetes():
