@@ -61,8 +61,12 @@ class Fleet:
         run([sys.executable, "-m", "vnode", *map(str, words)])
 
     def kubectl_command(self, name: str) -> list[str]:
-        """Return the command to put words behind."""
-        return [program("kubectl"), "--kubeconfig", str(self.kubeconfig(name))]
+        """Return the command to put words behind.
+
+        kubectl remembers for hours what an address serves, and fleets have each other's addresses.
+        """
+        options = ["--kubeconfig", str(self.kubeconfig(name))]
+        return [program("kubectl"), *options, "--cache-dir", str(self.folder / "kubectl-cache")]
 
 
 @cache
