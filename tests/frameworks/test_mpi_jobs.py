@@ -21,7 +21,8 @@ from vnode.kube.client import Client
 MPI_JOBS = Kind("kubeflow.org", "v2beta1", "mpijobs", "MPIJob")
 SELECTOR = "training.kubeflow.org/job-name=pi"
 WORKERS = ["pi-worker-0", "pi-worker-1"]
-_KEY = "test -s /root/.ssh/id_rsa && test -s /root/.ssh/authorized_keys || exit 1; "
+_KEYS = "/etc/keys"
+_KEY = f"test -s {_KEYS}/id_rsa && test -s {_KEYS}/authorized_keys || exit 1; "
 
 
 @pytest.fixture(autouse=True)
@@ -47,6 +48,7 @@ def mpi_job() -> Object:
     return {
         "metadata": {"name": "pi"},
         "spec": {
+            "sshAuthMountPath": _KEYS,
             "launcherCreationPolicy": "WaitForWorkersReady",
             "runPolicy": {"cleanPodPolicy": "Running"},
             "mpiReplicaSpecs": {"Launcher": replicas(1, launch), "Worker": replicas(2, work)},
