@@ -127,7 +127,8 @@ def _plan_config(
 ) -> None:
     spec = {"clusters": clusters}
     if not clusters:  # Kueue takes none without clusters
-        found.old_configs.extend([] if config is None else [config])
+        if config is not None:
+            found.old_configs.append(config)
     elif config is None:
         found.new_configs.append(_body(name, spec))
     elif _clusters_of(config) != clusters:
