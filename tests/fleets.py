@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,27 +50,36 @@ def vnode(*words: str | Path) -> Result:
 @pytest.fixture(scope="session")
 def bare_fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     """Yield a fleet of two clusters in which nothing of vnode is installed."""
-    with _clusters(tmp_path_factory) as fleet:
+    with clusters(tmp_path_factory, SOURCE, TARGET) as fleet:
         yield fleet
 
 
 @pytest.fixture(scope="session")
 def kubelet_fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     """Yield a fleet of two clusters with a kwok node each, for pods with logs and exec."""
-    with _clusters(tmp_path_factory, "--nodes", "1") as fleet:
+    with clusters(tmp_path_factory, SOURCE, TARGET, "--nodes", "1") as fleet:
         yield fleet
 
 
 @contextmanager
-def _clusters(folders: pytest.TempPathFactory, *options: str) -> Iterator[Fleet]:
-    """Yield a fleet started for the session, or the running one in the folder $VNODE_TEST_FLEET."""
+def clusters(
+    folders: pytest.TempPathFactory,
+    *words: str,
+    prepare: Callable[[Fleet], None] = lambda _fleet: None,
+) -> Iterator[Fleet]:
+    """Yield a fleet started for the session, or the running one in the folder $VNODE_TEST_FLEET.
+
+    `words` say which clusters, by the options of `hack/fleet up`. `prepare` gets one that was
+    started; the other is taken to be prepared, and runs on.
+    """
     if running := os.environ.get("VNODE_TEST_FLEET"):
         yield Fleet(Path(running))
         return
 
     fleet = Fleet(folders.mktemp("fleet"))
     try:
-        fleet.run("up", SOURCE, TARGET, *options)
+        fleet.run("up", *words)
+        prepare(fleet)
         yield fleet
     finally:
         fleet.run("down")

@@ -5,15 +5,14 @@ Targets c2 and c3 have a kubelet each, Services and names. Neither has heard of 
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterator, Callable, Iterator
-from pathlib import Path
 
 import pytest
 
 from hack.fleetlib.fleet import LocalFleet
 from tests import kit
 from tests.clients import c1, c2, c3, source
+from tests.fleets import clusters
 from tests.frameworks.controllers import JobController
 from tests.kit import Fleet
 from vnode.api import kinds
@@ -22,25 +21,14 @@ from vnode.kube.client import Client
 __all__ = ["c1", "c2", "c3", "fleet", "source"]
 
 _WORDS = ["c1", "c2", "c3", "--nodes", "0", "--real-node", "c2,c3", "--services", "--agents"]
+_WORDS += ["--connect", "c1:c2", "--connect", "c1:c3"]
 
 
 @pytest.fixture(scope="session")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    """Yield three clusters, connected in namespace default.
-
-    If $VNODE_TEST_FLEET names the folder of such a fleet, yield that one, and let it run on.
-    """
-    if folder := os.environ.get("VNODE_TEST_FLEET"):
-        yield Fleet(Path(folder))
-        return
-
-    fleet = Fleet(tmp_path_factory.mktemp("fleet"))
-    fleet.run("up", *_WORDS, "--connect", "c1:c2", "--connect", "c1:c3")
-    try:
-        fleet.opt_in("c1")
+    """Yield three clusters, connected in namespace default."""
+    with clusters(tmp_path_factory, *_WORDS, prepare=lambda new: new.opt_in("c1")) as fleet:
         yield fleet
-    finally:
-        fleet.run("down")
 
 
 @pytest.fixture(scope="session")

@@ -7,9 +7,7 @@ nodes leave out what others use. Each test says how many GPUs nodes of targets h
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -18,6 +16,7 @@ from hack.fleetlib.fleet import LocalFleet
 from hack.fleetlib.tools import binaries
 from tests import kit
 from tests.clients import c1, c2, c3, source
+from tests.fleets import clusters
 from tests.kit import Fleet
 from tests.kueue import gpus, queues
 from tests.kueue.gpus import Rooms
@@ -27,27 +26,16 @@ from vnode.kube.client import Client
 
 __all__ = ["c1", "c2", "c3", "fleet", "source"]
 
+_WORDS = ["c1", "c2", "c3", "--nodes", "2", "--agents", "--bare", "c1"]
 _RBAC = "rbac.authorization.k8s.io"
 
 
 @pytest.fixture(scope="session")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    """Yield three clusters, connected in namespace default, with Kueue in c1.
-
-    If $VNODE_TEST_FLEET names the folder of such a fleet, yield that one, and let it run on.
-    """
-    if folder := os.environ.get("VNODE_TEST_FLEET"):
-        yield Fleet(Path(folder))
-        return
-
+    """Yield three clusters, connected in namespace default, with Kueue in c1."""
     KUEUE.locate()
-    fleet = Fleet(tmp_path_factory.mktemp("fleet"))
-    fleet.run("up", "c1", "c2", "c3", "--nodes", "2", "--agents", "--bare", "c1")
-    try:
-        start(fleet)
+    with clusters(tmp_path_factory, *_WORDS, prepare=start) as fleet:
         yield fleet
-    finally:
-        fleet.run("down")
 
 
 def start(fleet: Fleet) -> None:

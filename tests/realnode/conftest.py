@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
+from tests.fleets import clusters
 from tests.kit import Fleet
 from tests.realnode.cluster import SOURCE, TARGET, NodeCluster
 
@@ -16,20 +15,9 @@ _WORDS = [SOURCE, TARGET, "--nodes", "0", "--real-node", TARGET, "--agents"]
 
 @pytest.fixture(scope="session")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    """Yield two clusters, connected in namespace default.
-
-    If $VNODE_TEST_FLEET names the folder of a fleet, yield that one instead, and let it run on.
-    """
-    if folder := os.environ.get("VNODE_TEST_FLEET"):
-        yield Fleet(Path(folder))
-        return
-
-    fleet = Fleet(tmp_path_factory.mktemp("fleet"))
-    fleet.run("up", *_WORDS, "--connect", f"{SOURCE}:{TARGET}")
-    try:
+    """Yield two clusters, connected in namespace default."""
+    with clusters(tmp_path_factory, *_WORDS, "--connect", f"{SOURCE}:{TARGET}") as fleet:
         yield fleet
-    finally:
-        fleet.run("down")
 
 
 @pytest.fixture(scope="session")
