@@ -15,7 +15,7 @@ from typing import Final
 
 from vnode.api import objects
 from vnode.api.clock import Clock
-from vnode.api.errors import ApiError, TooManyRequests, VnodeError
+from vnode.api.errors import Gone, Invalid, NotFound, TooManyRequests, VnodeError
 from vnode.api.objects import Object
 from vnode.kube import watching
 from vnode.kube.client import Client
@@ -25,6 +25,7 @@ _BACKOFF_FIRST: Final = 0.2  # seconds
 _BACKOFF_LIMIT: Final = 30.0  # seconds
 _HOT: Final = 0.5  # seconds until a watch that ended without an event is resumed
 _NEWS: Final = (watching.ADDED, watching.MODIFIED)
+_PAST_IS_GONE: Final = (Gone, Invalid, NotFound)  # other errors pass, and the version is good still
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +54,7 @@ class RetryWatcher:
             try:
                 await self._watch()
             except VnodeError as error:
-                if isinstance(error, ApiError) and not isinstance(error, TooManyRequests):
+                if isinstance(error, _PAST_IS_GONE):
                     self._version = ""
 
                 await self._fail(error)
