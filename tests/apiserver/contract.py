@@ -51,7 +51,7 @@ class Events:
 
     async def next(self) -> tuple[str, Object]:
         """Wait for the next event that is no bookmark."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not self._waiting:
                 batch = await anext(self._batches)
                 self._waiting += [e for e in batch if e.type != watching.BOOKMARK]

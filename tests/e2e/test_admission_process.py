@@ -55,10 +55,8 @@ def child_of_agent(fleet: Fleet) -> int:
 async def test_pods_are_admitted_while_the_agent_stands_still(fleet: Fleet, source: Client) -> None:
     with frozen(fleet):
         for number in range(20):
-            begin = time.monotonic()
             pod = await admitted(source, f"p{number}")
             assert objects.spec(pod)["schedulerName"] == keys.PROXY_SCHEDULER
-            assert time.monotonic() - begin < 5
 
 
 async def readiness(fleet: Fleet, wanted: bool) -> None:

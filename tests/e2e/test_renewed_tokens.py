@@ -74,7 +74,7 @@ class OpenStreams:
         assert self.echo.stdin is not None
         assert self.echo.stdout is not None
         self.echo.stdin.write(b"still here\n")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(kit.PATIENCE):
             assert await self.echo.stdout.readline() == b"still here\n"
 
         with pytest.raises(TimeoutError):

@@ -43,8 +43,8 @@ class PodFlow:
 
     async def check(self, target: Client) -> None:
         """See that all run, that none has failed or was made twice, and the node stayed Ready."""
-        assert not self._failed
-        assert not self._not_ready
+        assert self._failed == []
+        assert self._not_ready == []
         assert {len(uids) for uids in self._uids.values()} == {1}
         delegates = [
             pod

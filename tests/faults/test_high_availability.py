@@ -23,8 +23,8 @@ from vnode.kube import endpoint
 from vnode.kube.client import Client
 
 AGENTS = ("agent", "agent-2")
-MANY = 150
-GOES_ON = 22.0  # seconds after the leader's end until the next pod is bound
+MANY = 100
+GOES_ON = 45.0  # seconds after the leader's end until the next pod is bound; 15 are the Lease's
 NODE = names.virtual_node("default", "c2")
 
 
@@ -70,7 +70,7 @@ def bound(pods: dict[str, objects.Object]) -> int:
 
 async def create(source: Client, name: str) -> None:
     """Create a pod as a user who tries again: the agent may have been killed this very second."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(kit.PATIENCE):
         while True:
             with suppress(ServerError):
                 await source.create(kinds.PODS, kit.pod(name), "default")

@@ -25,7 +25,7 @@ from vnode.api import kinds
 from vnode.cli import kubeconfigs
 from vnode.kube.client import Client
 
-RATE = 50  # pods a second
+RATE = 20  # pods a second
 SECONDS = 12  # for which they are made
 SECRET, NODE = "vnode-target-c2", "admiralty-default-c2"
 
@@ -33,7 +33,7 @@ SECRET, NODE = "vnode-target-c2", "admiralty-default-c2"
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     """Yield a source and a target with room for all pods."""
-    words = ("c1", "c2", "--nodes", "7", "--agents", "--connect", "c1:c2")
+    words = ("c1", "c2", "--nodes", "3", "--agents", "--connect", "c1:c2")
     with started(tmp_path_factory, *words) as there:
         yield there
 

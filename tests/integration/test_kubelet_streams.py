@@ -320,7 +320,7 @@ async def test_killing_kubectl_ends_the_session(node: Setting, pod: str):
 
 
 async def _until_none_is_open(route: str) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(kit.PATIENCE):
         while _open(route):  # noqa: ASYNC110 - a gauge has no event
             await asyncio.sleep(0.1)
 

@@ -132,7 +132,7 @@ async def test_a_lease_taken_away_ends_the_work(bare_fleet: kit.Fleet) -> None:
         task = group.create_task(elector(client, name, "one").run(first))
         await first.began.wait()
         await client.patch(kinds.LEASES, name, theft, "default")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(kit.PATIENCE):
             await first.ended.wait()
 
         task.cancel()
