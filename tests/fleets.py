@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,10 +76,25 @@ def clusters(
         yield Fleet(Path(running))
         return
 
+    with started(folders, *words, sources=()) as fleet:
+        prepare(fleet)
+        yield fleet
+
+
+@contextmanager
+def started(
+    folders: pytest.TempPathFactory, *words: str, sources: Iterable[str] = ("c1",)
+) -> Iterator[Fleet]:
+    """Run a fleet; the webhook looks at namespace default of each of the `sources`.
+
+    `words` say which clusters, by the options of `hack/fleet up`.
+    """
     fleet = Fleet(folders.mktemp("fleet"))
     try:
         fleet.run("up", *words)
-        prepare(fleet)
+        for name in sources:
+            fleet.opt_in(name)
+
         yield fleet
     finally:
         fleet.run("down")

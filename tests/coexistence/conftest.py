@@ -9,6 +9,7 @@ import pytest
 
 from tests.clients import c1
 from tests.coexistence.own import RACK, OwnWorkloads
+from tests.fleets import started
 from tests.kit import Fleet
 
 __all__ = ["c1", "fleet", "own"]
@@ -22,18 +23,13 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
 
     Those of c2 are in three zones; c3 has one machine, so that all of its labels are common.
     """
-    there = Fleet(tmp_path_factory.mktemp("fleet"))
-    there.run("up", "c1", "c2", "c3", "--nodes", "3", "--agents")
-    try:
-        there.opt_in("c1")
+    with started(tmp_path_factory, "c1", "c2", "c3", "--nodes", "3", "--agents") as there:
         there.kubectl("c3", "delete", "node", "c3-node-1", "c3-node-2")
         there.kubectl("c3", "label", "node", "c3-node-0", f"{RACK}=in-c3")
         for number in range(3):
             there.kubectl("c1", "label", "node", f"c1-node-{number}", f"{RACK}=r{number}")
 
         yield there
-    finally:
-        there.run("down")
 
 
 @pytest.fixture(scope="session")

@@ -20,6 +20,7 @@ from tests.chart import admiralty
 from tests.docs import starting_states
 from tests.docs.shell import Shell, shell
 from tests.docs.starting_states import StartingState
+from tests.fleets import started
 from tests.kit import ROOT, Fleet
 from vnode.api import kinds
 
@@ -34,14 +35,10 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
         yield _with_namespaces(Fleet(Path(folder)))
         return
 
-    fleet = Fleet(tmp_path_factory.mktemp("fleet"))
-    try:
-        fleet.run(
-            "up", *starting_states.CLUSTERS, "--agents", "--bare", starting_states.CLUSTERS[-1]
-        )
+    *_, last = starting_states.CLUSTERS
+    words = (*starting_states.CLUSTERS, "--agents", "--bare", last)
+    with started(tmp_path_factory, *words, sources=()) as fleet:
         yield _with_namespaces(fleet)
-    finally:
-        fleet.run("down")
 
 
 def _with_namespaces(fleet: Fleet) -> Fleet:

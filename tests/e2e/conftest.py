@@ -10,6 +10,7 @@ import pytest
 
 from tests import audit_lines, kit
 from tests.clients import c1, c2, c3, source
+from tests.fleets import started
 from tests.kit import Fleet
 from vnode.api import kinds
 
@@ -28,13 +29,11 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
         yield fleet
         return
 
-    fleet = Fleet(tmp_path_factory.mktemp("fleet"))
-    words = ["c1", "c2", "c3", "--nodes", "3", "--agents"]
-    fleet.run("up", *words, "--connect", "c1:c2", "--connect", "c1:c3")
-    fleet.opt_in("c1")
-    yield fleet
-    of_nobody = list(filter(audit_lines.is_of_nobody, audit_lines.written(fleet)))
-    fleet.run("down")
+    words = ("c1", "c2", "c3", "--nodes", "3", "--agents")
+    with started(tmp_path_factory, *words, "--connect", "c1:c2", "--connect", "c1:c3") as fleet:
+        yield fleet
+        of_nobody = list(filter(audit_lines.is_of_nobody, audit_lines.written(fleet)))
+
     assert not of_nobody, "the agents do not know on whose behalf they did this"
 
 

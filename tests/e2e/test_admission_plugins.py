@@ -10,6 +10,7 @@ from typing import Final
 import pytest
 
 from tests import kit
+from tests.fleets import started
 from tests.kit import Fleet
 from vnode.api import errors, keys, kinds, names, objects
 from vnode.api.objects import Object
@@ -30,16 +31,12 @@ OF_PROXIES: Final = ("node.kubernetes.io/network-unavailable", keys.PROVIDER_LAB
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    fleet = Fleet(tmp_path_factory.mktemp("plugins") / "fleet")
-    try:
-        fleet.run(
-            *("up", "c1", "c2", "--nodes", "2", "--agents", "--connect", "c1:c2"),
-            f"--apiserver-arg=--enable-admission-plugins={PLUGINS}",
-        )
-        fleet.opt_in("c1")
+    with started(
+        tmp_path_factory,
+        *("c1", "c2", "--nodes", "2", "--agents", "--connect", "c1:c2"),
+        f"--apiserver-arg=--enable-admission-plugins={PLUGINS}",
+    ) as fleet:
         yield fleet
-    finally:
-        fleet.run("down")
 
 
 @pytest.fixture(autouse=True)

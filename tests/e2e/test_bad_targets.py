@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -16,6 +15,7 @@ from tests.e2e import own_targets as own
 from tests.e2e.gateways import relayed, serving
 from tests.e2e.own_targets import home, others_are_unaffected, shared
 from tests.e2e.refused_targets import assert_says, holder, kubeconfig_of
+from tests.fleets import started
 from tests.kit import Fleet
 from vnode.api import keys, kinds, names, objects
 from vnode.cli import kubeconfigs
@@ -125,12 +125,10 @@ async def test_a_namespace_that_the_target_lacks_until_it_is_there(
 
 
 @pytest.fixture
-def bare(tmp_path: Path) -> Iterator[Fleet]:
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     """Yield a cluster where vnode was never installed."""
-    fleet = Fleet(tmp_path / "bare")
-    fleet.run("up", "bare", "--nodes", "0")
-    yield fleet
-    fleet.run("down")
+    with started(tmp_path_factory, "bare", "--nodes", "0", sources=()) as fleet:
+        yield fleet
 
 
 async def test_a_target_where_vnode_is_not_installed(

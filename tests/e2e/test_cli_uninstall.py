@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests import kit
-from tests.fleets import Result, vnode
+from tests.fleets import Result, started, vnode
 from tests.kit import Fleet
 from vnode.api import keys, kinds, objects
 from vnode.api.errors import NotFound
@@ -24,13 +24,9 @@ def _clean() -> None:
 @pytest.fixture
 def own_fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     """Yield two clusters for one test, which takes vnode out of them."""
-    fleet = Fleet(tmp_path_factory.mktemp("fleet"))
-    try:
-        fleet.run("up", "c1", "c2", "--nodes", "1", "--agents", "--connect", "c1:c2")
-        fleet.opt_in("c1")
+    words = ("c1", "c2", "--nodes", "1", "--agents", "--connect", "c1:c2")
+    with started(tmp_path_factory, *words) as fleet:
         yield fleet
-    finally:
-        fleet.run("down")
 
 
 def uninstall(fleet: Fleet, name: str, *words: str) -> Result:

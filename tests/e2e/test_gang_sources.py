@@ -14,6 +14,7 @@ import pytest
 from tests import kit
 from tests.e2e.gang_pods import SLOT, create, member, offer, until_all_ran
 from tests.e2e.gang_watch import LONGEST, watching
+from tests.fleets import started
 from tests.kit import Fleet
 from vnode.api import kinds, objects
 from vnode.api.objects import Object
@@ -26,20 +27,15 @@ CONDITION: Final = "PodGroupScheduled"
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     """Yield two sources, c1 and c2, of one target, c3."""
-    fleet = Fleet(tmp_path_factory.mktemp("gangs") / "fleet")
-    try:
-        fleet.run(
-            *("up", "c1", "c2", "c3", "--nodes", "3", "--agents"),
-            *("--connect", "c1:c3", "--connect", "c2:c3"),
-            "--apiserver-arg=--feature-gates=GenericWorkload=true",
-            f"--apiserver-arg=--runtime-config={GROUPS.api_version}=true",
-        )
-        for name in ("c1", "c2"):
-            fleet.opt_in(name)
-
+    with started(
+        tmp_path_factory,
+        *("c1", "c2", "c3", "--nodes", "3", "--agents"),
+        *("--connect", "c1:c3", "--connect", "c2:c3"),
+        "--apiserver-arg=--feature-gates=GenericWorkload=true",
+        f"--apiserver-arg=--runtime-config={GROUPS.api_version}=true",
+        sources=("c1", "c2"),
+    ) as fleet:
         yield fleet
-    finally:
-        fleet.run("down")
 
 
 @pytest.fixture(autouse=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests import kit
+from tests.fleets import started
 from tests.kit import Fleet
 from vnode.api import keys, kinds, objects
 from vnode.kube.client import Client
@@ -29,17 +30,13 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     folder: Path = tmp_path_factory.mktemp("checked")
     config = folder / "agent.yaml"
     config.write_text(CONFIG)
-    fleet = Fleet(folder / "fleet")
     checked = "--kubelet-certificate-authority={folder}/pki/ca.crt"
-    try:
-        fleet.run(
-            *("up", "c1", "c2", "--agents", "--connect", "c1:c2"),
-            *(f"--apiserver-arg={checked}", f"--agent-arg=--config={config}"),
-        )
-        fleet.opt_in("c1")
+    with started(
+        tmp_path_factory,
+        *("c1", "c2", "--agents", "--connect", "c1:c2"),
+        *(f"--apiserver-arg={checked}", f"--agent-arg=--config={config}"),
+    ) as fleet:
         yield fleet
-    finally:
-        fleet.run("down")
 
 
 @pytest.fixture(autouse=True)

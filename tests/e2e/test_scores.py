@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from tests import addon_scores, kit, rights
+from tests.fleets import started
 from tests.kit import Fleet
 from vnode.api import cluster_scores, keys, kinds, names, objects
 from vnode.api.errors import Invalid
@@ -62,14 +63,9 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory, config: Path) -> Iterator[Fleet]:
     """Yield three clusters, of which c1 sends pods to c2 and c3."""
-    fleet = Fleet(tmp_path_factory.mktemp("scored") / "fleet")
     words = ("c1", "c2", "c3", "--agents", f"--agent-arg=--config={config}")
-    try:
-        fleet.run("up", *words, "--connect", "c1:c2", "--connect", "c1:c3")
-        fleet.opt_in("c1")
+    with started(tmp_path_factory, *words, "--connect", "c1:c2", "--connect", "c1:c3") as fleet:
         yield fleet
-    finally:
-        fleet.run("down")
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from tests import inventory, kit, rights
+from tests.fleets import started
 from tests.kit import Fleet
 from vnode.api import keys, kinds, objects
 from vnode.cli import kubeconfigs
@@ -50,13 +51,9 @@ def fleet(tmp_path_factory: pytest.TempPathFactory, tokens: Path) -> Iterator[Fl
         "inventory": {"namespaces": ["default"], "providers": [provider]},
     }
     config.write_text(yaml.safe_dump(configuration))
-    fleet = Fleet(folder / "fleet")
-    try:
-        fleet.run("up", "c1", "c2", "c3", "--agents", f"--agent-arg=--config={config}")
-        fleet.opt_in("c1")
+    words = ("c1", "c2", "c3", "--agents", f"--agent-arg=--config={config}")
+    with started(tmp_path_factory, *words) as fleet:
         yield fleet
-    finally:
-        fleet.run("down")
 
 
 @pytest.fixture(autouse=True)

@@ -20,7 +20,7 @@ import pytest
 
 from hack.fleetlib.fleet import LocalFleet
 from tests import kit
-from tests.faults.conftest import started
+from tests.fleets import started
 from tests.kit import Fleet
 from vnode.api import keys, kinds, objects
 from vnode.api.objects import Object

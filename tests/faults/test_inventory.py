@@ -16,7 +16,6 @@ from hack.fleetlib.inventory import NAMESPACE
 from tests import background, decisions, inventory, kit, placement_policies
 from tests.faults import agent_metrics
 from tests.faults.bound_tokens import BoundTokens
-from tests.faults.conftest import started
 from tests.faults.pod_flow import PodFlow, on
 from tests.faults.profiles import (
     control_plane_reason,
@@ -27,6 +26,7 @@ from tests.faults.profiles import (
     says_again,
     set_condition,
 )
+from tests.fleets import started
 from tests.kit import Fleet
 from vnode.api import kinds, names, objects
 from vnode.api.objects import Object

@@ -16,8 +16,7 @@ from hack.fleetlib.inventory import NAMESPACE
 from tests import kit
 from tests.faults import agent_metrics
 from tests.faults.bound_tokens import until_refused
-from tests.faults.conftest import started
-from tests.fleets import vnode
+from tests.fleets import started, vnode
 from tests.kit import Fleet
 from vnode.api import kinds, objects
 from vnode.api.errors import Denied, NotFound

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from tests import kit, placement_policies
-from tests.faults.conftest import started
+from tests.fleets import started
 from tests.kit import Fleet
 from vnode.api import keys, kinds, names, objects
 from vnode.api.objects import Object

@@ -13,8 +13,8 @@ import pytest
 from hack.fleetlib.inventory import NAMESPACE
 from tests import kit
 from tests.faults.bound_tokens import until_refused
-from tests.faults.conftest import started
 from tests.faults.pod_flow import on
+from tests.fleets import started
 from tests.kit import Fleet
 from tests.managed_service_accounts import ACCOUNTS, ADD_ON, NAME, Hub, get_programs, start_hub
 from vnode.api import kinds, names, objects

@@ -18,10 +18,10 @@ import yaml
 
 from hack.fleetlib.inventory import NAMESPACE
 from tests import background, decisions, kit, ocm_placements, placement_policies
-from tests.faults.conftest import started
 from tests.faults.evicting import is_available
 from tests.faults.pod_flow import on
 from tests.faults.workloads import BUDGETS
+from tests.fleets import started
 from tests.kit import Fleet
 from tests.ocm_placements import label, labelled, place, score, taint
 from vnode.api import keys, kinds, names, objects

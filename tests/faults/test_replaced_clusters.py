@@ -16,8 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests import background, kit
-from tests.faults.conftest import started
-from tests.fleets import Result, vnode
+from tests.fleets import Result, started, vnode
 from tests.kit import Fleet
 from vnode.api import keys, kinds, names, objects
 from vnode.api.kinds import Kind

@@ -16,9 +16,9 @@ from hack.fleetlib.fleet import LocalFleet
 from hack.fleetlib.inventory import NAMESPACE
 from tests import inventory, kit
 from tests.faults import moving_app
-from tests.faults.conftest import started
 from tests.faults.moving_app import SeenMoves
 from tests.faults.profiles import provider_of
+from tests.fleets import started
 from tests.kit import Fleet
 from vnode.api import keys, kinds, names, objects
 from vnode.api.objects import Object

@@ -17,9 +17,9 @@ import pytest
 from tests import background, kit
 from tests.aged_tokens import aged
 from tests.faults import other_addresses
-from tests.faults.conftest import started
 from tests.faults.pod_flow import PodFlow, on
 from tests.faults.profiles import echo, says_again
+from tests.fleets import started
 from tests.kit import Fleet
 from vnode.api import kinds
 from vnode.cli import kubeconfigs

@@ -8,8 +8,7 @@ import pytest
 
 from tests import kit
 from tests.e2e import own_targets as own
-from tests.faults.conftest import started
-from tests.fleets import vnode
+from tests.fleets import started, vnode
 from tests.kit import Fleet
 from vnode.api import keys, kinds, names, objects
 from vnode.api.objects import Object

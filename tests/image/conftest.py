@@ -15,6 +15,7 @@ import pytest
 
 from tests import kit
 from tests.chart import releases
+from tests.fleets import started
 from tests.image import operating
 from tests.kit import Fleet
 from tests.realnode.cluster import SOURCE, TARGET, NodeCluster
@@ -35,12 +36,8 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
 
     images = tmp_path_factory.mktemp("images")
     kit.run([sys.executable, str(kit.ROOT / "hack" / "image"), str(images)])
-    fleet = Fleet(tmp_path_factory.mktemp("fleet"))
-    try:
-        fleet.run("up", *_WORDS, "--images", str(images))
+    with started(tmp_path_factory, *_WORDS, "--images", str(images), sources=()) as fleet:
         yield fleet
-    finally:
-        fleet.run("down")
 
 
 @pytest.fixture(scope="session")

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.clients import c1, source
+from tests.fleets import started
 from tests.kit import Fleet
 from vnode.api.objects import Object
 
@@ -38,12 +39,10 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
         yield _prepared(Fleet(Path(folder)))
         return
 
-    fleet = Fleet(tmp_path_factory.mktemp("fleet"))
     words = ["c1", "c2", "c3", "--nodes", "2", "--agents", "--metrics-server"]
     words += [f"--controller-manager-arg={flag}" for flag in _AUTOSCALER]
-    fleet.run("up", *words, "--connect", "c1:c2", "--connect", "c1:c3")
-    yield _prepared(fleet)
-    fleet.run("down")
+    with started(tmp_path_factory, *words, "--connect", "c1:c2", "--connect", "c1:c3") as fleet:
+        yield _prepared(fleet)
 
 
 def _prepared(fleet: Fleet) -> Fleet:

@@ -13,6 +13,7 @@ from hack.fleetlib.agents import VnodeTree
 from tests import kit
 from tests.clients import c1, c2, c3
 from tests.e2e import admiralty_target
+from tests.fleets import started
 from tests.kit import Fleet
 from tests.upgrades import before, witness
 from tests.upgrades.releases import ReleasedFleet
@@ -56,9 +57,7 @@ def released(
         yield ReleasedFleet(Fleet(Path(folder)))
         return
 
-    fleet = Fleet(tmp_path_factory.mktemp("fleet"))
-    fleet.run("up", "c1", "c2", "c3", "--nodes", "3", "--replicas", "2")
-    try:
+    with started(tmp_path_factory, "c1", "c2", "c3", "--nodes", "3", "--replicas", "2") as fleet:
         found = ReleasedFleet(fleet)
         for name in ("c1", "c2", "c3"):
             found.start(name, version_before)
@@ -66,10 +65,7 @@ def released(
         for name in ("c2", "c3"):
             found.connect("c1", name, version_before)
 
-        fleet.opt_in("c1")
         yield found
-    finally:
-        fleet.run("down")
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from tests.chart import releases
 from tests.chart.helm import CHART
 from tests.chart.kubelet import Kubelet, kubelet
 from tests.chart.releases import AGENT, SCHEDULER
-from tests.fleets import SOURCE, TARGET
+from tests.fleets import SOURCE, TARGET, started
 from tests.kit import Fleet
 from tests.upgrades import witness
 from tests.upgrades.releases import ReleasedFleet
@@ -27,12 +27,8 @@ REUSED = "--reset-then-reuse-values"
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     """Yield a source and a target without anything of vnode's."""
-    fleet = Fleet(tmp_path_factory.mktemp("plain"))
-    fleet.run("up", SOURCE, TARGET, "--nodes", "1")
-    try:
+    with started(tmp_path_factory, SOURCE, TARGET, "--nodes", "1", sources=()) as fleet:
         yield fleet
-    finally:
-        fleet.run("down")
 
 
 @dataclass

@@ -10,8 +10,7 @@ import pytest
 
 from hack.fleetlib.agents import AGENTS, THIS, VnodeTree
 from tests import kit
-from tests.fleets import SOURCE, TARGET
-from tests.kit import Fleet
+from tests.fleets import SOURCE, TARGET, started
 from tests.upgrades import new_pods, witness
 from tests.upgrades.releases import ReleasedFleet
 from vnode.api import kinds
@@ -23,17 +22,12 @@ def inventoried(
     tmp_path_factory: pytest.TempPathFactory, version_before: VnodeTree
 ) -> Iterator[ReleasedFleet]:
     """Yield a source of the version before, with a target of this one that a profile names."""
-    fleet = Fleet(tmp_path_factory.mktemp("inventory"))
-    fleet.run("up", SOURCE, TARGET, "--nodes", "1")
-    try:
+    with started(tmp_path_factory, SOURCE, TARGET, "--nodes", "1") as fleet:
         found = ReleasedFleet(fleet)
         found.start(TARGET, THIS)
         found.start(SOURCE, version_before, with_inventory=True)
         found.profile(SOURCE, TARGET)
-        fleet.opt_in(SOURCE)
         yield found
-    finally:
-        fleet.run("down")
 
 
 @pytest.fixture
