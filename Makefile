@@ -209,7 +209,7 @@ faults: binaries
 
 .PHONY: random-faults
 random-faults: binaries
-	$(RUN) -m tests.faults --minutes 3 $(FAULTS)
+	$(RUN) -m tests.faults --minutes 2 $(FAULTS)
 
 # A source of the usual version with a target of the oldest and one of the usual.
 .PHONY: mixed-versions
