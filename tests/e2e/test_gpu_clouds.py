@@ -62,12 +62,12 @@ async def test_pods_of_two_go_where_two_are_free_on_one_node_and_nobody_else_is_
     assert not of_t1 | of_t2
 
 
-async def test_many_pods_of_one_leave_no_device_free_that_they_may_have(
+async def test_many_pods_of_two_leave_no_device_free_that_they_may_have(
     clouds: GpuClouds, source: Client, c2: Client, c3: Client
 ) -> None:
-    template = gpu_pod("one", 1, "A100")
-    await source.create(kinds.DEPLOYMENTS, kit.deployment("one", 100, template), "default")
-    found = await kit.until_pods(source, "one", lambda pods: places(pods) == {T1: 64, T3: 16})
+    template = gpu_pod("two", 2, "A100")
+    await source.create(kinds.DEPLOYMENTS, kit.deployment("two", 50, template), "default")
+    found = await kit.until_pods(source, "two", lambda pods: places(pods) == {T1: 32, T3: 8})
     leaving = [pod for pod in found.values() if objects.node_name(pod) == T1][:5]
     for pod in leaving:  # their owner makes as many anew
         await source.discard(kinds.PODS, pod)
@@ -75,15 +75,15 @@ async def test_many_pods_of_one_leave_no_device_free_that_they_may_have(
     gone = set(map(objects.uid, leaving))
     await kit.until_pods(
         source,
-        "one",
+        "two",
         lambda pods: (
-            len(pods) == 100
-            and places(pods) == {T1: 64, T3: 16}
+            len(pods) == 50
+            and places(pods) == {T1: 32, T3: 8}
             and not gone & set(map(objects.uid, pods.values()))
         ),
     )
     await clouds.grow(3)
-    await kit.until_pods(source, "one", lambda pods: places(pods) == {T1: 64, T3: 36})
+    await kit.until_pods(source, "two", lambda pods: places(pods) == {T1: 32, T3: 18})
 
 
 async def test_a_model_is_found_wherever_it_is_and_nowhere_else(

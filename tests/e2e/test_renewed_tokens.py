@@ -174,7 +174,7 @@ async def test_a_token_that_is_replaced_under_load_fails_no_pod(
 
     async with asyncio.TaskGroup() as group:
         group.create_task(replace())
-        for number in range(50):
+        for number in range(30):
             group.create_task(run(number))
 
     await streams.go_on()

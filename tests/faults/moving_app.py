@@ -20,8 +20,8 @@ from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 
-REPLICAS = 30
-MAX_UNAVAILABLE = 8
+REPLICAS = 20
+MAX_UNAVAILABLE = 6
 MEMBERS = 3  # of the StatefulSet
 ALL = REPLICAS + MEMBERS
 LABEL = "app in (shop,members)"
