@@ -130,6 +130,7 @@ FOLLOWED: Final = OWN_PREFIX + "followed"  # on copies: JSON, see vnode.followin
 ADDRESSES: Final = OWN_PREFIX + "addresses"
 AGENT_VERSION: Final = OWN_PREFIX + "agent-version"  # on a ClusterSummary: vnode wrote it
 HEARTBEAT: Final = OWN_PREFIX + "heartbeat"  # on a ClusterSummary: RFC 3339, renewed every minute
+KEPT: Final = OWN_PREFIX + "kept"  # on a ClusterSummary, see vnode.api.summary_reports
 SCHEDULER_SILENT: Final = OWN_PREFIX + "candidate-scheduler-silent-since"
 """On a ClusterSummary, while that is so: RFC 3339, its last sign of life."""
 CLUSTER_NAME: Final = OWN_PREFIX + "cluster-name"  # on a ClusterSummary: its agent's --cluster-name

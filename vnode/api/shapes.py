@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
-from vnode.api import keys, names, objects
+from vnode.api import keys, names, objects, summary_reports
 from vnode.api.objects import Object
 
 
@@ -126,7 +126,7 @@ _COMMON_RESOURCES: Final = ("cpu", "memory", "pods", "ephemeral-storage")
 
 
 def trim_summary(summary: Object) -> Object:
-    """Drop entries that are not in their form, and those beyond these numbers.
+    """Drop entries that are not in their form, stale ones, and those beyond these numbers.
 
     A bad one hides no other; of many, each would be parsed at each look.
     """
@@ -135,7 +135,8 @@ def trim_summary(summary: Object) -> Object:
     labels = _entries(metadata.get("labels"), str)
     metadata["labels"] = dict(itertools.islice(labels.items(), MOST_LABELS))
     if "annotations" in metadata:
-        metadata["annotations"] = _entries(metadata["annotations"], str)
+        annotations = _entries(metadata["annotations"], str)
+        metadata["annotations"] = summary_reports.current(annotations)
 
     for field in ("capacity", "allocatable"):
         if summary.get(field) is not None:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-from vnode.api import device_claims, keys, kinds, objects, taints
+from vnode.api import device_claims, keys, kinds, objects, shapes, taints
 from vnode.api.clock import Clock
 from vnode.api.errors import ConfigError, Denied, NotFound, VnodeError
 from vnode.api.identity import is_chaperon_of
@@ -173,7 +173,8 @@ async def summaries(local: Client, targets: Objects) -> list[tuple[Object, Objec
 async def _summary(local: Client, target: Object) -> tuple[Object | None, str]:
     try:
         async with asyncio.timeout(TIMEOUT), connected(local, target) as remote:
-            return await remote.get(kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME), ""
+            summary = await remote.get(kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME)
+            return shapes.trim_summary(summary), ""
     except TimeoutError:
         return None, f"no answer within {TIMEOUT:.0f} s"
     except NotFound:
@@ -230,7 +231,7 @@ async def _inspect(client: Client, facts: TargetFacts, pod: Object, now: datetim
 async def _taints(client: Client) -> tuple[str, ...]:
     """Return the taints of a target's nodes that keep pods away, as its agent tells them."""
     summary = await _maybe(client, kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME)
-    rows = reported.read_rows(summary)
+    rows = reported.read_rows(shapes.trim_summary(summary) if summary else None)
     found = (taint for alike in (rows.alike if rows else ()) for taint in alike.taints)
     return tuple(dict.fromkeys(map(taints.describe, found)))
 

@@ -13,7 +13,15 @@ from typing import Final, NamedTuple, TypeVar
 import msgspec
 
 from vnode import __version__
-from vnode.api import keys, node_features, node_labels, objects, resources, source_usage
+from vnode.api import (
+    keys,
+    node_features,
+    node_labels,
+    objects,
+    resources,
+    source_usage,
+    summary_reports,
+)
 from vnode.api.errors import ConfigError
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
@@ -167,17 +175,19 @@ def summary(
         "metadata": {
             "name": keys.SUMMARY_NAME,
             "labels": common_labels(nodes),
-            "annotations": {
-                keys.AGENT_VERSION: __version__,
-                keys.HEARTBEAT: heartbeat,
-                **_named(cluster),
-                **({keys.CLASSES: classes} if classes else {}),
-                **({keys.NODE_FEATURES: features} if features else {}),
-                **({keys.SCHEDULER_SILENT: scheduler_silent} if scheduler_silent else {}),
-                keys.FREE_RESOURCES: free_resources(free),
-                keys.ROWS: row_building.build(usable, free, model_labels, allocatable),
-                keys.USED_BY_SOURCES: source_usage.encode(usage.of_sources(allocatable)),
-            },
+            "annotations": summary_reports.listed(
+                {
+                    keys.AGENT_VERSION: __version__,
+                    keys.HEARTBEAT: heartbeat,
+                    **_named(cluster),
+                    **({keys.CLASSES: classes} if classes else {}),
+                    **({keys.NODE_FEATURES: features} if features else {}),
+                    **({keys.SCHEDULER_SILENT: scheduler_silent} if scheduler_silent else {}),
+                    keys.FREE_RESOURCES: free_resources(free),
+                    keys.ROWS: row_building.build(usable, free, model_labels, allocatable),
+                    keys.USED_BY_SOURCES: source_usage.encode(usage.of_sources(allocatable)),
+                }
+            ),
         },
         "capacity": resources.format_list(capacity),
         "allocatable": resources.format_list(_sum(allocatable.values())),

@@ -16,7 +16,7 @@ import logging
 from collections.abc import Sequence
 from typing import Final
 
-from vnode.api import keys, kinds, objects
+from vnode.api import keys, kinds, objects, summary_reports
 from vnode.api.clock import Clock
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
@@ -41,6 +41,7 @@ _OURS: Final = (
     keys.CLUSTER_NAME,
     keys.CLUSTER_UID,
     keys.FREE_RESOURCES,
+    keys.KEPT,
     keys.NODE_FEATURES,
     keys.ROWS,
     keys.SCHEDULER_SILENT,
@@ -140,7 +141,7 @@ class SummaryWriter:
         if now >= self._beat_at + HEARTBEAT:
             self._heartbeat, self._beat_at = objects.timestamp(self._clock.now()), now
 
-        present = objects.annotations(self._last or {})
+        present = summary_reports.current(objects.annotations(self._last or {}))
         wanted = capacity.summary(
             self._nodes.store.values(),
             self._usage,

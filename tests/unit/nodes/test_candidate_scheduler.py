@@ -147,6 +147,21 @@ async def test_a_new_agent_keeps_what_was_told_until_it_knows_better(
         assert cluster.silent_since is None
 
 
+async def test_a_new_agent_drops_what_an_older_one_has_left_unread(cluster: LeasedCluster) -> None:
+    cluster.elect()
+    async with cluster.running():
+        await asyncio.sleep(SILENCE)
+        assert cluster.silent_since
+
+    def beat(summary: Object) -> None:
+        """Write what version 0.1 does."""
+        summary["metadata"]["annotations"][keys.HEARTBEAT] = "2026-01-01T00:00:01Z"
+
+    cluster.server.change(kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME, "", beat)
+    async with cluster.running():
+        assert cluster.silent_since is None
+
+
 async def test_time_in_which_the_api_server_does_not_answer_does_not_count(
     cluster: LeasedCluster,
 ) -> None:

@@ -12,7 +12,7 @@ import pytest
 from tests import background
 from tests.apiserver import links
 from tests.apiserver.server import APIServer
-from vnode.api import keys, kinds, node_features, node_labels, objects
+from vnode.api import keys, kinds, node_features, node_labels, objects, summary_reports
 from vnode.api.identity import Identity
 from vnode.api.target_key import TargetKey
 from vnode.kube.informer import Informer
@@ -279,7 +279,9 @@ async def test_the_node_declares_what_the_nodes_of_its_target_do_while_their_age
     found = node_features.NodeFeatures(
         ("Resize",), {"supplementalGroupsPolicy": True}, {"": {"userNamespaces": True}}
     )
-    annotations = {keys.AGENT_VERSION: "1", keys.NODE_FEATURES: node_features.encode(found)}
+    annotations = summary_reports.listed(
+        {keys.AGENT_VERSION: "1", keys.NODE_FEATURES: node_features.encode(found)}
+    )
     own = {"declaredFeatures": ["ExtendWebSocketsToKubelet"]}
 
     async with following(clock) as env:

@@ -11,7 +11,7 @@ import pytest
 from tests import background
 from tests.apiserver import links
 from tests.apiserver.server import APIServer
-from vnode.api import keys, kinds
+from vnode.api import keys, kinds, summary_reports
 from vnode.api.clock import Clock
 from vnode.api.identity import Identity
 from vnode.api.target_key import TargetKey
@@ -155,7 +155,8 @@ async def test_a_dead_scheduler_is_believed_while_the_agent_lives_that_tells_of_
     target.beat("1")
     async with target.running():
         target.link.starts.on_decision(0.0)
-        target.write(**{keys.AGENT_VERSION: "1", keys.HEARTBEAT: "2"}, **silent)
+        said = {keys.AGENT_VERSION: "1", keys.HEARTBEAT: "2", **silent}
+        target.write(**summary_reports.listed(said))
         await asyncio.sleep(SOON)
         assert target.link.scheduler_silent_since is not None
         assert not target.link.starts.is_shown  # what was decided before shows nothing
@@ -165,8 +166,24 @@ async def test_a_dead_scheduler_is_believed_while_the_agent_lives_that_tells_of_
         target.beat("3")
         await asyncio.sleep(SOON)
         assert target.link.scheduler_silent_since is None
-        target.write(**{keys.AGENT_VERSION: "1", keys.HEARTBEAT: "4", keys.SCHEDULER_SILENT: "x"})
+        said |= {keys.HEARTBEAT: "4", keys.SCHEDULER_SILENT: "x"}
+        target.write(**summary_reports.listed(said))
         await asyncio.sleep(SOON)
+        assert target.link.scheduler_silent_since is None
+
+
+async def test_a_dead_scheduler_is_not_believed_of_an_older_agent_that_only_left_the_word(
+    target: Watched,
+) -> None:
+    said = {keys.SCHEDULER_SILENT: "2026-01-01T00:00:00Z", keys.AGENT_VERSION: "2"}
+    target.write(**summary_reports.listed({**said, keys.HEARTBEAT: "1"}))
+    async with target.running():
+        await asyncio.sleep(SOON)
+        assert target.link.scheduler_silent_since is not None
+        listed = summary_reports.listed({**said, keys.HEARTBEAT: "1"})
+        target.write(**{**listed, keys.AGENT_VERSION: "1", keys.HEARTBEAT: "2"})
+        await asyncio.sleep(SOON)
+        assert target.link.runs_vnode
         assert target.link.scheduler_silent_since is None
 
 

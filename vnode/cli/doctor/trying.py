@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 from typing import NamedTuple
 
-from vnode.api import keys, kinds, objects
+from vnode.api import keys, kinds, objects, shapes
 from vnode.api.clock import Clock
 from vnode.api.errors import ApiError, ConfigError, NotFound, VnodeError
 from vnode.api.objects import Object
@@ -163,7 +163,8 @@ async def _read_target(
 
     summary, missing = None, False
     try:
-        summary = await remote.get(kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME)
+        found = await remote.get(kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME)
+        summary = shapes.trim_summary(found)
     except NotFound:
         missing = True
     except ApiError:
