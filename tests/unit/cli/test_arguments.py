@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from vnode.cli.get import views
 from vnode.cli.main import cli
 from vnode.cli.replace import command
 
@@ -39,6 +40,15 @@ def test_top_names_what_there_is() -> None:
     done = CliRunner().invoke(cli, ["top", "nodes"])
     assert done.exit_code == 2
     assert "'targets', 'pods'" in done.output
+
+
+def test_get_says_which_resource_was_meant_and_its_help_names_all() -> None:
+    done = CliRunner().invoke(cli, ["get", "tragets"])
+    assert done.exit_code == 2
+    assert "Did you mean 'targets'?" in done.output
+    shown = CliRunner().invoke(cli, ["get", "--help"]).output
+    named = shown.partition("RESOURCE is one of")[2].partition(".")[0]
+    assert {word.strip(",") for word in named.split()} - {"and"} == set(views.VIEWS)
 
 
 @pytest.mark.parametrize("address", ["localhost", "192.0.2.1:9443", "https://192.0.2.1"])

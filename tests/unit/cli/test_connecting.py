@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from typing import Any
 
 import pytest
@@ -128,6 +129,15 @@ def test_a_new_cluster_source_holds_where_the_user_says(given: Any, selector: An
     assert connect.selector_of(options(**given)) == selector
     made = desired.source_object(wide(), "uid", selector)
     assert objects.spec(made).get("namespaceSelector") == selector
+
+
+def test_a_user_is_told_how_to_wait_for_the_connection() -> None:
+    flags = " --kubeconfig c1.kubeconfig"
+    told = connect.what_next(wide(), flags)
+    assert "wait --for=condition=Ready clustertarget/gpu\n" in told
+    assert told.endswith(f"vnode doctor{flags}")
+    told = connect.what_next(connection(), flags)
+    assert re.search(rf"kubectl{flags} wait .* target/\S+ --namespace \S+$", told, re.MULTILINE)
 
 
 def test_labels_that_select_nothing_well_are_refused() -> None:

@@ -66,8 +66,9 @@ def credentials(function: Command) -> Command:
             "--token-lifetime",
             default="365d",
             show_default=True,
-            help="Wanted life of the token (m, h, d); the target may give less. The source's agent "
-            "renews it when four fifths of its life are over.",
+            metavar="DURATION",
+            help="Wanted life of the token; the target may give less. The source's agent renews it "
+            "when four fifths of its life are over.",
         ),
         click.option(
             "--server",

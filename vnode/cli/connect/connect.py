@@ -87,6 +87,7 @@ async def connect(source: Side, target: Side, options: ConnectOptions) -> None:
         await _warn_of_neighbours(source_client)
         await Connector(source_client, target_client, connection, terminal.say).run()
         await _finish(source_client, connection, options)
+        terminal.say(what_next(connection, source.flags))
 
 
 async def prepare(
@@ -201,6 +202,19 @@ async def enable_namespace(source: Client, namespace: str) -> None:
     """Label a namespace, so that its pods take part."""
     label, value = keys.WEBHOOK_NAMESPACE_LABEL
     await source.patch(kinds.NAMESPACES, namespace, {"metadata": {"labels": {label: value}}})
+
+
+def what_next(connection: DesiredConnection, flags: str) -> str:
+    """Return how to wait until pods can go, and where to look if they cannot. Pure."""
+    what = f"clustertarget/{connection.name}"
+    if connection.namespace:
+        what = f"target/{connection.name} --namespace {connection.namespace}"
+
+    return (
+        "The source's agent connects within seconds. Wait for it: "
+        f"kubectl{flags} wait --for=condition=Ready {what}\n"
+        f"If that does not come: vnode doctor{flags}"
+    )
 
 
 async def _finish(source: Client, connection: DesiredConnection, options: ConnectOptions) -> None:

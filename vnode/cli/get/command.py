@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from contextlib import suppress
 from pathlib import Path
 
@@ -28,7 +29,9 @@ class _Resource(click.ParamType):  # type: ignore[type-arg]
     ) -> views.View:
         name = views.ALIASES.get(value, value)
         if name not in views.VIEWS:
-            self.fail(f"{value!r} is none of {', '.join(views.VIEWS)}", param, ctx)
+            meant = difflib.get_close_matches(name, views.VIEWS, n=1)
+            hint = f" Did you mean {meant[0]!r}?" if meant else ""
+            self.fail(f"{value!r} is none of {', '.join(views.VIEWS)}.{hint}", param, ctx)
 
         return views.VIEWS[name]
 
@@ -70,7 +73,7 @@ def command() -> click.Command:
     """Return the click command."""
 
     @click.command("get")
-    @click.argument("resource", type=_Resource(), metavar="|".join(views.VIEWS))
+    @click.argument("resource", type=_Resource(), metavar="RESOURCE")
     @click.argument("names", nargs=-1, shell_complete=completing.from_cluster(_names))
     @cluster_options.options
     @cluster_options.all_namespaces
@@ -89,6 +92,9 @@ def command() -> click.Command:
         watch: bool,
     ) -> None:
         """Show targets, virtual nodes, proxy pods, policies, or (in a target) sources.
+
+        RESOURCE is one of targets, targetsets, nodes, pods, sources, policies, overrides,
+        rebalances and tokens.
 
         policies are PlacementPolicies, overrides are OverridePolicies, both with those of the
         cluster; rebalances say how far they are; tokens are AuthTokenRequests. targetsets are
