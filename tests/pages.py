@@ -6,6 +6,7 @@ import re
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from tests.kit import ROOT
@@ -15,6 +16,7 @@ PAGES = sorted(
 )
 _FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 _HEADING = re.compile(r"^#+ .*$", re.MULTILINE)
+_ID = re.compile(r'<a id="([^"]+)">')
 _FILE = re.compile(r"# (\S+\.yaml)\n")
 
 
@@ -92,6 +94,15 @@ def blocks(page: Path) -> Iterator[Block]:
 def all_blocks() -> Iterator[Block]:
     for page in PAGES:
         yield from blocks(page)
+
+
+@cache
+def anchors(page: Path) -> frozenset[str]:
+    """Return what a link can lead to in a page: its headings, as forges name them, and its ids."""
+    text = prose(page)
+    named = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", "\n".join(_HEADING.findall(text)))
+    words = (re.sub(r"[^\w\- ]", "", line.lstrip("# ").lower()) for line in named.splitlines())
+    return frozenset({word.replace(" ", "-") for word in words} | set(_ID.findall(text)))
 
 
 def prose(page: Path) -> str:

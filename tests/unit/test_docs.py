@@ -104,8 +104,13 @@ def check_flags(words: list[str], command: click.Command) -> list[str]:
 @pytest.mark.parametrize("page", PAGES, ids=pages.name)
 def test_relative_links_lead_somewhere(page: Path) -> None:
     for target in _LINK.findall(pages.prose(page)):
-        if not target.startswith(("http://", "https://", "#", "mailto:")):
-            assert (page.parent / target.partition("#")[0]).exists(), target
+        if target.startswith(("http://", "https://", "mailto:")):
+            continue
+
+        file, _hash, anchor = target.partition("#")
+        other = page.parent / file if file else page
+        assert other.exists(), target
+        assert not anchor or other.suffix != ".md" or anchor in pages.anchors(other), target
 
 
 @pytest.mark.parametrize("page", sorted(ROOT.glob("docs/*.md")), ids=lambda page: page.name)
