@@ -174,7 +174,7 @@ def federation(
     return Federation(released, c1, c2, c3, running, version_before)
 
 
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(3600)
 async def test_nothing_that_runs_is_touched_in_any_order(federation: Federation) -> None:
     before = federation.before
     for cluster in ("c1", "c2"):
