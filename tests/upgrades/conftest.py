@@ -11,17 +11,14 @@ import pytest
 
 from hack.fleetlib.agents import VnodeTree
 from tests import kit
-from tests.clients import c1, c2, c3
 from tests.e2e import admiralty_target
 from tests.fleets import started
 from tests.kit import Fleet
-from tests.upgrades import before, witness
+from tests.upgrades import before, patient, witness
 from tests.upgrades.releases import ReleasedFleet
 from tests.upgrades.witness import Witness
 from vnode.api import keys, kinds, objects
 from vnode.kube.client import Client
-
-__all__ = ["c1", "c2", "c3"]
 
 RUNNING = Path(__file__).with_name("running.yaml")
 PODS = 12
@@ -72,6 +69,24 @@ def released(
 def fleet(released: ReleasedFleet) -> Fleet:
     """Return the fleet, for its clients."""
     return released.fleet
+
+
+@pytest.fixture
+async def c1(fleet: Fleet) -> AsyncIterator[Client]:
+    async with patient.client(fleet, "c1") as client:
+        yield client
+
+
+@pytest.fixture
+async def c2(fleet: Fleet) -> AsyncIterator[Client]:
+    async with patient.client(fleet, "c2") as client:
+        yield client
+
+
+@pytest.fixture
+async def c3(fleet: Fleet) -> AsyncIterator[Client]:
+    async with patient.client(fleet, "c3") as client:
+        yield client
 
 
 @pytest.fixture

@@ -106,7 +106,7 @@ class Federation:
     async def _runs_a_pod(self, target: Client) -> None:
         pods = await new_pods.create(self.c1, target)
         await new_pods.until_running(self.c1, target, pods)
-        words = (objects.name(pods[0]), "--request-timeout=30s")
+        words = (objects.name(pods[0]), f"--request-timeout={kit.PATIENCE:.0f}s")
         assert await asyncio.to_thread(self.released.fleet.kubectl, "c1", "logs", *words)
         await new_pods.end(self.c1, target, pods)
 
