@@ -92,6 +92,9 @@ class _Admiralty:
             await self._without_pod(chaperon)
             return
 
+        if objects.controller_uid(pod) != objects.uid(chaperon):
+            return  # of a former chaperon of that name; its end is an event, too
+
         if (
             not objects.node_name(pod)
             and objects.spec(pod)["schedulerName"] == "admiralty-candidate"
