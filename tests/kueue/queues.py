@@ -29,12 +29,21 @@ LASTS: Final = {"pod-complete.stage.kwok.x-k8s.io/delay": "600s"}
 """An annotation by which a pod of a Job runs for longer than any test."""
 
 
-async def add_flavor(client: Client, name: str, target: str = "", topology: str = "") -> None:
-    """Make a flavor of virtual nodes, of one target if it is named."""
+async def add_flavor(
+    client: Client, name: str, target: str = "", topology: str = "", stays: int | None = None
+) -> None:
+    """Make a flavor of virtual nodes, of one target if it is named.
+
+    If `stays` is given, its pods stay in a lost target for so many seconds.
+    """
     labels = {keys.PROVIDER_LABEL: keys.PROVIDER, **({keys.TARGET_NAME: target} if target else {})}
     key, value = keys.PROVIDER_LABEL, keys.PROVIDER
     toleration = {"key": key, "operator": "Equal", "value": value, "effect": "NoSchedule"}
     spec: Object = {"nodeLabels": labels, "tolerations": [toleration]}
+    if stays is not None:
+        loss = {"key": keys.NODE_FAILURES[0], "operator": "Exists", "effect": "NoExecute"}
+        spec["tolerations"].append({**loss, "tolerationSeconds": stays})
+
     if topology:
         spec["topologyName"] = topology
 

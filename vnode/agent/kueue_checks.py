@@ -13,6 +13,7 @@ from vnode.api.objects import Object
 from vnode.api.saved_manifest import SavedManifests
 from vnode.kueue.controller import WorkloadChecks
 from vnode.kueue.judging import JudgedBy
+from vnode.kueue.lost_workloads import Losses
 from vnode.overrides import json_patch
 from vnode.overrides.applying import clone
 from vnode.overrides.json_patch import Operation
@@ -25,7 +26,7 @@ LASTING: Final = frozenset((NodeAffinity.NAME, TargetNamespace.NAME))
 COUNTED: Final = frozenset((NodeResourcesFit.NAME,))
 
 
-def make(shared: Shared, framework: Framework, cache: Cache) -> WorkloadChecks:
+def make(shared: Shared, framework: Framework, cache: Cache, losses: Losses) -> WorkloadChecks:
     """Make what answers for one term."""
     judged_by = JudgedBy(
         framework,
@@ -35,7 +36,9 @@ def make(shared: Shared, framework: Framework, cache: Cache) -> WorkloadChecks:
         lasting=LASTING,
         counted=COUNTED,
     )
-    return WorkloadChecks(shared.client, judged_by, shared.links, shared.nodes, shared.clock)
+    return WorkloadChecks(
+        shared.client, judged_by, shared.links, shared.nodes, losses, shared.clock
+    )
 
 
 def as_proxy(pod: Object, manifests: SavedManifests) -> Object:

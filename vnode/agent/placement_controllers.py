@@ -28,7 +28,10 @@ from vnode.scheduling.cache import Cache
 
 
 class PlacementControllers:
-    """The controllers of one term; `placeholders` has its gauge measured on each scrape."""
+    """The controllers of one term; `placeholders` has its gauge measured on each scrape.
+
+    `lost` knows which targets are lost.
+    """
 
     def __init__(
         self,
@@ -43,7 +46,7 @@ class PlacementControllers:
         self._cache = cache
         self._scheduling = scheduling
         self._events = events
-        self._lost = LostTargets(shared.links, shared.connections.findings, shared.clock)
+        self.lost = LostTargets(shared.links, shared.connections.findings, shared.clock)
         self._index = WorkloadIndex(shared.proxies, proxies.bound, shared.policies, shared.clock)
         self._publisher = DecisionPublisher(
             shared.client, shared.targets.profiles_of_nodes, shared.clock
@@ -70,7 +73,7 @@ class PlacementControllers:
         )
 
     async def _watch_lost_targets(self, _tasks: Supervisor) -> None:
-        self._lost.watch()
+        self.lost.watch()
 
     async def _know_policies(self, _tasks: Supervisor) -> None:
         await self._shared.policies.wait_known()
@@ -93,7 +96,7 @@ class PlacementControllers:
             events=self._events,
             clock=shared.clock,
             publisher=self._publisher,
-            lost=self._lost,
+            lost=self.lost,
             weights=lambda policy, key: self._cache.workloads.weights(key, policy.group_by),
             moves=self._moves,
         )
@@ -157,7 +160,7 @@ class PlacementControllers:
             shared.proxies,
             lambda node: store.by_index(proxy_state.NODE_INDEX, node),
             self._proxies.bound,
-            self._lost,
+            self.lost,
             shared.policies,
             self._proxies.replacements,
             events=self._events,

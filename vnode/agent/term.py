@@ -173,7 +173,8 @@ class Term:
         return self._scheduling.scheduler.run()
 
     def _answer_checks(self) -> Coroutine[Any, Any, None]:
-        checks = kueue_checks.make(self._shared, self._scheduling.framework, self._cache)
+        losses = self._placement.lost
+        checks = kueue_checks.make(self._shared, self._scheduling.framework, self._cache, losses)
         for pods in (self._shared.proxies, self._proxies.bound):
             pods.subscribe(checks.on_pod)
 

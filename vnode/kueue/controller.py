@@ -5,7 +5,8 @@ the pods there, by a node selector that Kueue adds to them. Without room it is R
 that grow as Kueue counts attempts, so that others get a turn with the quota; but first the workload
 is looked at again for some seconds, since quota is often given back a moment before the target
 reports the room that came with it, and for longer while pods end that leave it. Rejected where all
-targets are too small, or none is meant.
+targets are too small, or none is meant. What was let in is told to retry when its target is lost
+(`lost_workloads`).
 
 One workload is looked at after the other, and a promise is made before the answer is written: two
 are never told of the same room (`promised_room`). Nothing is watched before there is a check.
@@ -27,6 +28,7 @@ from vnode.kueue import workloads
 from vnode.kueue.checks import PlacementChecks
 from vnode.kueue.deciding import RoomAnswer, RoomDecision
 from vnode.kueue.judging import JudgedBy
+from vnode.kueue.lost_workloads import Losses, LostWorkloads
 from vnode.kueue.patience import Patience
 from vnode.kueue.promised_room import PromisedPodSet, PromisedRoom
 from vnode.kueue.workload_rooms import WorkloadRooms
@@ -42,6 +44,8 @@ FIRST_RETRY: Final = 60
 """Seconds; Kueue's own checks begin with as many, and double them."""
 LAST_RETRY: Final = 300
 """Seconds, not 1,800 as theirs: until then a workload that fits nowhere keeps its quota."""
+_AFTER_LOSS: Final = 1
+"""Seconds, since none would have Kueue retry without end."""
 
 _CHECK: Final = "check "  # begins the keys of AdmissionChecks in the queue
 
@@ -62,6 +66,7 @@ class WorkloadChecks:
         judged_by: JudgedBy,
         links: Links,
         nodes: Informer,
+        losses: Losses,
         clock: Clock,
     ) -> None:
         self._client = client
@@ -82,6 +87,7 @@ class WorkloadChecks:
         self._rooms = WorkloadRooms(judged_by, nodes, self._flavors, self.promised, clock)
         self._expectations = Expectations(self._controller.add)
         self._patience = Patience()
+        self._lost = LostWorkloads(losses, self._look_at_all)
         self._is_recalled = False  # what the status of all workloads says was promised
         self._tasks: KeyedTasks[str] | None = None
 
@@ -92,6 +98,7 @@ class WorkloadChecks:
             self._links.subscribe(self._on_link, lambda _link: self._look_again())
             self._nodes.subscribe(lambda _old, _new: self._look_again())
             self._checks.watch(self._tasks)
+            self._lost.watch()
             await self._controller.run()
 
     def on_pod(self, old: Object | None, new: Object | None) -> None:
@@ -109,6 +116,9 @@ class WorkloadChecks:
             self._workloads.watch(self._tasks)
             self._flavors.watch(self._tasks)
 
+        self._look_at_all()
+
+    def _look_at_all(self) -> None:
         for workload in self._workloads.values():
             self._controller.add(objects.key(workload))
 
@@ -155,9 +165,9 @@ class WorkloadChecks:
         self._patience.forget(key)
         if states == {workloads.READY}:
             self._recall(key, workload, entries[0])
-        else:
-            self.promised.drop(key)
+            return await self._leave_lost(key, workload, entries[0])
 
+        self.promised.drop(key)
         return None
 
     def _is_ready(self) -> bool:
@@ -225,8 +235,34 @@ class WorkloadChecks:
         ready = workloads.answer(workloads.READY, decision.message, updates=updates)
         await self._write(key, workload, ready)
 
-    async def _write(self, key: str, workload: Object, answer: Mapping[str, object]) -> None:
-        checks = workloads.answered(workload, self._checks.names, answer, self._clock.now())
+    async def _leave_lost(self, key: str, workload: Object, entry: Object) -> float | None:
+        """Tell Kueue to retry with what is held in a target that is lost, if it is time."""
+        held = self._rooms.held(workloads.pod_sets(workload), entry)
+        pods = self.promised.pods(key)
+        lefts = []
+        for node in self._lost.among(held, pods):
+            left = self._lost.left(node, pods)
+            if left == 0:
+                why = f"target {self._rooms.target_name(node)}, which it is held in, is lost"
+                retry = workloads.answer(workloads.RETRY, why, retry_after=_AFTER_LOSS)
+                await self._write(key, workload, retry, instead_of=workloads.READY)
+                return None
+
+            lefts += [left] if left is not None else []
+
+        return min(lefts, default=None)
+
+    async def _write(
+        self,
+        key: str,
+        workload: Object,
+        answer: Mapping[str, object],
+        *,
+        instead_of: str = workloads.PENDING,
+    ) -> None:
+        checks = workloads.answered(
+            workload, self._checks.names, answer, self._clock.now(), instead_of=instead_of
+        )
         body = objects.status_patch(workload, {"admissionChecks": checks})
         self._patience.forget(key)
         log.info("workload %s: %s: %s", key, answer["state"], answer["message"])

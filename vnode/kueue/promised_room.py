@@ -80,6 +80,12 @@ class PromisedRoom:
         """Tell whether a workload has a promise, which may be over."""
         return key in self._promises
 
+    def pods(self, key: str) -> list[Object]:
+        """Return the pods of a workload that are there, but for those of an earlier admission."""
+        promise = self._promises.get(key)
+        ignored = promise.ignored if promise is not None else frozenset()
+        return [pod for uid, pod in self._pods.get(key, {}).items() if uid not in ignored]
+
     def on_pod(self, old: Object | None, new: Object | None) -> None:
         """Take the change of a pod that may be of a workload."""
         pod = objects.latest(old, new)

@@ -6,7 +6,7 @@ A new leader reads the placement of a workload that was let in before it from th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from vnode.api import objects, resources, virtual_constraints
@@ -93,20 +93,31 @@ class WorkloadRooms:
 
     def recalled(self, sets: list[PodSet], entry: Object) -> Placement:
         """Return the placement of a workload that was let in with that answer."""
-        held = workloads.held_in(entry)
         placement: Placement = {}
+        for name, nodes, count in self._held(sets, entry):
+            there = placement.setdefault(name, {})
+            there[min(nodes)] = there.get(min(nodes), 0) + count
+
+        return placement
+
+    def held(self, sets: list[PodSet], entry: Object) -> set[str]:
+        """Return the nodes that some pods of such a workload are held on, without another one."""
+        return {min(nodes) for _name, nodes, _count in self._held(sets, entry) if len(nodes) == 1}
+
+    def _held(self, sets: list[PodSet], entry: Object) -> Iterator[tuple[str, frozenset[str], int]]:
+        """Yield for each pod set on which nodes how many of its pods may be."""
+        held = workloads.held_in(entry)
         for each in sets:
             selector = held.get(each.name)
             places = self._places(each)
             if not places and selector:
                 places = ((self._nodes_with(selector), each.count),)
 
-            for nodes, count in places:
-                if nodes:
-                    there = placement.setdefault(each.name, {})
-                    there[min(nodes)] = there.get(min(nodes), 0) + count
+            yield from ((each.name, nodes, count) for nodes, count in places if nodes)
 
-        return placement
+    def target_name(self, node: str) -> str:
+        """Return the name of the Target of a virtual node, for messages."""
+        return self._judged_by.cache.snapshot().target_name(node)
 
     def _places(self, pod_set: PodSet) -> tuple[tuple[frozenset[str], int], ...]:
         return tuple((self._nodes_with(domain.labels), domain.count) for domain in pod_set.domains)

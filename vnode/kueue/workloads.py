@@ -92,9 +92,14 @@ def states(workload: Object, checks: Collection[str]) -> Objects:
 
 
 def answered(
-    workload: Object, checks: Collection[str], answer: Mapping[str, object], now: datetime
+    workload: Object,
+    checks: Collection[str],
+    answer: Mapping[str, object],
+    now: datetime,
+    *,
+    instead_of: str = PENDING,
 ) -> Objects:
-    """Return all checks of a workload, with that answer to ours that are pending.
+    """Return all checks of a workload, with that answer to ours that are `instead_of`.
 
     Kueue counts how often it had to retry; what is let in begins anew when it is evicted later.
     """
@@ -102,7 +107,7 @@ def answered(
     counted = ("retryCount",) if answer["state"] != READY else ()
     return [
         entry
-        if entry.get("name") not in checks or entry.get("state") != PENDING
+        if entry.get("name") not in checks or entry.get("state") != instead_of
         else {
             "name": entry["name"],
             "lastTransitionTime": objects.timestamp(now),

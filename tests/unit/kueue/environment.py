@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from tests import background
 from tests.apiserver import links
@@ -46,6 +46,44 @@ def pod_set(name: str, count: int, *, gpus: int = 0, cpu: str = "1", **spec: Any
     }
 
 
+class FoundLoss(NamedTuple):
+    """For how long a target is lost, and whether that is known to be so now."""
+
+    seconds: float
+    is_known: bool
+
+
+class FakeLosses:
+    """The targets that a test has had lost, by node."""
+
+    def __init__(self, clock: Any) -> None:
+        self.is_known = True
+        self._clock = clock
+        self._since: dict[str, float] = {}
+        self._changed: list[Callable[[str], None]] = []
+
+    def subscribe(self, changed: Callable[[str], None]) -> None:
+        self._changed.append(changed)
+        for node in self._since:
+            changed(node)
+
+    def loss(self, node: str) -> FoundLoss | None:
+        since = self._since.get(node)
+        return None if since is None else FoundLoss(self._clock.monotonic() - since, self.is_known)
+
+    def lose(self, node: str) -> None:
+        self._since[node] = self._clock.monotonic()
+        self._tell(node)
+
+    def find(self, node: str) -> None:
+        del self._since[node]
+        self._tell(node)
+
+    def _tell(self, node: str) -> None:
+        for changed in self._changed:
+            changed(node)
+
+
 class KueueEnvironment:
     """`answers` runs the controller as a new leader would."""
 
@@ -53,6 +91,8 @@ class KueueEnvironment:
         self.clock = clock
         self.server = APIServer("source", clock)
         self.cache = Cache()
+        self.losses = FakeLosses(clock)
+        self.lost = ""  # the node of a target that a test has lost
         self.manifests = SavedManifests(lambda: b"key")
         self._uids = itertools.count()
         for kind in (kinds.ADMISSION_CHECKS, kinds.WORKLOADS, kinds.RESOURCE_FLAVORS):
@@ -166,7 +206,7 @@ class KueueEnvironment:
     async def answers(self) -> AsyncIterator[WorkloadChecks]:
         client = self.server.client()
         nodes = Informer(client, kinds.NODES)
-        checks = WorkloadChecks(client, self.judged_by, Links(), nodes, self.clock)
+        checks = WorkloadChecks(client, self.judged_by, Links(), nodes, self.losses, self.clock)
         async with links.following(nodes), background.running(checks.run()):
             yield checks
 
@@ -188,7 +228,9 @@ class KueueEnvironment:
             }
         )
 
-    def come(self, checks: WorkloadChecks, workload: str, uid: str, node: str) -> None:
+    def come(
+        self, checks: WorkloadChecks, workload: str, uid: str, node: str, **more: Any
+    ) -> Object:
         """Have a pod of a workload be bound, after the scheduler has promised it its place."""
         marks = {keys.KUEUE_WORKLOAD: f"{workload}/main"}
         pod: Object = {
@@ -196,6 +238,7 @@ class KueueEnvironment:
             "spec": {
                 "schedulerName": keys.PROXY_SCHEDULER,
                 "containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}],
+                **more,
             },
         }
         checks.on_pod(None, pod)
@@ -204,3 +247,4 @@ class KueueEnvironment:
         self.cache.set_pod(bound)
         checks.on_pod(pod, bound)
         self.cache.observe(uid, node, self.clock.monotonic())
+        return bound
