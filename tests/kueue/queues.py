@@ -143,7 +143,10 @@ async def submit(client: Client, *jobs: Object) -> None:
 
 
 async def workload(
-    client: Client, name: str, condition: Callable[[Object], object], seconds: float = 30
+    client: Client,
+    name: str,
+    condition: Callable[[Object], object],
+    seconds: float = kit.PATIENCE,
 ) -> Object:
     """Watch until a condition holds of the Workload of a Job, pod or group; return it."""
 
@@ -188,7 +191,12 @@ def state(workload: Object) -> Object:
 
 
 async def pods_of(
-    client: Client, job_name: str, count: int, *, phase: str = "Running", seconds: float = 60
+    client: Client,
+    job_name: str,
+    count: int,
+    *,
+    phase: str = "Running",
+    seconds: float = kit.PATIENCE,
 ) -> list[Object]:
     """Watch until a Job has so many pods, all in that phase; return them."""
     found = await kit.until(
