@@ -46,24 +46,42 @@ async def _train_jobs(source: Client, targets: dict[str, Client]) -> AsyncIterat
         await offer(source, target, name, 0)
 
 
-def runtime() -> Object:
-    """Return a runtime whose nodes ask for each other and for the master of torch."""
+def runtime(*earlier: Object) -> Object:
+    """Return a runtime whose nodes ask for each other and for the master of torch.
+
+    With `earlier` replicated jobs, the nodes are made once the last of these has ended.
+    """
     line = members.script("$PET_MASTER_ADDR", *(f"{name}.fit" for name in NAMES))
     slot = {"resources": {"requests": {"cpu": "10m"}, "limits": {SLOT: "1"}}}
     template = members.template(members.container("node", line, **slot), restartPolicy="Never")
     template["metadata"]["labels"] = {"gang": "fit"}
-    job = {
-        "metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}},
-        "spec": {"template": template},
-    }
+    after = [{"name": each["name"], "status": "Complete"} for each in earlier[-1:]]
+    nodes = replicated_job("node", "trainer", template)
+    jobs = [*earlier, {**nodes, "dependsOn": after} if after else nodes]
     return {
         "metadata": {"name": "torch"},
         "spec": {
             "mlPolicy": {"numNodes": 1, "torch": {}},
             "podGroupPolicy": {"coscheduling": {}},
-            "template": {"spec": {"replicatedJobs": [{"name": "node", "template": job}]}},
+            "template": {"spec": {"replicatedJobs": jobs}},
         },
     }
+
+
+def replicated_job(name: str, step: str, template: Object) -> Object:
+    """Return a part of a runtime, whose pods are of a step that Trainer knows."""
+    labels = {"trainer.kubeflow.org/trainjob-ancestor-step": step}
+    return {
+        "name": name,
+        "template": {"metadata": {"labels": labels}, "spec": {"template": template}},
+    }
+
+
+def initializer() -> Object:
+    """Return the part of a runtime that fetches a model, which is one pod."""
+    container = members.container("model-initializer", "echo fetched")
+    template = members.template(container, restartPolicy="Never")
+    return replicated_job("model-initializer", "model-initializer", template)
 
 
 TRAIN_JOB: Object = {
@@ -109,3 +127,21 @@ async def test_nodes_of_a_train_job_start_together_where_all_have_a_place(
     assert members.target_of(after) == "c3"
     (back,) = after.keys() - before.keys()
     assert await members.heard(fleet, back) == set(NAMES)
+
+
+async def test_an_initializer_ends_before_the_nodes_start_together(
+    fleet: Fleet, source: Client, targets: dict[str, Client]
+) -> None:
+    for name, target in targets.items():
+        await offer(source, target, name, 3)
+
+    await source.create(RUNTIMES, runtime(initializer()), "default")
+    await source.create(JOBS, TRAIN_JOB, "default")
+    group = await kit.until_one(source, kinds.COSCHEDULING_GROUPS, "fit", "default", bool)
+    # Trainer counts it, though it is over before there are nodes.
+    assert objects.spec(group)["minMember"] == len(NAMES) + 1
+    nodes = f"{SELECTOR},jobset.sigs.k8s.io/replicatedjob-name=node"
+    started = await members.until_running(source, nodes, len(NAMES))
+    members.target_of(started)
+    for name in started:
+        assert await members.heard(fleet, name) == set(NAMES)

@@ -6,12 +6,14 @@ UID when it is scheduled, bound and allowed to run.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 
 from vnode.api import objects
 from vnode.api.listeners import Listeners
 from vnode.api.objects import Object
-from vnode.gangs import deciding, members, membership
+from vnode.gangs import deciding, earlier_steps, members, membership
+from vnode.gangs.earlier_steps import EarlierSteps
 from vnode.gangs.gang import Gang
 from vnode.gangs.kept_room import KeptRoom
 from vnode.gangs.members import GangMember
@@ -29,6 +31,7 @@ class Gangs:
         self._find_group = find_group
         self._gangs: dict[GangKey, Gang] = {}
         self._by_uid: dict[str, Gang] = {}
+        self._earlier = EarlierSteps()
         self._changed: Listeners[Gang] = Listeners()
         self._started: Listeners[Gang] = Listeners()
         self._unplaced: Listeners[Gang] = Listeners()
@@ -67,9 +70,12 @@ class Gangs:
     def standing(self, gang: Gang) -> GroupStanding:
         """Return how many pods of a gang start together, or why that is not known.
 
-        Once some have done their work for good, it is as many as are left.
+        Earlier steps do not count. Once some have done their work, it is as many as are left.
         """
         found = self._read(gang)
+        if found.minimum and (steps := self._earlier.count(gang.key)):
+            found = dataclasses.replace(found, minimum=max(1, found.minimum - steps))
+
         if not gang.is_spent or not found.minimum:
             return found
 
@@ -147,11 +153,17 @@ class Gangs:
         """Take the change of a proxy pod."""
         if new is None:
             if old is not None:
-                self._remove(objects.uid(old))
+                self._forget(old)
 
             return
 
         uid, says = objects.uid(new), membership.of(new)
+        if says is not None and (step := earlier_steps.step_of(new)):
+            if self._earlier.put(says.key, uid, step):
+                self.recheck(says.key)
+
+            return
+
         known = self._by_uid.get(uid)
         if known is not None and (says is None or says.key != known.key):
             self._remove(uid)
@@ -174,6 +186,12 @@ class Gangs:
             return
 
         self._settle(gang, uid, is_waiting=present.is_waiting)
+
+    def _forget(self, pod: Object) -> None:
+        uid, says = objects.uid(pod), membership.of(pod)
+        self._remove(uid)
+        if says is not None:
+            self._earlier.remove(says.key, uid)
 
     def _remove(self, uid: str) -> None:
         gang = self._by_uid.pop(uid, None)
