@@ -253,7 +253,7 @@ kueue: binaries
 	@export GOGC=$(GOGC) GOMAXPROCS=$(GOMAXPROCS); $(RUN) -m pytest tests/kueue
 
 # Operators of frameworks in the source of a fleet with real nodes; they are built from their modules.
-OPERATORS = jobset lws mpi-operator trainer
+OPERATORS = jobset lws mpi-operator trainer ray-operator
 
 .PHONY: frameworks
 frameworks: binaries realnode-programs

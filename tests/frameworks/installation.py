@@ -64,3 +64,14 @@ TRAINER: Final = TrainerController(
     health_port=6308,
     certificates=("k8s-webhook-server/serving-certs",),
 )
+
+KUBERAY: Final = JobController(
+    program="ray-operator",
+    module=catalogue.KUBERAY_MODULE,
+    health_port=6309,
+    flags=lambda address: [
+        f"--health-probe-bind-address={address}:6309",
+        "--metrics-addr=0",
+        "--enable-leader-election=false",
+    ],
+)
