@@ -7,7 +7,6 @@ Adding one takes a line in `_COMMANDS`.
 from __future__ import annotations
 
 import asyncio
-import difflib
 import importlib
 import sys
 from collections.abc import Coroutine
@@ -17,7 +16,7 @@ import click
 
 from vnode import __version__
 from vnode.api.errors import VnodeError
-from vnode.cli import examples, terminal
+from vnode.cli import examples, suggestions, terminal
 from vnode.telemetry import logs
 
 # Name -> (module, first line of the help), so that `vnode --help` imports nothing.
@@ -78,12 +77,11 @@ class LazyGroup(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            meant = difflib.get_close_matches(args[0], _COMMANDS, n=1)
-            if not meant:
+            hint = suggestions.did_you_mean(args[0], _COMMANDS)
+            if not hint:
                 raise
 
-            text = f"{error.message} Did you mean {meant[0]!r}?"
-            raise click.UsageError(text, ctx) from error
+            raise click.UsageError(error.message + hint, ctx) from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without importing them."""

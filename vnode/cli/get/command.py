@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from contextlib import suppress
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import click
 from vnode.api import objects
 from vnode.api.errors import Denied, NotFound
 from vnode.api.objects import Objects
-from vnode.cli import cluster_options, completing, tables, terminal
+from vnode.cli import cluster_options, completing, suggestions, tables, terminal
 from vnode.cli.access import Access
 from vnode.cli.completing import Given
 from vnode.cli.get import views
@@ -29,8 +28,7 @@ class _Resource(click.ParamType):  # type: ignore[type-arg]
     ) -> views.View:
         name = views.ALIASES.get(value, value)
         if name not in views.VIEWS:
-            meant = difflib.get_close_matches(name, views.VIEWS, n=1)
-            hint = f" Did you mean {meant[0]!r}?" if meant else ""
+            hint = suggestions.did_you_mean(name, views.VIEWS)
             self.fail(f"{value!r} is none of {', '.join(views.VIEWS)}.{hint}", param, ctx)
 
         return views.VIEWS[name]
