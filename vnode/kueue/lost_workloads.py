@@ -71,7 +71,7 @@ class LostWorkloads:
     def __init__(self, losses: Losses, on_loss: Callable[[], None]) -> None:
         self._losses = losses
         self._on_loss = on_loss
-        self._lost: set[str] = set()
+        self._lost: set[str] = set()  # nodes that are lost, each told by `on_loss` once
 
     def watch(self) -> None:
         """Follow the targets from now on."""
