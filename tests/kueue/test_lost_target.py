@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -61,15 +62,20 @@ async def until_moved(fleet: Fleet, source: Client) -> None:
     assert queues.nodes_of(await queues.pods_of(source, "whole", 16)) == {other}
 
 
+async def run_and_lose(fleet: Fleet, source: Client, rooms: Rooms, **fields: Any) -> None:
+    """Have a Job run with the flavor `targets`, and see it move when its target is lost."""
+    await rooms((8, 8), (8, 8))
+    await queues.add_check(source, "room")
+    await queues.add_queue(source, "team", {"targets": 100}, "room")
+    await submit(source, job("whole", "team", 16, **fields))
+    await until_moved(fleet, source)
+
+
 async def test_the_check_has_what_it_holds_in_a_lost_target_start_in_another(
     fleet: Fleet, source: Client, rooms: Rooms
 ) -> None:
     await queues.add_flavor(source, "targets", stays=40)
-    await rooms((8, 8), (8, 8))
-    await queues.add_check(source, "room")
-    await queues.add_queue(source, "team", {"targets": 100}, "room")
-    await submit(source, job("whole", "team", 16))
-    await until_moved(fleet, source)
+    await run_and_lose(fleet, source, rooms)
 
 
 async def test_the_check_has_a_pod_set_of_a_lost_target_start_in_another(
@@ -77,11 +83,7 @@ async def test_the_check_has_a_pod_set_of_a_lost_target_start_in_another(
 ) -> None:
     await queues.add_topology(source, "targets", keys.TARGET_NAME)
     await queues.add_flavor(source, "targets", topology="targets", stays=40)
-    await rooms((8, 8), (8, 8))
-    await queues.add_check(source, "room")
-    await queues.add_queue(source, "team", {"targets": 100}, "room")
-    await submit(source, job("whole", "team", 16, of_pods=IN_ONE_TARGET))
-    await until_moved(fleet, source)
+    await run_and_lose(fleet, source, rooms, of_pods=IN_ONE_TARGET)
 
 
 async def test_the_check_has_what_kueue_placed_by_hostnames_start_in_another(
@@ -89,8 +91,4 @@ async def test_the_check_has_what_kueue_placed_by_hostnames_start_in_another(
 ) -> None:
     await queues.add_topology(source, "machines", keys.TARGET_NAME, HOSTNAME)
     await queues.add_flavor(source, "targets", topology="machines", stays=40)
-    await rooms((8, 8), (8, 8))
-    await queues.add_check(source, "room")
-    await queues.add_queue(source, "team", {"targets": 100}, "room")
-    await submit(source, job("whole", "team", 16, of_pods=IN_ONE_TARGET))
-    await until_moved(fleet, source)
+    await run_and_lose(fleet, source, rooms, of_pods=IN_ONE_TARGET)
