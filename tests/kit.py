@@ -40,10 +40,10 @@ class Fleet:
         return run([sys.executable, str(FLEET), verb, str(self.folder), *words])
 
     @asynccontextmanager
-    async def client(self, name: str) -> AsyncIterator[Client]:
+    async def client(self, name: str, kind: type[Client] = Client) -> AsyncIterator[Client]:
         """Yield a client with an administrator's rights."""
         where = endpoint.from_kubeconfig_file(self.kubeconfig(name))
-        async with Client(where, name=name) as client:
+        async with kind(where, name=name) as client:
             yield client
 
     def kubectl(self, name: str, *words: str, **options: Any) -> str:

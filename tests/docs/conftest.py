@@ -20,7 +20,7 @@ from tests.chart import admiralty
 from tests.docs import starting_states
 from tests.docs.shell import Shell, shell
 from tests.docs.starting_states import StartingState
-from tests.fleets import started
+from tests.fleets import clusters
 from tests.kit import ROOT, Fleet
 from vnode.api import kinds
 
@@ -31,13 +31,9 @@ _PROGRAMS = ("kubectl", "helm", "kube-scheduler", "placement")
 @pytest.fixture(scope="session")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     """Yield a fleet of three clusters, or that in $VNODE_TEST_FLEET, which stays."""
-    if folder := os.environ.get("VNODE_TEST_FLEET"):
-        yield _with_namespaces(Fleet(Path(folder)))
-        return
-
     *_, last = starting_states.CLUSTERS
     words = (*starting_states.CLUSTERS, "--agents", "--bare", last)
-    with started(tmp_path_factory, *words, sources=()) as fleet:
+    with clusters(tmp_path_factory, *words) as fleet:
         yield _with_namespaces(fleet)
 
 

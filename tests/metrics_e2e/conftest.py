@@ -8,14 +8,12 @@ and there is no metrics API.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.clients import c1, source
-from tests.fleets import started
+from tests.fleets import clusters
 from tests.kit import Fleet
 from vnode.api.objects import Object
 
@@ -31,17 +29,10 @@ _RBAC = "rbac.authorization.k8s.io"
 
 @pytest.fixture(scope="session")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    """Yield three clusters, connected in namespace default; c1 may read its targets' usage.
-
-    If $VNODE_TEST_FLEET names the folder of a fleet, yield that one instead, and let it run on.
-    """
-    if folder := os.environ.get("VNODE_TEST_FLEET"):
-        yield _prepared(Fleet(Path(folder)))
-        return
-
+    """Yield three clusters, connected in namespace default; c1 may read its targets' usage."""
     words = ["c1", "c2", "c3", "--nodes", "2", "--agents", "--metrics-server"]
     words += [f"--controller-manager-arg={flag}" for flag in _AUTOSCALER]
-    with started(tmp_path_factory, *words, "--connect", "c1:c2", "--connect", "c1:c3") as fleet:
+    with clusters(tmp_path_factory, *words, "--connect", "c1:c2", "--connect", "c1:c3") as fleet:
         yield _prepared(fleet)
 
 

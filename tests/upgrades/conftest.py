@@ -14,7 +14,8 @@ from tests import kit
 from tests.e2e import admiralty_target
 from tests.fleets import started
 from tests.kit import Fleet
-from tests.upgrades import before, patient, witness
+from tests.upgrades import before, witness
+from tests.upgrades.patient import PatientClient
 from tests.upgrades.releases import ReleasedFleet
 from tests.upgrades.witness import Witness
 from vnode.api import keys, kinds, objects
@@ -73,19 +74,19 @@ def fleet(released: ReleasedFleet) -> Fleet:
 
 @pytest.fixture
 async def c1(fleet: Fleet) -> AsyncIterator[Client]:
-    async with patient.client(fleet, "c1") as client:
+    async with fleet.client("c1", PatientClient) as client:
         yield client
 
 
 @pytest.fixture
 async def c2(fleet: Fleet) -> AsyncIterator[Client]:
-    async with patient.client(fleet, "c2") as client:
+    async with fleet.client("c2", PatientClient) as client:
         yield client
 
 
 @pytest.fixture
 async def c3(fleet: Fleet) -> AsyncIterator[Client]:
-    async with patient.client(fleet, "c3") as client:
+    async with fleet.client("c3", PatientClient) as client:
         yield client
 
 

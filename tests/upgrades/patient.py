@@ -6,15 +6,12 @@ Nothing of these tests takes an API server away. Agents, as always, see to thems
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from typing import Any
 
 from tests import kit
-from tests.kit import Fleet
 from vnode.api import objects
 from vnode.api.errors import AlreadyExists, NotFound, Unreachable
-from vnode.kube import endpoint
 from vnode.kube.client import Client
 
 
@@ -39,11 +36,3 @@ class PatientClient(Client):
                     return None
                 except AlreadyExists:
                     return await self.request("GET", f"{path}/{objects.name(options['body'])}")
-
-
-@asynccontextmanager
-async def client(fleet: Fleet, name: str) -> AsyncIterator[PatientClient]:
-    """Yield a client with an administrator's rights."""
-    where = endpoint.from_kubeconfig_file(fleet.kubeconfig(name))
-    async with PatientClient(where, name=name) as found:
-        yield found
