@@ -2,9 +2,9 @@
 
 Objects are plain JSON here, and an honest API server has checked them against their schema. The API
 server of a target need not be honest. So objects from a target pass one of these checks before any
-code reads them; one that does not is treated as absent. Only the fields that our code reads are
-checked. Names are, too, also those of the object in the source from which one was made: they are
-used in requests and in keys.
+code reads them; one that does not is treated as absent, or as no answer to what was asked or
+written. Only the fields that our code reads are checked. Names are, too, also those of the object
+in the source from which one was made: they are used in requests and in keys.
 """
 
 from __future__ import annotations
@@ -86,6 +86,26 @@ class _Chaperon(msgspec.Struct):
     status: _PodStatus | None = None
 
 
+class _AnyMetadata(msgspec.Struct, rename="camel"):
+    """What API servers answer of anything, such as a review, which is never stored."""
+
+    name: str | None = None
+    uid: str | None = None
+    resource_version: str | None = None
+    namespace: str | None = None
+    deletion_timestamp: str | None = None
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    finalizers: list[str] | None = None
+    owner_references: list[_OwnerReference] | None = None
+
+
+class _AnyObject(msgspec.Struct):
+    metadata: _AnyMetadata | None = None
+    spec: Object | None = None
+    status: Object | None = None
+
+
 class _LoadBalancer(msgspec.Struct):
     ingress: list[Object] | None = None
 
@@ -163,15 +183,16 @@ def _entries(listed: Object | None, form: type | tuple[type, ...]) -> Object:
 
 
 def _test(type_: type, has_names: Callable[[Object], bool]) -> Callable[[Any], bool]:
-    def has_form(obj: Any) -> bool:
-        try:
-            msgspec.convert(obj, type_)
-        except (msgspec.ValidationError, RecursionError):
-            return False
+    return lambda obj: _has_form(obj, type_) and has_names(obj)
 
-        return has_names(obj)
 
-    return has_form
+def _has_form(obj: Any, type_: type) -> bool:
+    try:
+        msgspec.convert(obj, type_)
+    except (msgspec.ValidationError, RecursionError):
+        return False
+
+    return True
 
 
 def _has_names(obj: Object) -> bool:
@@ -199,3 +220,9 @@ is_summary = _test(_Summary, _has_own_name)
 
 is_copy = _test(_Copy, _has_names)
 """Tells whether the value can be read as a copy, of whatever kind."""
+
+is_object = _test(_AnyObject, lambda _obj: True)
+"""Tells whether the value can be read as an object of any kind, a review included.
+
+An honest API server answers nothing else, whatever its users have written.
+"""

@@ -16,7 +16,7 @@ from typing import Any, Final
 import aiohttp
 import msgspec
 
-from vnode.api import errors
+from vnode.api import errors, shapes
 from vnode.api.objects import Object
 from vnode.kube import answer_heads, answer_limits, decoding
 
@@ -117,10 +117,30 @@ def object_of(answer: Any, name: str, description: str) -> Object:
     A missing object is a 404. Any other answer without it, from a proxy in between perhaps, proves
     nothing.
     """
-    if isinstance(answer, dict) and isinstance(answer.get("metadata"), dict):
-        return answer
+    found = outcome_of(answer, name, description)
+    if not isinstance(found.get("metadata"), dict):
+        raise _no_object(name, description)
 
-    raise errors.Unreachable(f"{name}: the answer has no {description}")
+    return found
+
+
+def outcome_of(answer: Any, name: str, description: str) -> Object:
+    """Return the object that a write was answered with; an empty one if that was a Status.
+
+    A review has no metadata. Unreachable if the answer is neither: nobody knows what it means.
+    """
+    if isinstance(answer, dict) and answer.get("kind") == "Status":
+        return {}
+
+    if not shapes.is_object(answer):
+        raise _no_object(name, description)
+
+    found: Object = answer
+    return found
+
+
+def _no_object(name: str, description: str) -> errors.Unreachable:
+    return errors.Unreachable(f"{name}: the answer has no {description}")
 
 
 def status_of(payload: bytes) -> Object | None:

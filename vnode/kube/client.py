@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from typing import Any, Final
 
-from vnode.api import errors, objects
+from vnode.api import errors, objects, shapes
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
 from vnode.kube import answer_limits, answers
@@ -64,7 +64,7 @@ class Client(Transport):
         """Return all objects that match, of all namespaces if none is named.
 
         If the client is held to namespaces, those are meant; one that refuses counts as empty,
-        unless all do.
+        unless all do. What cannot be read as an object is left out, and hides nothing else.
         """
         items: Objects = []
         places = self.scope.places(kind, namespace)
@@ -79,7 +79,7 @@ class Client(Transport):
                 if len(refusals) == len(places):
                     raise
             else:
-                items += found
+                items += [item for item in found if shapes.is_object(item)]
 
         return items
 
@@ -179,7 +179,7 @@ class Client(Transport):
         answer = await self._ask(
             kind, "PATCH", path, query=query, body=body, content_type=APPLY_PATCH
         )
-        return _object(answer)
+        return answers.object_of(answer, self.name, f"{kind.kind} {objects.name(obj)}")
 
     async def replace(self, kind: Kind, obj: Object, *, subresource: str | None = None) -> Object:
         """Update an object (PUT) that was built here; never one that was read."""
@@ -251,18 +251,18 @@ class Client(Transport):
         Objects are created without a name in the path, and what belongs to one with it.
         """
         path = kind.path(namespace, name, subresource)
-        answer = _object(await self._ask(kind, _METHODS[verb], path, body=body, **options))
+        answer = await self._ask(kind, _METHODS[verb], path, body=body, **options)
         audit.changed(
             verb,
             kind,
-            answer,
+            answer if isinstance(answer, dict) else {},
             cluster=self.name,
             namespace=namespace or "",
             name=name or "",
             subresource=subresource,
             body=body,
         )
-        return answer
+        return answers.outcome_of(answer, self.name, f"{kind.kind} {name or ''}".rstrip())
 
     async def _ask(self, kind: Kind, method: str, path: str, **options: Any) -> Any:
         """Send a request whose answer is an object of that kind, or a Status."""
@@ -274,7 +274,3 @@ class Client(Transport):
             return objects.uid(await self.get(kind, name, namespace))
         except errors.NotFound:
             return ""
-
-
-def _object(answer: Any) -> Object:
-    return answer if isinstance(answer, dict) else {}

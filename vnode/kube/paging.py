@@ -12,7 +12,7 @@ import logging
 from collections.abc import Mapping
 from typing import Final
 
-from vnode.api import errors, objects
+from vnode.api import errors, objects, shapes
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
 from vnode.kube import answer_limits, decoding
@@ -126,7 +126,10 @@ class ListReader:
         return page
 
     async def _read(self, metadata: Object) -> Object | None:
-        """Read an object whose metadata are known; None if it is too large, or gone."""
+        """Read an object whose metadata are known; None if it is too large, or gone, or none."""
+        if not shapes.is_object(metadata):
+            return None
+
         name, namespace = objects.name(metadata), objects.namespace(metadata) or None
         try:
             answer = await self._transport.request("GET", self._kind.path(namespace, name))

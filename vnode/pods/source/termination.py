@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from vnode.api import keys, kinds, objects
+from vnode.api import keys, kinds, objects, shapes
 from vnode.api.clock import Clock
 from vnode.api.errors import NotFound
 from vnode.api.identity import is_chaperon_of
@@ -204,8 +204,8 @@ class Termination:
             return True
 
         selector = f"{keys.PARENT_UID}={uid}"
-        delegates = await link.client.list(kinds.PODS, namespace, label_selector=selector)
-        if delegates:
+        listed = await link.client.list(kinds.PODS, namespace, label_selector=selector)
+        if delegates := [pod for pod in listed if shapes.is_chaperon(pod)]:
             await self._status_writer.feed_back(proxy, delegates[0], link)
             await self._end_unknown(proxy, delegates[0], link)
 
