@@ -2,9 +2,9 @@
 
 One pod after the other is created, admitted, placed and run, gives its log by the kubelet API of
 its virtual node, and is deleted, as a user waits for it. What another tenant, a target or a
-stranger does meanwhile should not show in these times. Before each a plain pod starts in each of
-the clusters, with which vnode has nothing to do: they show what everybody waits for on a machine
-that is busy.
+stranger does meanwhile should not show in these times. Before each a plain pod goes through the
+same steps in each of the clusters, with which vnode has nothing to do: they show what everybody
+waits for on a machine that is busy.
 """
 
 from __future__ import annotations
@@ -12,19 +12,20 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from tests import kit
-from vnode.api import kinds
+from vnode.api import kinds, objects
 from vnode.api.errors import VnodeError
+from vnode.api.objects import Object
 from vnode.kube.client import Client
 
 NAMESPACE: Final = "team-c"
 STEPS: Final = ("admitted", "running", "logged", "gone")
-PLAIN: Final = "plain"
-"""Plain pods' creation until they run, which is no step of a pod that is sent."""
+PLAIN: Final = {step: f"plain {step}" for step in STEPS}
+"""What the same step of plain pods is called."""
 LONGEST: Final = 120.0  # seconds that a step is waited for; longer ones count as these
 _PAUSE: Final = 0.25  # seconds between two pods
 
@@ -77,49 +78,53 @@ class Bystander:
         return times
 
     async def _one(self, name: str, times: Times) -> None:
-        plain = f"plain-{name}"
-        times.add(PLAIN, await _timed(self._start_plain(plain)))
-        for client in self._clusters:
-            await _timed(_delete(client, plain))
+        for step, act in _ACTS.items():
+            times.add(PLAIN[step], await self._everywhere(act, f"plain-{name}"))
 
-        for step, act in zip(STEPS, (_create, _until_running, _log, _delete), strict=True):
-            times.add(step, await _timed(act(self._client, name)))
+        for step, act in _ACTS.items():
+            times.add(step, await _timed(act(self._client, kit.pod(name))))
 
-    async def _start_plain(self, name: str) -> None:
-        """Run a plain pod in each cluster, one after the other."""
-        for client in self._clusters:
-            await client.create(kinds.PODS, kit.pod(name, annotations={}), NAMESPACE)
-            await _until_running(client, name)
+    async def _everywhere(self, act: _Act, name: str) -> float:
+        """Return what an act takes for a plain pod in each cluster, one after the other."""
+        pod = kit.pod(name, annotations={})
+        return sum([await _timed(act(client, pod)) for client in self._clusters])
 
 
-async def _create(client: Client, name: str) -> None:
-    await client.create(kinds.PODS, kit.pod(name), NAMESPACE)
+async def _create(client: Client, pod: Object) -> None:
+    await client.create(kinds.PODS, pod, NAMESPACE)
 
 
-async def _until_running(client: Client, name: str) -> None:
+async def _until_running(client: Client, pod: Object) -> None:
     await kit.until_one(
         client,
         kinds.PODS,
-        name,
+        objects.name(pod),
         NAMESPACE,
         lambda pod: kit.phase(pod) == "Running",
         seconds=LONGEST,
     )
 
 
-async def _log(client: Client, name: str) -> None:
-    path = f"{kinds.PODS.path(NAMESPACE)}/{name}/log"
+async def _log(client: Client, pod: Object) -> None:
+    path = f"{kinds.PODS.path(NAMESPACE, objects.name(pod))}/log"
     async with client.stream("GET", path, query={}, silence=LONGEST) as response:
         assert "hello" in await response.text()
 
 
-async def _delete(client: Client, name: str) -> None:
+async def _delete(client: Client, pod: Object) -> None:
+    name = objects.name(pod)
     await client.delete(kinds.PODS, name, NAMESPACE)
     await kit.until_gone(
         *(client, kinds.PODS, NAMESPACE),
         seconds=LONGEST,
         field_selector=f"metadata.name={name}",
     )
+
+
+_Act: TypeAlias = Callable[[Client, Object], Coroutine[Any, Any, None]]
+_ACTS: Final[Mapping[str, _Act]] = dict(
+    zip(STEPS, (_create, _until_running, _log, _delete), strict=True)
+)
 
 
 async def _timed(act: Coroutine[Any, Any, None]) -> float:

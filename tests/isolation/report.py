@@ -29,9 +29,11 @@ class AttackTimes:
         return now > max(MOST * usual, usual + SHORT)
 
     def has_noticed(self, step: str) -> bool:
-        """Tell whether a step was slower, and more so than the start of plain pods."""
-        slower = self.times.p99(step) / self.peace.p99(step)
-        return self.is_slower(step) and slower > self.times.p99(PLAIN) / self.peace.p99(PLAIN)
+        """Tell whether a step was slower, and by more than the same step of plain pods."""
+        return self.is_slower(step) and self._ratio(step) > self._ratio(PLAIN[step])
+
+    def _ratio(self, step: str) -> float:
+        return self.times.p99(step) / self.peace.p99(step)
 
     @property
     def is_isolated(self) -> bool:
@@ -44,9 +46,11 @@ def table(measured: Iterable[AttackTimes]) -> str:
 
     What is slower is marked, in brackets where plain pods are as well.
     """
-    head = [each.capitalize() for each in ("attack", *STEPS, "plain pods")]
+    head = [each.capitalize() for each in ("attack", *STEPS, *PLAIN.values())]
     lines = [head, ["---", *("---:" for _ in head[1:])]]
-    lines += [[each.name, *(_cell(each, step) for step in (*STEPS, PLAIN))] for each in measured]
+    lines += [
+        [each.name, *(_cell(each, step) for step in STEPS), *_plain(each)] for each in measured
+    ]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
@@ -77,4 +81,12 @@ def _memory(use: MemoryUse) -> str:
 
 def _cell(each: AttackTimes, step: str) -> str:
     mark = " **!**" if each.has_noticed(step) else " (!)" if each.is_slower(step) else ""
-    return f"{each.times.p99(step):.2f} / {each.peace.p99(step):.2f} s{mark}"
+    return f"{_seconds(each, step)}{mark}"
+
+
+def _plain(each: AttackTimes) -> list[str]:
+    return [_seconds(each, step) for step in PLAIN.values()]
+
+
+def _seconds(each: AttackTimes, step: str) -> str:
+    return f"{each.times.p99(step):.2f} / {each.peace.p99(step):.2f} s"

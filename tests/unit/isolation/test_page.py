@@ -12,7 +12,7 @@ from tests.isolation.report import AttackTimes, table
 
 def measured(*names: str) -> str:
     times = Times()
-    for step in (*STEPS, PLAIN):
+    for step in (*STEPS, *PLAIN.values()):
         times.add(step, 1.0)
 
     return table(AttackTimes(name, times, times) for name in names)

@@ -10,7 +10,7 @@ from tests.isolation.report import AttackTimes, table
 
 def times(**seconds: list[float]) -> Times:
     found = Times()
-    for step in (*STEPS, PLAIN):
+    for step in (*STEPS, *PLAIN.values()):
         for each in seconds.get(step, [1.0] * 10):
             found.add(step, each)
 
@@ -36,11 +36,19 @@ def test_a_step_that_takes_more_than_twice_as_long_is_noticed(
     assert ("**!**" in table([found])) is noticed
 
 
-@pytest.mark.parametrize(("plain", "noticed"), [(3.0, False), (2.9, True), (1.0, True)])
+@pytest.mark.parametrize(
+    ("step", "plain", "noticed"),
+    [
+        ("running", 3.0, False),
+        ("running", 2.9, True),
+        ("running", 1.0, True),
+        ("gone", 9.0, True),  # another step is no excuse
+    ],
+)
 def test_what_a_plain_pod_waits_as_well_is_not_held_against_vnode(
-    plain: float, noticed: bool
+    step: str, plain: float, noticed: bool
 ) -> None:
-    found = AttackTimes("flood", times(running=[3.0], plain=[plain]), times())
+    found = AttackTimes("flood", times(**{"running": [3.0], PLAIN[step]: [plain]}), times())
     assert found.is_slower("running")
     assert found.is_isolated is not noticed
     assert ("3.00 / 1.00 s **!**" if noticed else "3.00 / 1.00 s (!)") in table([found])
@@ -48,5 +56,8 @@ def test_what_a_plain_pod_waits_as_well_is_not_held_against_vnode(
 
 def test_a_table_has_a_line_for_each_attack_and_a_column_for_each_step() -> None:
     lines = table([AttackTimes("flood", times(), times())]).splitlines()
-    assert lines[0] == "| Attack | Admitted | Running | Logged | Gone | Plain pods |"
-    assert lines[2] == f"| flood |{' 1.00 / 1.00 s |' * 5}"
+    assert lines[0] == (
+        "| Attack | Admitted | Running | Logged | Gone "
+        "| Plain admitted | Plain running | Plain logged | Plain gone |"
+    )
+    assert lines[2] == f"| flood |{' 1.00 / 1.00 s |' * 8}"
