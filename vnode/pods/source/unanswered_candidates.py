@@ -4,7 +4,7 @@ A candidate that is refused, or whose pod is deleted before it has run, costs th
 server, agent and scheduler as much as one that gets a place. So 200 pods of one namespace that fit
 nowhere, created at once, kept all API servers busy for ten seconds, where pods of others took
 fifteen times as long to start. Candidates of a namespace are therefore created in a target a few at
-a time: half as many with each that is in vain, twice as many with each that gets a place, and those
+a time: twice as many with each that gets a place, half as many with each that is in vain, and those
 that are in vain have a rate. A burst of pods that all get places has more under way than it takes,
 and nobody waits for a target other than the own one. Who waits goes by priority.
 """
@@ -27,11 +27,13 @@ from vnode.runtime.answer_windows import AnswerWindows
 MOST: Final = 32
 """Candidates of a namespace that a target has not answered: twice as many as it looks at. With 16,
 bursts of 300 pods were a few percent slower than without a bound, on a busy machine."""
+FIRST: Final = 16
+"""As many before it has answered: all that are under way by then may be in vain."""
 FEWEST: Final = 4
 """As many where they are in vain."""
 LONGEST: Final = 5.0
 """Seconds that one counts: a target that is silent stops nobody for good."""
-VAIN_AT_ONCE: Final = 20
+VAIN_AT_ONCE: Final = 10
 """Candidates of a namespace that are in vain in a target before others of it have to wait."""
 VAIN_RATE: Final = 5.0
 """Those that are in a second, over time."""
@@ -51,7 +53,7 @@ class UnansweredCandidates:
         self._clock = clock
         self._waited = waited
         self._order = itertools.count()
-        self._windows: AnswerWindows[str] = AnswerWindows(MOST, FEWEST)
+        self._windows: AnswerWindows[str] = AnswerWindows(MOST, FEWEST, FIRST)
         self._vain: TokenBuckets[str] = TokenBuckets(VAIN_AT_ONCE)
         # By namespace, then by key, those that count, and what ends that. No inner one is empty.
         self._unanswered: dict[str, dict[str, asyncio.TimerHandle]] = {}

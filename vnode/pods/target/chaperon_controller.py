@@ -265,15 +265,20 @@ class ChaperonController:
         """Delete the delegate, report until it is gone, and then let the chaperon go."""
         if pod is not None and is_of(chaperon, pod):
             await self._delete(chaperon, pod)
-            await self._reporter.report(chaperon, pod)
+            if _may_have_run(chaperon, pod):
+                await self._reporter.report(chaperon, pod)
+
             return None
 
         if keys.DELEGATE_FINALIZER in objects.finalizers(chaperon):
-            if (unseen := await fetch(self._client, chaperon)) is not None:
-                await self._delete(chaperon, unseen)
-                return _CATCH_UP
+            last = self._reporter.last(objects.key(chaperon))
+            if _may_have_run(chaperon, last) or not self._creator.is_last(chaperon, last):
+                if (unseen := await fetch(self._client, chaperon)) is not None:
+                    await self._delete(chaperon, unseen)
+                    return _CATCH_UP
 
-            chaperon = await self._reporter.report_last(chaperon)
+                chaperon = await self._reporter.report_last(chaperon)
+
             kept = objects.finalizers_without(chaperon, keys.DELEGATE_FINALIZER)
             await self._reporter.patch_metadata(chaperon, finalizers=kept)
 
@@ -292,3 +297,8 @@ class ChaperonController:
                 await self._reporter.patch_metadata(chaperon, annotations=annotations)
 
             raise
+
+
+def _may_have_run(chaperon: Object, pod: Object) -> bool:
+    """Tell whether a delegate may have run: one that was never allowed was never bound."""
+    return keys.IS_ALLOWED in objects.annotations(chaperon) or bool(objects.node_name(pod))

@@ -76,6 +76,9 @@ class DelegateCreator:
         # key changes, which may be the end of the one in the way.
         self._failures: dict[str, int] = {}  # in a row; no zeros
         self._retry_at: dict[str, float] = {}
+        # The UID of the delegate that was made last, by key of the chaperon; "" while an answer is
+        # missing. Goes with the chaperon.
+        self._made: dict[str, str] = {}
 
     def on_chaperon(self, chaperon: Object) -> None:
         """Note a chaperon as it is now."""
@@ -91,6 +94,12 @@ class DelegateCreator:
         self._failures.pop(key, None)
         self._retry_at.pop(key, None)
         self._unseen.forget(key)
+        self._made.pop(key, None)
+
+    def is_last(self, chaperon: Object, pod: Object) -> bool:
+        """Tell whether a delegate is the chaperon's, and none was made after it, that is known."""
+        made = self._made.get(objects.key(chaperon), objects.uid(pod))
+        return is_of(chaperon, pod) and objects.uid(pod) == made
 
     async def create(self, chaperon: Object) -> float | None:
         """Create the delegate; return in how many seconds to try again, None if that is not needed.
@@ -134,7 +143,9 @@ class DelegateCreator:
             if problem := await self._dropped_fields.find(pod, namespace):
                 return await self._report(chaperon, problem, _REFUSED)
 
-            await self._client.create(kinds.PODS, pod, namespace)
+            self._made[objects.key(chaperon)] = ""
+            made = await self._client.create(kinds.PODS, pod, namespace)
+            self._made[objects.key(chaperon)] = objects.uid(made)
         except AlreadyExists:
             return await self.reject_name(chaperon)
         except ApiError as error:

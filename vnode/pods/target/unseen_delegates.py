@@ -48,7 +48,7 @@ class UnseenDelegates:
         # By namespace, then by key, those that count, and what ends that. No inner one is empty.
         self._unseen: dict[str, dict[str, asyncio.TimerHandle]] = {}
         # By namespace, for as long as one counts. Where a key waits, no fewer count.
-        self._windows: AnswerWindows[str] = AnswerWindows(MOST, FEWEST)
+        self._windows: AnswerWindows[str] = AnswerWindows(MOST, FEWEST, MOST)
         self._since: dict[str, float] = {}  # by key that waits: when it asked first, monotonic
         # By namespace, the keys that wait, and some that no longer do, each with what comes first.
         self._waiting: dict[str, list[tuple[int, int, str]]] = {}  # no heap is empty

@@ -12,6 +12,7 @@ from vnode.api.clock import Clock
 from vnode.api.objects import Object
 from vnode.pods.source.unanswered_candidates import (
     FEWEST,
+    FIRST,
     LONGEST,
     MOST,
     MOST_OWED,
@@ -69,7 +70,7 @@ async def asking(clock: Clock) -> AsyncIterator[Asking]:
 
 async def test_few_begin_before_the_target_has_answered(asking: Asking) -> None:
     await asking.ask(*(pod(f"p{n}") for n in range(MANY)))
-    assert asking.begun == [f"p{n}" for n in range(MOST)]
+    assert asking.begun == [f"p{n}" for n in range(FIRST)]
 
 
 async def test_pods_of_another_namespace_begin_at_once(asking: Asking) -> None:
@@ -83,17 +84,18 @@ async def test_a_place_for_one_lets_the_next_begin(asking: Asking) -> None:
     await asking.ask(*(pod(f"p{n}") for n in range(MANY)))
     for number in range(MANY):
         await asking.answer(f"p{number}", is_placed=True)
+        assert len(asking.begun) - number - 1 <= MOST
 
     assert len(asking.begun) == MANY
 
 
 async def test_those_that_are_refused_are_fewer_at_once(asking: Asking) -> None:
     await asking.ask(*(pod(f"p{n}") for n in range(MANY)))
-    await asking.answer(*asking.begun[: MOST - FEWEST], is_placed=False)
-    assert len(asking.begun) == MOST
-    await asking.answer(asking.begun[MOST - FEWEST], is_placed=False)
+    await asking.answer(*asking.begun[: FIRST - FEWEST], is_placed=False)
+    assert len(asking.begun) == FIRST
+    await asking.answer(asking.begun[FIRST - FEWEST], is_placed=False)
     await asyncio.sleep(LONGEST / 2)  # it has a rate as well
-    assert len(asking.begun) == MOST + 1
+    assert len(asking.begun) == FIRST + 1
 
 
 async def test_those_that_are_refused_have_a_rate(asking: Asking, clock: Clock) -> None:
@@ -122,27 +124,27 @@ async def test_a_higher_priority_waits_for_less(asking: Asking) -> None:
     await asking.ask(*(pod(f"p{n}") for n in range(MANY)))
     await asking.ask(pod("urgent", priority=5))
     await asking.answer("p0", is_placed=True)
-    assert asking.begun[-1] == "urgent"
+    assert asking.begun[FIRST] == "urgent"
 
 
 async def test_a_target_that_is_silent_stops_nobody_for_good(asking: Asking) -> None:
     await asking.ask(*(pod(f"p{n}") for n in range(MANY)))
     await asyncio.sleep(LONGEST + 0.1)
-    assert len(asking.begun) == 2 * MOST
+    assert len(asking.begun) == 2 * FIRST
 
 
 async def test_whoever_stops_to_wait_keeps_nobody_waiting(asking: Asking) -> None:
-    await asking.ask(*(pod(f"p{n}") for n in range(MOST + 2)))
-    await asking.end(MOST)
+    await asking.ask(*(pod(f"p{n}") for n in range(FIRST + 2)))
+    await asking.end(FIRST)
     asking.unanswered.settle("busy/p0")
     await asyncio.sleep(0.01)
-    assert asking.begun[-1] == f"p{MOST + 1}"
+    assert asking.begun[-1] == f"p{FIRST + 1}"
 
 
 async def test_one_that_is_made_anew_counts_once(asking: Asking) -> None:
-    await asking.ask(*(pod("p0") for _ in range(MOST)))
-    await asking.ask(*(pod(f"p{n}") for n in range(1, MOST)))
-    assert len(set(asking.begun)) == MOST
+    await asking.ask(*(pod("p0") for _ in range(FIRST)))
+    await asking.ask(*(pod(f"p{n}") for n in range(1, FIRST)))
+    assert len(set(asking.begun)) == FIRST
     await asking.ask(pod("one-more"))
     assert "one-more" not in asking.begun
     await asking.answer("p0", is_placed=True)

@@ -112,6 +112,38 @@ async def test_a_chaperon_that_never_had_a_delegate_is_let_go(cluster):
         assert DELETE not in cluster.asked
 
 
+async def test_a_candidate_that_was_not_chosen_ends_by_two_requests(cluster):
+    """Its pod was never bound: there is nothing to tell of its end."""
+    cluster.send()
+    async with cluster.running():
+        await cluster.until(cluster.pod, 1)
+        cluster.report(conditions=[{"type": "PodScheduled", "status": "False"}])
+        await asyncio.sleep(SETTLED)
+        before, looked = len(cluster.asked), cluster.server.count("get", kinds.PODS)
+        await cluster.end()
+        await cluster.until(lambda: cluster.ends, 1)
+        assert cluster.asked[before:] == [DELETE, ANNOTATE]
+        assert cluster.server.count("get", kinds.PODS) == looked
+        assert not cluster.pod()
+
+
+async def test_a_delegate_that_no_event_has_shown_is_looked_for(cluster):
+    """Of the one before, which is gone, an event has come."""
+    cluster.send()
+    async with cluster.running():
+        await cluster.until(cluster.pod, 1)
+        first = objects.uid(cluster.pod())
+        cluster.server.fail(None, verb="create", kind=kinds.PODS, delay=1)
+        cluster.stop()
+        await asyncio.sleep(0.5)
+        cluster.server.silence_watches(kinds.PODS)
+        await cluster.until(cluster.pod, 5)
+        assert objects.uid(cluster.pod()) != first
+        await cluster.end()
+        await cluster.until(lambda: cluster.ends, 5)
+        assert not cluster.pod()
+
+
 @pytest.mark.parametrize("labels", [{}, {keys.PARENT_UID: "parent-of-web"}])
 async def test_the_namesake_of_a_delegate_does_not_hold_its_chaperon(cluster, labels):
     add_namesake(cluster, labels=labels)
