@@ -64,6 +64,15 @@ def test_columns_of_type_date_are_of_moments_that_are_past():
                 assert column["jsonPath"] == ".metadata.creationTimestamp"
 
 
+def test_the_message_beside_ready_is_its_own():
+    """Tools show all columns: a message of another condition would not say why it is False."""
+    for crd in manifests.crds():
+        [version] = objects.spec(crd)["versions"]
+        columns = {one["name"]: one["jsonPath"] for one in version["additionalPrinterColumns"]}
+        if "Ready" in columns:
+            assert columns["Message"] == '.status.conditions[?(@.type=="Ready")].message'
+
+
 def test_every_field_of_the_schemas_is_described():
     for crd in manifests.crds():
         [version] = objects.spec(crd)["versions"]
