@@ -14,7 +14,7 @@ import pytest
 from hack.fleetlib import agents
 from hack.fleetlib.fleet import LocalFleet
 from hack.fleetlib.tools import binaries
-from tests import kit
+from tests import inventory, kit
 from tests.clients import c1, c2, c3, source
 from tests.fleets import clusters
 from tests.kit import Fleet
@@ -44,6 +44,7 @@ def start(fleet: Fleet) -> None:
     for controller in (KUEUE, JOBSET):
         controller.serve_kinds(fleet, "c1")
 
+    fleet.kubectl("c1", "create", "-f", "-", input=json.dumps(inventory.crd()))
     KUEUE.start(fleet, "c1")
     local = LocalFleet(fleet.folder)
     place = local.site("c1")
@@ -58,6 +59,11 @@ def start(fleet: Fleet) -> None:
             "multiKueue": [
                 {"name": "listed", "targets": ["default/c3", "default/c2"]},
                 {"name": "of-set", "targetSet": "clouds"},
+                {
+                    "name": "profiled",
+                    "targets": [f"{NAMESPACE}/worker"],
+                    "access": "ClusterProfile",
+                },
             ],
         }
     }

@@ -48,6 +48,19 @@ def _with_own_etc(run: list[str], folder: Path) -> list[str]:
     return ["unshare", "--mount", "sh", "-c", f"{view} && exec {shlex.join(run)}"]
 
 
+CREDENTIAL_FILE: Final = "credential.json"
+"""Is in Kueue's own folder, for clusters whose ClusterProfile has the access provider `file`."""
+
+_CREDENTIAL_PLUGIN: Final = {
+    "name": "file",
+    "execConfig": {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "command": "sh",
+        "args": ["-c", f'cat "$TMPDIR/{CREDENTIAL_FILE}"'],
+        "interactiveMode": "Never",
+    },
+}
+
 _CRDS: Final = "config/components/crd/bases/*.yaml"
 _WEBHOOKS: Final = "config/components/webhook/manifests.yaml"
 
@@ -58,8 +71,12 @@ KUEUE: Final = WebhookController(
     webhooks=_WEBHOOKS,
     configuration={
         "apiVersion": "config.kueue.x-k8s.io/v1beta2",
-        # It is an API server of its own, which pods of the cluster would reach by a Service.
-        "featureGates": {"VisibilityOnDemand": False},
+        "featureGates": {
+            # It is an API server of its own, which pods of the cluster would reach by a Service.
+            "VisibilityOnDemand": False,
+            "MultiKueueClusterProfile": True,
+        },
+        "multiKueue": {"clusterProfile": {"accessProviders": [_CREDENTIAL_PLUGIN]}},
         "integrations": {"frameworks": [*_FRAMEWORKS.values()]},
     },
     webhook_port=6301,

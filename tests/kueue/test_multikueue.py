@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
+import yaml
 
-from tests import kit
+from hack.fleetlib.fleet import LocalFleet
+from tests import inventory, kit
 from tests.kit import Fleet
-from tests.kueue.installation import JOBSET, KUEUE, NAMESPACE
+from tests.kueue.installation import CREDENTIAL_FILE, JOBSET, KUEUE, NAMESPACE
 from vnode.api import keys, kinds, objects
+from vnode.api.target_key import TargetKey
 from vnode.kube.client import Client
+from vnode.kueue.multikueue_deciding import WorkerCluster
 
 CONFIGS, CLUSTERS = kinds.MULTIKUEUE_CONFIGS, kinds.MULTIKUEUE_CLUSTERS
 
@@ -58,6 +64,39 @@ async def test_clusters_are_those_of_the_list_and_kueue_connects_to_what_has_a_s
         "",
         lambda obj: kit.has_condition(obj, "Active"),
     )
+
+
+async def test_kueue_connects_to_the_cluster_of_a_profile(
+    fleet: Fleet, source: Client, credentials: None
+) -> None:
+    config = yaml.safe_load(fleet.kubeconfig("c3").read_text())
+    cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
+    credential = {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "kind": "ExecCredential",
+        "status": {
+            "clientCertificateData": base64.b64decode(user["client-certificate-data"]).decode(),
+            "clientKeyData": base64.b64decode(user["client-key-data"]).decode(),
+        },
+    }
+    folder = Path(LocalFleet(fleet.folder).site("c1").file(KUEUE.program))
+    (folder / CREDENTIAL_FILE).write_text(json.dumps(credential))
+    access = {"accessProviders": [{"name": "file", "cluster": cluster}]}
+    await inventory.add_profile(source, NAMESPACE, "worker-profile", access)
+    spec = {"clusterProfile": {"name": "worker-profile"}}
+    target = {"metadata": {"name": "worker"}, "spec": spec}
+    await source.create(kinds.TARGETS, target, NAMESPACE)
+    name = WorkerCluster(TargetKey(NAMESPACE, "worker")).name
+    found = await kit.until_one(
+        source,
+        CLUSTERS,
+        name,
+        "",
+        lambda obj: kit.has_condition(obj, "Active"),
+    )
+    assert objects.spec(found)["clusterSource"] == {"clusterProfileRef": {"name": "worker-profile"}}
+    await source.delete(kinds.TARGETS, "worker", NAMESPACE)
+    await kit.until(source, CLUSTERS, lambda all_: name not in all_)
 
 
 async def test_clusters_of_a_set_come_and_go_with_its_targets(source: Client) -> None:
