@@ -253,11 +253,12 @@ kueue: binaries
 	@export GOGC=$(GOGC) GOMAXPROCS=$(GOMAXPROCS); $(RUN) -m pytest tests/kueue
 
 # Operators of frameworks in the source of a fleet with real nodes; they are built from their modules.
-OPERATORS = jobset lws mpi-operator trainer ray-operator
+OPERATORS = jobset lws mpi-operator trainer ray-operator spark-operator
 
 .PHONY: frameworks
 frameworks: binaries realnode-programs
 	@$(PYTHON) hack/binaries kube-proxy coredns $(OPERATORS) > /dev/null
+	@$(PYTHON) hack/spark > /dev/null
 	@export GOGC=$(GOGC) GOMAXPROCS=$(GOMAXPROCS); $(RUN) -m pytest tests/frameworks
 
 # The Containerfile's image, built without a registry, and a release of it on two real nodes.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,3 +37,19 @@ def locked(name: str, waiting: Callable[[], None], root: Path | None = None) -> 
             waiting()
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+def make_once(folder: Path, make: Callable[[], None], waiting: Callable[[], None]) -> None:
+    """Have `make` fill a folder, unless this or another process has done so."""
+    if is_finished(folder):
+        return
+    with locked(folder.name, waiting):
+        if not is_finished(folder):
+            shutil.rmtree(folder, ignore_errors=True)
+            make()
+            (folder / "finished").touch()
+
+
+def is_finished(folder: Path) -> bool:
+    """Tell whether a folder is whole."""
+    return (folder / "finished").exists()

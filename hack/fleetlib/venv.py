@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
-import shutil
 import subprocess
 import sys
 import tomllib
@@ -49,7 +48,7 @@ def enter(script: str, *, tools: bool = False, beside: Callable[[], object] = la
     """
     if all(importlib.util.find_spec(name) for name in _NEEDED):
         return
-    with_tools = tools or _is_finished(_libraries(tools=True))
+    with_tools = tools or cachefolder.is_finished(_libraries(tools=True))
     try:
         side_by_side.each([lambda: ensure(tools=with_tools), beside], lambda task: task())
         python = str(ensure(tools=with_tools))
@@ -61,10 +60,14 @@ def enter(script: str, *, tools: bool = False, beside: Callable[[], object] = la
 def ensure(*, tools: bool) -> Path:
     """Return an interpreter that has vnode's libraries, and those of tests; make it if needed."""
     libraries = _libraries(tools=tools)
-    _once(libraries, lambda: _install(libraries, _requirements(tools=tools)))
+    cachefolder.make_once(libraries, lambda: _install(libraries, _requirements(tools=tools)), _wait)
     checkout = _folder("checkout", f"{REPOSITORY} {libraries} {_project()['project']['scripts']}")
-    _once(checkout, lambda: _point(checkout, libraries))
+    cachefolder.make_once(checkout, lambda: _point(checkout, libraries), _wait)
     return checkout / "bin" / "python"
+
+
+def _wait() -> None:
+    progress.say("another process is making the virtual environment; waiting for it ...")
 
 
 def _libraries(*, tools: bool) -> Path:
@@ -74,25 +77,6 @@ def _libraries(*, tools: bool) -> Path:
 def _folder(kind: str, content: str) -> Path:
     digest = hashlib.sha256(f"{_FORM} {content}".encode()).hexdigest()[:12]
     return cachefolder.path() / "venv" / f"{kind}-{_HERE}-{digest}"
-
-
-def _once(folder: Path, make: Callable[[], None]) -> None:
-    """Make a folder, unless this or another process has done so."""
-    if _is_finished(folder):
-        return
-
-    def waiting() -> None:
-        progress.say("another process is making the virtual environment; waiting for it ...")
-
-    with cachefolder.locked(folder.name, waiting):
-        if not _is_finished(folder):
-            shutil.rmtree(folder, ignore_errors=True)
-            make()
-            (folder / "finished").touch()
-
-
-def _is_finished(folder: Path) -> bool:
-    return (folder / "finished").exists()
 
 
 def _install(folder: Path, requirements: list[str]) -> None:

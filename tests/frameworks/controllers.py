@@ -76,7 +76,7 @@ class JobController:
         self._run(fleet, place, [str(self.locate()), *self.flags(place.address)])
 
     def _run(self, fleet: Fleet, place: ClusterSite, argv: list[str], **environment: str) -> None:
-        environment["KUBECONFIG"] = str(fleet.kubeconfig(place.name))
+        environment.setdefault("KUBECONFIG", str(fleet.kubeconfig(place.name)))
         definition = Process(argv, place.file(f"{self.program}.log"), environment)
         address = place.address
         if self.has_own_network:

@@ -6,12 +6,16 @@ tests with Kueue.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from hack.fleetlib.commands import ClusterSite
+from hack.fleetlib.fleet import LocalFleet
 from hack.fleetlib.tools import catalogue
 from tests.frameworks.controllers import JobController, WebhookController
+from tests.frameworks.spark import Submitter
+from tests.kit import Fleet
 from vnode.api.objects import Object
 
 
@@ -75,3 +79,32 @@ KUBERAY: Final = JobController(
         "--enable-leader-election=false",
     ],
 )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparkOperator(JobController):
+    """Spark's operator, which runs spark-submit as in a pod of the cluster that it works in."""
+
+    submitter: Submitter
+
+    def start(self, fleet: Fleet, cluster: str) -> None:
+        """Start the program, and wait until it works."""
+        place = LocalFleet(fleet.folder).site(cluster)
+        argv = [str(self.locate()), *self.flags(place.address)]
+        host, _, port = self.submitter.address.rpartition(":")
+        service = {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port}
+        self._run(fleet, place, argv, **service, **self.submitter.environment)
+
+
+def spark_operator(submitter: Submitter) -> SparkOperator:
+    """Return the operator that submits so; it has no webhook, which templates of pods replace."""
+    return SparkOperator(
+        program="spark-operator",
+        module=catalogue.SPARK_OPERATOR_MODULE,
+        health_port=6310,
+        flags=lambda address: [
+            *("controller", "start", "--namespaces=default", "--enable-ui-service=false"),
+            f"--health-probe-bind-address={address}:6310",
+        ],
+        submitter=submitter,
+    )

@@ -7,7 +7,8 @@ then says so; it is read in the source, where the job is.
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 
 from tests import kit
@@ -101,25 +102,32 @@ async def until_back(
     return {objects.name(pod): pod for pod in found.values()}
 
 
-async def heard(fleet: Fleet, pod: str) -> set[str]:
-    """Return who has answered a pod, by name, once all have; read from its log in the source."""
+@asynccontextmanager
+async def log(fleet: Fleet, pod: str) -> AsyncIterator[AsyncIterator[str]]:
+    """Yield the lines of a pod's log as they come, read in the source."""
     process = await asyncio.create_subprocess_exec(
         *fleet.kubectl_command("c1"), "logs", "--follow", pod, stdout=asyncio.subprocess.PIPE
     )
     assert process.stdout is not None
-    answers = set()
+    lines = process.stdout
     try:
         async with asyncio.timeout(kit.PATIENCE):
-            async for line in process.stdout:
-                text = line.decode().strip()
-                if text == _HEARD_OF_ALL:
-                    return answers
-
-                answers.add(text.rpartition(" is ")[2])
+            yield (line.decode().strip() async for line in lines)
     finally:
         with suppress(ProcessLookupError):
             process.kill()
 
         await process.wait()
+
+
+async def heard(fleet: Fleet, pod: str) -> set[str]:
+    """Return who has answered a pod, by name, once all have."""
+    answers = set()
+    async with log(fleet, pod) as lines:
+        async for text in lines:
+            if text == _HEARD_OF_ALL:
+                return answers
+
+            answers.add(text.rpartition(" is ")[2])
 
     raise AssertionError(f"the log of {pod} ended: {answers}")

@@ -26,6 +26,7 @@ LEADER_WORKER_SET = "0.9.0"
 MPI_OPERATOR = "0.8.2"
 TRAINER = "2.3.0"
 KUBERAY = "1.6.2"
+SPARK_OPERATOR = "2.5.2"
 SCHEDULER_PLUGINS = "0.34.7"
 KREW = "0.4.3"
 
@@ -65,6 +66,9 @@ LEADER_WORKER_SET_MODULE = Module("sigs.k8s.io/lws", f"v{LEADER_WORKER_SET}", in
 MPI_OPERATOR_MODULE = Module("github.com/kubeflow/mpi-operator", f"v{MPI_OPERATOR}", in_place=True)
 TRAINER_MODULE = Module("github.com/kubeflow/trainer/v2", f"v{TRAINER}", in_place=True)
 KUBERAY_MODULE = Module("github.com/ray-project/kuberay/ray-operator", f"v{KUBERAY}", in_place=True)
+SPARK_OPERATOR_MODULE = Module(
+    "github.com/kubeflow/spark-operator/v2", f"v{SPARK_OPERATOR}", in_place=True
+)
 """Each of these operators has its CRDs, too."""
 
 SCHEDULER_PLUGINS_MODULE = Module("sigs.k8s.io/scheduler-plugins", f"v{SCHEDULER_PLUGINS}")
@@ -197,6 +201,7 @@ TOOLS: dict[str, Tool] = {
         _built("mpi-operator", MPI_OPERATOR_MODULE, "cmd/mpi-operator"),
         _built("trainer", TRAINER_MODULE, "cmd/trainer-controller-manager"),
         _built("ray-operator", KUBERAY_MODULE),
+        _built("spark-operator", SPARK_OPERATOR_MODULE, "cmd/operator"),
         _built("krew", KREW_MODULE, "cmd/krew"),
     )
 }
