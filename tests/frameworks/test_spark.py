@@ -73,7 +73,7 @@ async def _applications(
 async def _executors(fleet: Fleet, source: Client, driver: str, count: int) -> list[str]:
     """Return the executors that have run tasks for a driver, once they are so many."""
     found: list[str] = []
-    await kit.until_running(source, driver)
+    await kit.until_one(source, kinds.PODS, driver, "default", _has_started)
     async with members.log(fleet, driver) as lines:
         async for line in lines:
             if line.startswith("executor "):
@@ -83,6 +83,10 @@ async def _executors(fleet: Fleet, source: Client, driver: str, count: int) -> l
                 return found
 
     raise AssertionError(f"the log of {driver} ended: {found}")
+
+
+def _has_started(driver: Object) -> bool:
+    return kit.phase(driver) in ("Running", "Succeeded")
 
 
 async def _until_ended(source: Client, driver: str) -> None:
