@@ -14,48 +14,27 @@ from typing import Final
 
 import pytest
 
-from tests import kit, served
+from tests import kit, resource_slices, served
 from vnode.api import kinds, objects
-from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.kube import watching
 from vnode.kube.client import Client
 from vnode.kube.watching import ListOptions
 
-CLASS: Final = "gpu.example.com"
-SLICES: Final = Kind("resource.k8s.io", "v1", "resourceslices", "ResourceSlice", namespaced=False)
 PER_NODE: Final = 5
 PODS: Final = 20  # more than one target has devices for
 MOST_VERSIONS: Final = 12  # of a pod in its first half minute
 TEMPLATE: Final = [{"name": "gpu", "resourceClaimTemplateName": "gpus"}]
 SHARED: Final = [{"name": "gpu", "resourceClaimName": "shared"}]
-REQUESTS: Final = {"requests": [{"name": "one", "exactly": {"deviceClassName": CLASS}}]}
-
-
-def device_class() -> Object:
-    selector = {"cel": {"expression": f'device.driver == "{CLASS}"'}}
-    return {"metadata": {"name": CLASS}, "spec": {"selectors": [selector]}}
-
-
-def slice_of(node: Object) -> Object:
-    """Return what a driver would publish of a node's devices."""
-    name = objects.name(node)
-    owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": objects.uid(node)}
-    return {
-        "metadata": {"name": f"{name}-gpus", "ownerReferences": [owner]},
-        "spec": {
-            "driver": CLASS,
-            "nodeName": name,
-            "pool": {"name": name, "generation": 1, "resourceSliceCount": 1},
-            "devices": [{"name": f"gpu-{number}"} for number in range(PER_NODE)],
-        },
-    }
+REQUESTS: Final = {
+    "requests": [{"name": "one", "exactly": {"deviceClassName": resource_slices.CLASS}}]
+}
 
 
 async def publish(client: Client) -> None:
     """Have each node of a cluster offer devices."""
     for node in await client.list(kinds.NODES):
-        await client.create(SLICES, slice_of(node))
+        await client.create(resource_slices.KIND, resource_slices.of_node(node, PER_NODE))
 
 
 @pytest.fixture
@@ -67,14 +46,14 @@ async def devices(source: Client, c2: Client, c3: Client) -> AsyncIterator[None]
     for target in (c2, c3):
         await publish(target)
 
-    await c2.create(kinds.DEVICE_CLASSES, device_class())
+    await c2.create(kinds.DEVICE_CLASSES, resource_slices.device_class())
     yield
     for kind in (kinds.PODS, kinds.RESOURCE_CLAIM_TEMPLATES, kinds.RESOURCE_CLAIMS):
         for obj in await source.list(kind, "default"):
             await source.discard(kind, obj)
 
     for target in (c2, c3):
-        for kind in (SLICES, kinds.DEVICE_CLASSES):
+        for kind in (resource_slices.KIND, kinds.DEVICE_CLASSES):
             for obj in await target.list(kind):
                 await target.discard(kind, obj)
 
@@ -113,7 +92,7 @@ async def count_versions(client: Client, seconds: float) -> Counter[str]:
 async def test_pods_with_a_template_get_their_devices_in_targets_and_none_in_the_source(
     source: Client, c2: Client, c3: Client
 ) -> None:
-    await c3.create(kinds.DEVICE_CLASSES, device_class())
+    await c3.create(kinds.DEVICE_CLASSES, resource_slices.device_class())
     async with asyncio.TaskGroup() as group:
         versions = group.create_task(count_versions(source, 30))
         await asyncio.sleep(0)
@@ -160,7 +139,7 @@ async def test_a_class_that_targets_lack_is_named_and_no_candidate_is_made(
         assert not await target.list(kinds.POD_CHAPERONS, "default")
         assert not await target.list(kinds.RESOURCE_CLAIM_TEMPLATES, "default")
 
-    named = {**device_class(), "metadata": {"name": "rare.example.com"}}
+    named = {**resource_slices.device_class(), "metadata": {"name": "rare.example.com"}}
     await c3.create(kinds.DEVICE_CLASSES, named)
     proxy = await kit.until_running(source, "classy")
     assert objects.node_name(proxy) == "admiralty-default-c3"
@@ -170,7 +149,7 @@ async def test_a_class_that_targets_lack_is_named_and_no_candidate_is_made(
 async def test_pods_that_share_a_claim_are_in_one_target(
     source: Client, c2: Client, c3: Client
 ) -> None:
-    await c3.create(kinds.DEVICE_CLASSES, device_class())
+    await c3.create(kinds.DEVICE_CLASSES, resource_slices.device_class())
     claim = {"metadata": {"name": "shared"}, "spec": {"devices": REQUESTS}}
     await source.create(kinds.RESOURCE_CLAIMS, claim, "default")
     for number in range(6):
@@ -203,11 +182,11 @@ async def test_a_claim_that_is_missing_is_named_at_once_and_awaited(source: Clie
 
 @pytest.mark.usefixtures("devices")
 async def test_the_first_class_that_has_devices_is_taken(source: Client, c2: Client) -> None:
-    big = {"metadata": {"name": "big.example.com"}, "spec": device_class()["spec"]}
+    big = {"metadata": {"name": "big.example.com"}, "spec": resource_slices.device_class()["spec"]}
     big["spec"]["selectors"] = [{"cel": {"expression": 'device.driver == "big.example.com"'}}]
     alternatives = [
         {"name": "big", "deviceClassName": "big.example.com"},
-        {"name": "small", "deviceClassName": CLASS},
+        {"name": "small", "deviceClassName": resource_slices.CLASS},
     ]
     requests = [{"name": "one", "firstAvailable": alternatives}]
     template = {
@@ -253,7 +232,7 @@ async def test_a_namespace_without_the_label_for_admin_access_is_told(
     label = "resource.kubernetes.io/admin-access"
     own = {"metadata": {"labels": {label: "true"}}}
     await source.patch(kinds.NAMESPACES, "default", own)
-    request = {"deviceClassName": CLASS, "adminAccess": True}
+    request = {"deviceClassName": resource_slices.CLASS, "adminAccess": True}
     devices = {"requests": [{"name": "one", "exactly": request}]}
     template = {"metadata": {"name": "admin"}, "spec": {"spec": {"devices": devices}}}
     try:

@@ -23,6 +23,7 @@ from tests.faults.plan import (
     SOURCE,
     TARGETS,
     Action,
+    DeviceUse,
     Fault,
     JobTerms,
     Step,
@@ -188,6 +189,7 @@ def _new(dice: random.Random, wish: Wish) -> tuple[WantedWorkload, Wish]:
         uses=tuple(sorted(dice.sample(_USABLE, dice.randint(0, 2)))),
         budget=lasts and dice.random() < 0.5,
         gang=dice.randint(2, many) if lasts and many > 1 and dice.random() < _TOGETHER else 0,
+        device=dice.choice((DeviceUse.NONE, *DeviceUse)),
         job=_terms(dice) if kind is WorkloadKind.JOB else JobTerms(),
     )
     return wish.named(workload)

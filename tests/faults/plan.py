@@ -66,6 +66,14 @@ class JobTerms:
     replaces_failed: bool = False
 
 
+class DeviceUse(StrEnum):
+    """By what its pods ask for an accelerator."""
+
+    NONE = ""
+    GPU = "GPU"
+    CLAIM = "claim"
+
+
 @dataclass(frozen=True, slots=True)
 class WantedWorkload:
     """One of them. `hopeless` fits no target; `patience` is tolerationSeconds, 0 for the default;
@@ -84,6 +92,7 @@ class WantedWorkload:
     on: str = ""
     budget: bool = False
     gang: int = 0
+    device: DeviceUse = DeviceUse.NONE
     job: JobTerms = JobTerms()
 
 
@@ -170,6 +179,7 @@ class Action:
             what = f"{self.workload.kind} {self.workload.name} x{self.workload.replicas}"
             what += f" on {self.workload.on}" if self.workload.on else ""
             what += f" in a gang of {self.workload.gang}" if self.workload.gang else ""
+            what += f" with a {self.workload.device}" if self.workload.device else ""
             what += f" v{self.workload.version}" if self.verb is Verb.CHANGE else ""
 
         what += f" #{self.number}" if self.verb in ON_PODS else ""

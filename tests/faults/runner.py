@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 
-from tests.faults import breaking, drawing, rules, snapshot, timing
+from tests.faults import breaking, devices, drawing, rules, snapshot, timing
 from tests.faults.acting import Actor, remove_all
 from tests.faults.cloud import CloudController
 from tests.faults.harness import CLUSTERS, Harness, agents_of
@@ -99,6 +99,7 @@ class Runner:
     async def begin(self) -> list[Violation]:
         """Remove what an earlier run left in this fleet; return what is wrong afterwards."""
         await remove_all(self._harness.source)
+        await devices.begin(self._harness)
         await self.target_controllers.begin()
         await self.placements.begin()
         await self.hostility.begin()
@@ -284,6 +285,8 @@ class Runner:
         try:
             snapshot = await self._watcher.fresh_snapshot(self._wish, survivors)
             found = self._violations(snapshot)
+            asked = [name for name in TARGETS if name not in self._watcher.unasked]
+            found = found or await devices.violations(self._harness, asked)
             return found or (await self.placements.violations() if is_planned else [])
         except VnodeError as error:
             return [Violation("API servers answer", str(error))]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests import kit
-from tests.faults import followed_objects
+from tests.faults import devices, followed_objects
 from tests.faults.plan import JobTerms, WantedWorkload, WorkloadKind
 from tests.faults.snapshot import APP, REPLACES_FAILED, VERSION
 from vnode.api import keys, kinds
@@ -84,6 +84,7 @@ def _template(workload: WantedWorkload) -> Object:
 
     pod = kit.pod(workload.name, annotations=annotations)
     spec = {**pod["spec"], "volumes": followed_objects.volumes(workload.uses)}
+    devices.give(spec, workload.device)
     return {"metadata": {"labels": {APP: workload.name}, "annotations": annotations}, "spec": spec}
 
 
