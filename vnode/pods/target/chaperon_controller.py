@@ -272,6 +272,8 @@ class ChaperonController:
 
         if keys.DELEGATE_FINALIZER in objects.finalizers(chaperon):
             last = self._reporter.last(objects.key(chaperon))
+            # An event of the end also comes if somebody takes the delegate's label off. One that
+            # was never bound never will be, and goes with its chaperon; there is nothing to tell.
             if _may_have_run(chaperon, last) or not self._creator.is_last(chaperon, last):
                 if (unseen := await fetch(self._client, chaperon)) is not None:
                     await self._delete(chaperon, unseen)
