@@ -21,6 +21,7 @@ from tests import kit
 from tests.kit import Fleet
 from vnode.api import keys
 from vnode.api.objects import Object
+from vnode.kube import endpoint
 
 ACCOUNT: Final = "spark"
 _HOME: Final = "/opt/spark-home"  # Spark's own pods have /opt/spark/conf
@@ -129,8 +130,7 @@ class Submitter:
     @property
     def server(self) -> str:
         """Return the address of the source's API server."""
-        config = yaml.safe_load(self.fleet.kubeconfig("c1").read_text())
-        return str(config["clusters"][0]["cluster"]["server"])
+        return endpoint.from_kubeconfig_file(self.fleet.kubeconfig("c1")).url
 
     @property
     def address(self) -> str:
