@@ -22,13 +22,11 @@ from tests.e2e.places import (
 )
 from tests.e2e.test_moves import budget
 from vnode.api import kinds, objects
-from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 
 __all__ = ["budget", "policy", "rooms"]
 
-STATEFUL_SETS = Kind("apps", "v1", "statefulsets", "StatefulSet")
 UNEQUAL = ({"cluster": "c2", "weight": 2}, {"cluster": "c3", "weight": 1})
 SOON = {"afterUnschedulableFor": "5s"}
 BACK = {"mode": "Probe", "stabilization": "3s", "maxConcurrent": 2}
@@ -47,7 +45,7 @@ class Owners:
         body = kit.deployment("web", replicas, place_pod())
         body["kind"] = "StatefulSet"
         body["spec"] |= {"serviceName": "web", **spec}
-        await self._source.create(STATEFUL_SETS, body, "default")
+        await self._source.create(kinds.STATEFUL_SETS, body, "default")
 
     async def job(self, parallelism: int) -> None:
         """Create a Job that takes longer than any test; evicted pods are no failures of it."""
@@ -70,7 +68,7 @@ async def owners(source: Client) -> AsyncIterator[Owners]:
     """Yield a maker of owners of pods; the owners end with the test."""
     yield Owners(source)
     query = {"propagationPolicy": "Background"}
-    await source.request("DELETE", STATEFUL_SETS.path("default"), query=query)
+    await source.request("DELETE", kinds.STATEFUL_SETS.path("default"), query=query)
 
 
 async def live(source: Client) -> list[Object]:

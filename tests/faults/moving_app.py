@@ -8,6 +8,7 @@ what pods use must be there before they run.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
@@ -28,7 +29,6 @@ LABEL = "app in (shop,members)"
 USED = (kinds.CONFIG_MAPS, kinds.SECRETS)
 COPIED = (*USED, kinds.SERVICES)
 BUDGETS = Kind("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", namespaced=True)
-STATEFUL_SETS = Kind("apps", "v1", "statefulsets", "StatefulSet", namespaced=True)
 
 
 def _template(name: str) -> Object:
@@ -52,9 +52,21 @@ async def create(source: Client) -> None:
     shop = kit.deployment("shop", REPLICAS, _template("shop"))
     await source.create(kinds.DEPLOYMENTS, shop, "default")
     members = kit.deployment("members", MEMBERS, _template("members"))
-    members |= {"kind": STATEFUL_SETS.kind}
+    members |= {"kind": kinds.STATEFUL_SETS.kind}
     members["spec"] |= {"serviceName": "members", "podManagementPolicy": "Parallel"}
-    await source.create(STATEFUL_SETS, members, "default")
+    await source.create(kinds.STATEFUL_SETS, members, "default")
+
+
+async def wake_controllers(source: Client) -> None:
+    """Have the controllers of the application look at it again, once pods can be created.
+
+    Each pod that ends while no webhook answers costs its controller a failed attempt, and each of
+    these doubles the wait of the next one, up to 1,000 s: a change ends that (docs/reliability.md).
+    """
+    body = {"metadata": {"annotations": {"tests/woken-at": str(time.monotonic())}}}
+    for kind in (kinds.REPLICA_SETS, kinds.STATEFUL_SETS):
+        for found in await source.list(kind, "default"):
+            await source.patch(kind, objects.name(found), body, "default")
 
 
 async def until_run(source: Client, node: str) -> dict[str, Object]:

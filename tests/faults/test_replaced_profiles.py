@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 
+from hack.fleetlib import addresses, agents, clusters
 from hack.fleetlib.fleet import LocalFleet
 from hack.fleetlib.inventory import NAMESPACE
 from tests import inventory, kit
@@ -67,11 +68,17 @@ async def app(source: Client) -> None:
     await moving_app.until_run(source, node("east"))
 
 
-async def kill(fleet: Fleet) -> None:
-    """End the agent without a word, and start it again."""
-    site = LocalFleet(fleet.folder)
-    await asyncio.to_thread(site.stop, "c1", "agent", signal.SIGKILL)
-    await asyncio.to_thread(site.start, "c1", "agent")
+async def kill(fleet: Fleet, source: Client) -> None:
+    """End the agent without a word, start it again, and have it admit what failed meanwhile."""
+    there = LocalFleet(fleet.folder)
+
+    def ready() -> bool:
+        return agents.answers(there.site("c1").address, addresses.AGENT_HEALTH)
+
+    await asyncio.to_thread(there.stop, "c1", "agent", signal.SIGKILL)
+    await asyncio.to_thread(there.start, "c1", "agent")
+    await asyncio.to_thread(clusters.until, fleet.folder, "c1", "agent", ready)
+    await moving_app.wake_controllers(source)
 
 
 async def until_made(source: Client, _former: str, new: str) -> None:
@@ -161,7 +168,7 @@ async def test_an_application_moves_within_its_budget_whatever_becomes_of_the_ag
     await replace(source, clusters, "east", "west")
 
     async def at_step() -> None:
-        await kill(fleet)
+        await kill(fleet, source)
 
     await replace(source, clusters, "west", "east", at_step)
     await another_cluster_behind(fleet, source, c3)

@@ -10,12 +10,11 @@ from vnode.api import keys, kinds
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 
-STATEFUL_SETS = Kind("apps", "v1", "statefulsets", "StatefulSet")
 BUDGETS = Kind("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
 RESOURCES = {
     WorkloadKind.POD: kinds.PODS,
     WorkloadKind.DEPLOYMENT: kinds.DEPLOYMENTS,
-    WorkloadKind.STATEFUL_SET: STATEFUL_SETS,
+    WorkloadKind.STATEFUL_SET: kinds.STATEFUL_SETS,
     WorkloadKind.JOB: kinds.JOBS,
 }
 NO_EXIT_CODE = 42  # that a container of a fleet ever has
