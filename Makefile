@@ -45,6 +45,7 @@ help:
 	@echo 'make bench        speed, beside a plain kube-scheduler; as root also requests on a real kubelet'
 	@echo 'make bench-streams  exec, copies and logs, beside the target itself; root only'
 	@echo 'make bench-scale  an agent with 2,000 pods, and with 50 targets'
+	@echo 'make bench-distance  pods, logs and exec with targets that are 100 ms away'
 	@echo 'make bench-policies  costly placement policies that change all the time, and thousands of them'
 	@echo 'make dist         the artefacts of a release, in dist/; DIST="--images none" leaves images out'
 	@echo 'make dist-test    builds and installs them, in ten minutes; not part of make test'
@@ -320,6 +321,10 @@ bench-scale: binaries
 	$(RUN) hack/bench-scale $(BENCH)
 
 # Whole agents, but API servers in memory: needs no programs.
+.PHONY: bench-distance
+bench-distance: binaries
+	$(RUN) hack/bench-distance $(BENCH)
+
 .PHONY: bench-policies
 bench-policies: environment
 	$(RUN) hack/bench-policies $(BENCH)

@@ -43,7 +43,7 @@ class LoadResult:
 
 
 @asynccontextmanager
-async def _http(way: Way) -> AsyncIterator[tuple[aiohttp.ClientSession, str]]:
+async def opened(way: Way) -> AsyncIterator[tuple[aiohttp.ClientSession, str]]:
     there = endpoint.from_kubeconfig_file(way.kubeconfig)
     assert there.ssl is not None
     connector = aiohttp.TCPConnector(limit=0, ssl=there.ssl)
@@ -59,7 +59,7 @@ async def sessions(way: Way, count: int, rounds: int = 10) -> LoadResult:
     """
     outcome, begun = LoadResult(), time.monotonic()
     query = {"container": "main", "command": "cat", "stdin": "true", "stdout": "true"}
-    async with asyncio.timeout(_PATIENCE), _http(way) as (http, url), AsyncExitStack() as stack:
+    async with asyncio.timeout(_PATIENCE), opened(way) as (http, url), AsyncExitStack() as stack:
         opening = [
             stack.enter_async_context(
                 http.ws_connect(f"{url}/exec", params=query, protocols=[_PROTOCOL])
@@ -101,7 +101,7 @@ async def followers(way: Way, count: int, seconds: float = 10.0) -> LoadResult:
     """
     outcome, begun = LoadResult(), time.monotonic()
     query = {"container": "main", "follow": "true", "timestamps": "true", "tailLines": "1"}
-    async with asyncio.timeout(_PATIENCE), _http(way) as (http, url), AsyncExitStack() as stack:
+    async with asyncio.timeout(_PATIENCE), opened(way) as (http, url), AsyncExitStack() as stack:
         answers = await asyncio.gather(
             *(stack.enter_async_context(http.get(f"{url}/log", params=query)) for _ in range(count))
         )
