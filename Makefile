@@ -44,7 +44,7 @@ help:
 	@echo 'make conformance-all  all of [Conformance] and more, in hours; CONFORMANCE=--resume goes on; root only'
 	@echo 'make bench        speed, beside a plain kube-scheduler; as root also requests on a real kubelet'
 	@echo 'make bench-streams  exec, copies and logs, beside the target itself; root only'
-	@echo 'make bench-scale  an agent with 2,000 pods, and with 50 targets'
+	@echo 'make bench-scale  an agent with 10,000 pods, and with 100 targets'
 	@echo 'make bench-distance  pods, logs and exec with targets that are 100 ms away'
 	@echo 'make bench-policies  costly placement policies that change all the time, and thousands of them'
 	@echo 'make dist         the artefacts of a release, in dist/; DIST="--images none" leaves images out'

@@ -96,7 +96,7 @@ class ScaleRun(msgspec.Struct, frozen=True):
                 Aim(f"{one.what}: needless writes of a restart", 0, one.needless, most=True)
                 for one in self.restarts
             ),
-            Aim("most memory of an agent, MiB", 400, self.most_memory, most=True),
+            Aim("most memory of an agent, MiB", 300, self.most_memory, most=True),
         ]
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -15,7 +15,7 @@ from hack.fleetlib import addresses, agents, processes
 from tests import kit
 from tests.bench import accounts, scale_figures, tracking
 from tests.bench.figures import quantiles
-from tests.bench.phases import SOURCE, TARGETS, MeasuredFleet
+from tests.bench.phases import SOURCE, MeasuredFleet
 from tests.bench.scale_figures import Lag, Rest, Restart
 from tests.bench.tracking import LABEL, NAMESPACE, Lost
 from vnode.api import keys, kinds, objects
@@ -66,7 +66,7 @@ async def lag(stage: MeasuredFleet, what: str, uids: Sequence[str], at_once: int
         if objects.status(pod).get("message") == f"{_MARK} {what}":
             seen[objects.uid(pod)].set()
 
-    delegates = await _delegates(stage.clients)
+    delegates = await _delegates(stage)
     times: list[float] = []
     todo = iter(uids)
 
@@ -88,10 +88,10 @@ async def lag(stage: MeasuredFleet, what: str, uids: Sequence[str], at_once: int
     return Lag(what, quantiles(times))
 
 
-async def _delegates(clients: Mapping[str, Client]) -> dict[str, tuple[Client, str]]:
+async def _delegates(stage: MeasuredFleet) -> dict[str, tuple[Client, str]]:
     """Return each delegate by the UID of its proxy: the client of its cluster, and its name."""
     found: dict[str, tuple[Client, str]] = {}
-    for client in (clients[target] for target in TARGETS):
+    for client in (stage.clients[target] for target in stage.targets):
         label = keys.PREFIX + LABEL
         for pod in await client.list(kinds.PODS, NAMESPACE, label_selector=label):
             found[objects.labels(pod)[keys.PARENT_UID]] = client, objects.name(pod)
