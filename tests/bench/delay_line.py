@@ -16,6 +16,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
+from hack.fleetlib import processes
+
 _TICK: Final = 0.0005  # seconds by which a timer may be early
 _HANDSHAKE: Final = 3  # ways until the first bytes arrive: there, back, and there again
 
@@ -123,10 +125,11 @@ class FarServer:
 
 
 @asynccontextmanager
-async def running(host: str, port: int) -> AsyncIterator[FarServer]:
-    """Run a delay line in front of a server for the block."""
+async def running(host: str, port: int, netns: str | None = None) -> AsyncIterator[FarServer]:
+    """Run a delay line in front of a server for the block, in its network namespace."""
     pipe = asyncio.subprocess.PIPE
-    command = (sys.executable, "-m", "tests.bench.delay_line", host, str(port))
+    own = [sys.executable, "-m", "tests.bench.delay_line", host, str(port)]
+    command = processes.in_network(netns, own)
     process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe)
     stdin, stdout = process.stdin, process.stdout
     assert stdin is not None, "a pipe"

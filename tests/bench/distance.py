@@ -67,7 +67,11 @@ async def measure(fleet: LocalFleet, burst: int, round_trip: float) -> DistanceR
         opened = {n: await stack.enter_async_context(sequence.client(fleet, n)) for n in CLUSTERS}
         lines = {}
         for target in TARGETS:
-            line = delay_line.running(fleet.site(target).address, addresses.API_SERVER)
+            line = delay_line.running(
+                fleet.site(target).address,
+                addresses.API_SERVER,
+                fleet.state().cluster(target).netns,
+            )
             lines[target] = await stack.enter_async_context(line)
             await asyncio.to_thread(harness.connect, fleet, target, lines[target].url)
 

@@ -19,6 +19,7 @@ from tests.bench.tracking import LABEL, NAMESPACE, Delegates, Tracks
 from vnode.api import keys, kinds, names, objects
 from vnode.api.errors import Unreachable
 from vnode.api.objects import Object
+from vnode.kube.answer_limits import AnswerLimit
 from vnode.kube.client import Client
 from vnode.runtime.supervisor import supervise
 
@@ -26,6 +27,7 @@ SOURCE, TARGETS = "c1", ("c2", "c3")
 CLIENTS = 32  # creates under way at once in a burst
 _PATIENCE = 180.0  # seconds for all pods of a phase to run
 _GONE = 180.0  # seconds for all pods of a phase to vanish
+_ALL_PODS = AnswerLimit(1 << 28, 10_000_000)  # bytes, and values
 _DELEGATE_LABEL = keys.PREFIX + LABEL
 
 
@@ -168,15 +170,20 @@ async def _check(
     return lost, doubled
 
 
+async def _delete_all(client: Client) -> None:
+    """Delete all pods by one request, whose answer has each of them."""
+    query = {"labelSelector": LABEL}
+    await client.request("DELETE", kinds.PODS.path(NAMESPACE), query=query, bound=_ALL_PODS)
+
+
 async def _clean(stage: MeasuredFleet, order: Order) -> float:
     """Delete all pods by one request; returns when nothing of them is left in any cluster."""
     client, started = stage.clients[order.cluster], _now()
-    path = kinds.PODS.path(NAMESPACE)
     try:
-        await client.request("DELETE", path, query={"labelSelector": LABEL})
+        await _delete_all(client)
     except Unreachable:
         # Slower than the client's patience; the API server goes on deleting all the same.
-        await client.request("DELETE", path, query={"labelSelector": LABEL})
+        await _delete_all(client)
     await kit.until_gone(client, kinds.PODS, NAMESPACE, seconds=_GONE, label_selector=LABEL)
     gone = _now() - started
     if order.system == VNODE:
