@@ -136,7 +136,7 @@ async def _streams(stage: MeasuredFleet, lines: dict[str, FarServer]) -> list[St
                 quantiles([await take(straight) for _ in range(_ROUNDS)]),
                 quantiles([await take(through) for _ in range(_ROUNDS)]),
             )
-            for what, take in (("log", _log), ("exec, to its first echo", _session))
+            for what, take in (("log", _log), ("exec", _exec))
         ]
 
     await source.delete(kinds.PODS, "streams", NAMESPACE)
@@ -153,8 +153,18 @@ async def _log(way: Way) -> float:
     return time.monotonic() - begun
 
 
-async def _session(way: Way) -> float:
-    return (await load.sessions(way, 1, rounds=1)).opened
+async def _exec(way: Way) -> float:
+    """Return the seconds until a command has ended, over a new connection."""
+    begun, query = time.monotonic(), {"container": "main", "command": "true", "stdout": "true"}
+    async with (
+        load.opened(way) as (http, url),
+        http.ws_connect(f"{url}/exec", params=query, protocols=[load.PROTOCOL]) as socket,
+    ):
+        while (message := await socket.receive_bytes())[0] != load.STATUS:
+            pass
+
+    assert b"Success" in message, message
+    return time.monotonic() - begun
 
 
 def main(argv: list[str] | None = None) -> int:

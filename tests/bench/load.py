@@ -20,8 +20,8 @@ import msgspec
 
 from vnode.kube import endpoint
 
-_PROTOCOL: Final = "v5.channel.k8s.io"
-_STDIN, _STDOUT, _STATUS, _CLOSE = 0, 1, 3, 255
+PROTOCOL: Final = "v5.channel.k8s.io"
+_STDIN, _STDOUT, STATUS, _CLOSE = 0, 1, 3, 255
 _PATIENCE: Final = 90.0  # seconds for a whole crowd
 
 
@@ -62,7 +62,7 @@ async def sessions(way: Way, count: int, rounds: int = 10) -> LoadResult:
     async with asyncio.timeout(_PATIENCE), opened(way) as (http, url), AsyncExitStack() as stack:
         opening = [
             stack.enter_async_context(
-                http.ws_connect(f"{url}/exec", params=query, protocols=[_PROTOCOL])
+                http.ws_connect(f"{url}/exec", params=query, protocols=[PROTOCOL])
             )
             for _ in range(count)
         ]
@@ -79,7 +79,7 @@ async def _session(socket: aiohttp.ClientWebSocketResponse, rounds: int, lags: l
     await socket.send_bytes(bytes([_CLOSE, _STDIN]))
     while True:
         message = await socket.receive_bytes()
-        if message[0] == _STATUS:
+        if message[0] == STATUS:
             return msgspec.json.decode(message[1:])["status"] == "Success"
 
 
