@@ -1,12 +1,14 @@
 """Writes the audit log in a thread: who reads it slowly holds up no pod.
 
 Lines wait in memory, a bounded number of them. Whatever more there is while nobody reads is lost,
-and the log says how many lines that were.
+and the log says how many lines that were. They are written some at a time: to wake the thread for
+each would cost the event loop the interpreter's lock as often, a twentieth of its time in a burst.
 """
 
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from logging.handlers import QueueHandler, QueueListener, WatchedFileHandler
@@ -20,6 +22,8 @@ from vnode.telemetry.logs import JsonFormatter
 STDERR: Final = "stderr"
 """With all other lines, in their format."""
 NOWHERE: Final = "off"
+GATHER: Final = 0.1
+"""Seconds by which a line may be late; who kills the agent loses those of that time."""
 _MOST_WAITING: Final = 20_000  # lines; about 20 MB
 
 
@@ -49,6 +53,23 @@ class AuditQueue(QueueHandler):
         self._waiting.put(record)
 
 
+class GatheringListener(QueueListener):
+    """Writes the lines that have come within a moment together."""
+
+    def __init__(self, waiting: SimpleQueue[Any], *handlers: logging.Handler) -> None:
+        super().__init__(waiting, *handlers)
+        self._waiting = waiting
+
+    def dequeue(self, block: bool) -> logging.LogRecord:
+        """Return the next line; where none waits, let some gather behind the first that comes."""
+        had_none = self._waiting.empty()
+        record = super().dequeue(block)
+        if had_none:
+            time.sleep(GATHER)
+
+        return record
+
+
 @contextmanager
 def written_to(destination: str) -> Iterator[None]:
     """Write the audit log to `stderr`, to the file of that path, or nowhere (`off`)."""
@@ -58,7 +79,7 @@ def written_to(destination: str) -> Iterator[None]:
 
     log, waiting = logging.getLogger(NAME), SimpleQueue[Any]()
     handlers = _handlers(destination)
-    handler, listener = AuditQueue(waiting), QueueListener(waiting, *handlers)
+    handler, listener = AuditQueue(waiting), GatheringListener(waiting, *handlers)
     log.addHandler(handler)
     log.propagate = False
     log.setLevel(logging.INFO)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 
 from vnode.api.errors import ConfigError
 from vnode.telemetry import audit, audit_log
-from vnode.telemetry.audit_log import AuditQueue
+from vnode.telemetry.audit_log import AuditQueue, GatheringListener
 
 POD = {"metadata": {"name": "web-0", "namespace": "team-a", "uid": "u1"}}
 
@@ -36,6 +37,10 @@ def tell() -> None:
         audit.opened("log", POD, cluster="gpu")
 
 
+def line(text: str) -> logging.LogRecord:
+    return logging.LogRecord("x", logging.INFO, "", 0, text, None, None)
+
+
 def test_whoever_acts_does_not_wait_for_whoever_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal()
     monkeypatch.setattr(logging.getLogger(), "handlers", [terminal])
@@ -53,12 +58,39 @@ def test_the_log_says_how_many_lines_are_lost() -> None:
     waiting = SimpleQueue[Any]()
     queue = AuditQueue(waiting, most=2)
     for number in range(5):
-        queue.emit(logging.LogRecord("x", logging.INFO, "", 0, f"line {number}", None, None))
+        queue.emit(line(f"line {number}"))
 
     assert waiting.get().getMessage() == "line 0"
-    queue.emit(logging.LogRecord("x", logging.INFO, "", 0, "line 5", None, None))
+    queue.emit(line("line 5"))
     left = [waiting.get().getMessage() for _ in range(waiting.qsize())]
     assert left == ["line 1", "3 lines are lost: nobody read this log", "line 5"]
+
+
+class _Later(SimpleQueue[Any]):
+    """Has nothing until somebody waits for it."""
+
+    def get(self, block: bool = True, timeout: float | None = None) -> Any:
+        if self.empty():
+            self.put(line("first"))
+
+        return super().get(block, timeout)
+
+
+def test_lines_that_come_within_a_moment_wake_the_thread_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waiting, pauses = _Later(), list[float]()
+    listener = GatheringListener(waiting)
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        waiting.put(line("second"))
+        waiting.put(line("third"))
+
+    monkeypatch.setattr(time, "sleep", pause)
+    written = [listener.dequeue(True).getMessage() for _ in range(3)]
+    assert written == ["first", "second", "third"]
+    assert pauses == [audit_log.GATHER]
 
 
 def test_a_file_has_it_as_json_and_standard_error_has_not(
