@@ -22,6 +22,7 @@ help:
 	@echo 'make docs-test    every command of the documentation, on a fleet; root only'
 	@echo 'make simulation   pods in simulated clusters that fail, a minute; SIMULATION="--seed 7" repeats one'
 	@echo 'make many-gangs   twenty gangs of sixteen in simulated clusters; not part of make test'
+	@echo 'make gangs        the same on clusters, ten minutes, not part of make test'
 	@echo 'make fuzz         an hour of mutated inputs; FUZZ="--seed 7" repeats them'
 	@echo 'make mixed-versions  a few end-to-end tests with an older target, a minute; once, its programs are built'
 	@echo 'make versions     the matrix of Kubernetes versions, an hour, not part of make test: docs/versions.md;'
@@ -161,6 +162,11 @@ simulation: environment
 .PHONY: many-gangs
 many-gangs: environment
 	$(RUN) -m tests.simulation.many_gangs $(MANY_GANGS)
+
+# The same on clusters, with nothing beside it: figures are compared with those of the same run.
+.PHONY: gangs
+gangs: binaries
+	@export GOGC=$(GOGC) GOMAXPROCS=$(GOMAXPROCS); $(RUN) -m pytest -s tests/gangs
 
 # Mutated inputs to whole agents, whose API servers are simulated. Beside other suites they give way,
 # and CPU time is no measure: callbacks of 20 ms were seen to take five times that.
