@@ -20,6 +20,7 @@ from cryptography import x509
 from cryptography.x509.oid import NameOID
 
 from vnode.api.errors import ConfigError
+from vnode.runtime.certs import keypairs
 from vnode.runtime.connections import (
     ConnectionLimits,
     GuardingProtocol,
@@ -221,7 +222,7 @@ def peer_certificate(request: web.Request) -> x509.Certificate | None:
     transport = request.transport
     tls = transport.get_extra_info("ssl_object") if transport is not None else None
     encoded = tls.getpeercert(binary_form=True) if tls is not None else None
-    return x509.load_der_x509_certificate(encoded) if encoded else None
+    return keypairs.parse_der(encoded) if encoded else None
 
 
 def only_client(common_name: str, is_trusted: Callable[[x509.Certificate], bool]) -> Any:

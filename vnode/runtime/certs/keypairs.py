@@ -6,6 +6,7 @@ chance that spreads renewals, are passed in.
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 import os
 import tempfile
@@ -28,6 +29,7 @@ RENEW_FROM: Final = 0.7  # of a certificate's life, as in the kubelet
 RENEW_TO: Final = 0.9
 _BACKDATED: Final = timedelta(minutes=5)  # clocks of other machines may be behind
 _ORGANISATION: Final = "vnode"
+_KEPT: Final = 64  # certificates of clients, of which there are few: schedulers, and replicas
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +149,18 @@ def issued_by(certificate: x509.Certificate, authorities: Iterable[x509.Certific
 def bundle(certificates: Sequence[bytes]) -> bytes:
     """Join certificates in PEM."""
     return b"".join(certificate.strip() + b"\n" for certificate in certificates)
+
+
+@functools.lru_cache(maxsize=_KEPT)
+def is_in_bundle(certificate: x509.Certificate, pem: bytes) -> bool:
+    """Tell whether one of the CAs in a bundle signed a certificate; answers are kept."""
+    return issued_by(certificate, parse_bundle(pem))
+
+
+@functools.lru_cache(maxsize=_KEPT)
+def parse_der(encoded: bytes) -> x509.Certificate:
+    """Return a certificate, parsed once for all the connections on which a client shows it."""
+    return x509.load_der_x509_certificate(encoded)
 
 
 def parse_bundle(pem: bytes) -> list[x509.Certificate]:

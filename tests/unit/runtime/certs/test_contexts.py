@@ -98,6 +98,24 @@ async def test_only_clients_of_the_ca_get_in() -> None:
         assert await is_refused(server, await client_of(CA.certificate, refused))
 
 
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+async def test_nobody_gets_a_ticket_for_another_connection(version: ssl.TLSVersion) -> None:
+    pair = keypairs.issue(CA, CertificateRequest("web", ("127.0.0.1",)), NOW)
+    client = await client_of(CA.certificate)
+    client.maximum_version = version
+    up, down = ssl.MemoryBIO(), ssl.MemoryBIO()
+    far = (await serving_with(pair)).wrap_bio(up, down, server_side=True)
+    near = client.wrap_bio(down, up, server_hostname="127.0.0.1")
+    for side in (near, far) * 3:
+        with contextlib.suppress(ssl.SSLWantReadError):
+            side.do_handshake()
+
+    far.write(b"hello")
+    assert near.read(5) == b"hello"
+    assert near.version() == version.name.replace("_", ".")
+    assert near.session is None or not near.session.has_ticket
+
+
 async def page(_request: web.Request) -> web.Response:
     return web.Response()
 
