@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from tests.apiserver.contract import (
@@ -14,9 +17,12 @@ from tests.apiserver.contract import (
 )
 from vnode.api import kinds, objects
 from vnode.api.errors import ApiError, Gone, Invalid
+from vnode.api.kinds import Kind
 from vnode.api.objects import Object
+from vnode.api.target_key import TargetKey
+from vnode.following.remote_informers import has_none
 from vnode.kube.client import Client
-from vnode.kube.transport import METADATA
+from vnode.kube.transport import METADATA, METADATA_LIST
 
 
 async def listed(client: Client, namespace: str, **selectors: str) -> list[str]:
@@ -114,6 +120,26 @@ async def test_metadata_can_be_read_alone(client: Client, pod_namespace: str) ->
         await client.delete(MAPS, "a", pod_namespace)
         type_, obj = await events.next()
         assert (type_, obj["kind"], "data" in obj) == ("DELETED", "PartialObjectMetadata", False)
+
+
+async def test_a_list_of_nothing_has_no_items_and_its_metadata_are_null(
+    client: Client, pod_namespace: str
+) -> None:
+    path, query = MAPS.path(pod_namespace), {"labelSelector": "no=such", "limit": "1"}
+    whole = await client.request("GET", path, query=query)
+    metadata = await client.request("GET", path, query=query, accept=METADATA_LIST)
+    assert (whole["items"], metadata["items"]) == ([], None)
+
+
+@pytest.mark.parametrize("kind", [MAPS, CHAPERONS])
+async def test_whether_there_is_anything_is_told(
+    client: Client, pod_namespace: str, kind: Kind
+) -> None:
+    link: Any = SimpleNamespace(client=client, target=TargetKey(pod_namespace, "c2"))
+    assert await has_none(link, kind, "x=1")
+    made = config_map if kind is MAPS else chaperon
+    await client.create(kind, made(pod_namespace, "a", labels={"x": "1"}))
+    assert not await has_none(link, kind, "x=1")
 
 
 async def test_a_watch_shows_what_happens_after_its_version(

@@ -44,11 +44,12 @@ class Reader:
             metadata |= {"continue": token, "remainingItemCount": len(rest)}
 
         is_metadata = "as=PartialObjectMetadata" in request.accept
+        items = [_item(shown(obj, request), kind) for obj in page]
         return {
             "apiVersion": _META if is_metadata else kind.api_version,
             "kind": "PartialObjectMetadataList" if is_metadata else f"{kind.kind}List",
             "metadata": metadata,
-            "items": [_item(shown(obj, request), kind) for obj in page],
+            "items": items or (None if is_metadata else []),  # as Go writes a list never filled
         }
 
     def forget(self) -> None:

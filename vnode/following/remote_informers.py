@@ -43,13 +43,14 @@ class MakeInformer(Protocol):
 async def has_none(link: Link, kind: Kind, selector: str, namespace: str = "") -> bool:
     """Tell whether the target has no such object, by one request; VnodeError if that fails.
 
-    The answer has the metadata of one object at most, and is decoded at once.
+    The answer has the metadata of one object at most, and is decoded at once. API servers write
+    those of none as null, since Go does so with a list that was never filled.
     """
     path = kind.path(namespace or link.target.namespace or None)
     query = {"labelSelector": selector, "limit": "1"}
     bound = answer_limits.SMALL
     page = await link.client.request("GET", path, query=query, accept=METADATA_LIST, bound=bound)
-    return isinstance(page, dict) and page.get("items") == []
+    return isinstance(page, dict) and "items" in page and page["items"] in (None, [])
 
 
 class RemoteInformer:

@@ -31,6 +31,8 @@ async def test_a_tls_connection_keeps_no_larger_buffer_than_was_said(settings):
     waiter = loop.create_future()
     protocol = sslproto.SSLProtocol(loop, asyncio.Protocol(), context, waiter, server_hostname="x")
     assert len(protocol.get_buffer(-1)) == memory.TLS_BUFFER
+    memory.enlarge_buffer(protocol._get_app_transport())  # type: ignore[attr-defined]
+    assert len(protocol.get_buffer(-1)) == memory.STREAM_BUFFER
     waiter.cancel()
 
 
