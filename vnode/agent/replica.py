@@ -89,7 +89,7 @@ class Agent:
             AwaitedStep("targets-known", lambda _tasks: shared.targets.wait_synced()),
             AwaitedStep("proxies-known", lambda _tasks: shared.proxies.synced.wait()),
             AwaitedStep("memory-frozen", _freeze_memory),
-            Part("memory", partial(memory.give_back, shared.clock), needs_servers=True),
+            Part("memory", self._keep_memory, needs_servers=True),
             *shared.connecting(),
             Part("events", self._events.run),
             AwaitedStep(
@@ -109,6 +109,10 @@ class Agent:
             return startup.wait_for_answer(load, self._shared.clock)
 
         return AwaitedStep(name, wait, needs_servers=needs_servers)
+
+    async def _keep_memory(self) -> None:
+        await memory.settle(self._shared.clock)
+        await memory.give_back(self._shared.clock)
 
     async def _start_dashboard(self, tasks: Supervisor) -> None:
         from vnode.agent.dashboard import ServedDashboard  # imported only where it is served

@@ -78,6 +78,7 @@ def agent(
 ) -> None:
     """Run the agent of one cluster, until SIGTERM or SIGINT."""
     memory.configure()
+    memory.pause_collecting()
     cluster_name = identities.check_name(cluster_name)
     options = AgentOptions(
         namespace=namespace,

@@ -76,6 +76,28 @@ def test_cycles_do_not_pile_up_until_their_collection_takes_long(small_heap):
 
 
 @pytest.mark.looptime
+@pytest.mark.parametrize(
+    ("counts", "seconds"),
+    [([0, 900_000, 1_000_000, 1_010_000], 3), ([*range(0, 10_000_000, 100_000)], 60)],
+)
+async def test_the_collector_waits_for_the_end_of_the_start(
+    settings, clock, monkeypatch, counts, seconds
+):
+    left, frozen = iter(counts), list[float]()
+    monkeypatch.setattr(gc, "get_count", lambda: (next(left), 0, 0))
+    monkeypatch.setattr(gc, "freeze", lambda: frozen.append(clock.monotonic()))
+    began = clock.monotonic()
+    memory.pause_collecting()
+    try:
+        await memory.settle(clock)
+        assert gc.isenabled()
+    finally:
+        gc.enable()
+
+    assert frozen == [began + seconds]
+
+
+@pytest.mark.looptime
 async def test_memory_is_given_back_when_the_process_has_grown_and_only_then(clock, monkeypatch):
     size, trimmed = [100 * MIB], list[int]()
     monkeypatch.setattr(memory, "resident", lambda: size[0])

@@ -168,10 +168,12 @@ class ProxyController:
 
     def _on_namespace(self, name: str) -> None:
         """Reconcile the pods of a namespace that others bound before it got its label."""
-        for link in self._links:
-            for pod in self._pods_on(link.node_name):
-                if objects.namespace(pod) == name:
-                    self._controller.add(objects.key(pod))
+        nodes = {link.node_name for link in self._links}
+        bound = (pod for node in nodes for pod in self.bound.pods_on(node))
+        pods = self._proxies.store.by_index(proxy_state.NAMESPACE_INDEX, name)
+        for pod in (*pods, *bound):
+            if objects.namespace(pod) == name and objects.node_name(pod) in nodes:
+                self._controller.add(objects.key(pod))
 
     def _on_health(self, link: Link) -> None:
         """Reconcile all of a target that answers again, or whose agent has come or gone."""

@@ -18,6 +18,7 @@ from vnode.pods import chaperons
 
 NODE_INDEX: Final = "node"
 CONTROLLER_INDEX: Final = "controller"
+NAMESPACE_INDEX: Final = "namespace"
 
 # Field of a trimmed object: the bytes of the annotation that it lacks, for they count in limits.
 MANIFEST_BYTES: Final = "manifestBytes"
@@ -60,7 +61,16 @@ def controller_of(pod: Object) -> Iterator[str]:
         yield owner
 
 
-INDEXES: Final = {NODE_INDEX: node_of, CONTROLLER_INDEX: controller_of}
+def namespace_of(pod: Object) -> Iterator[str]:
+    """Yield the pod's namespace, for an index."""
+    yield objects.namespace(pod)
+
+
+INDEXES: Final = {
+    NODE_INDEX: node_of,
+    CONTROLLER_INDEX: controller_of,
+    NAMESPACE_INDEX: namespace_of,
+}
 """Those of an informer of proxy pods."""
 
 
