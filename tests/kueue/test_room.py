@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator
+from typing import Final
 
 import pytest
 
@@ -15,6 +17,8 @@ from vnode.api import keys, kinds, names, objects
 from vnode.kube.client import Client
 
 C2, C3 = (names.virtual_node("default", name) for name in ("c2", "c3"))
+PAIRS: Final = int(os.environ.get("VNODE_KUEUE_PAIRS", "10"))
+"""How often two workloads are submitted for the same room."""
 
 
 @pytest.fixture(autouse=True)
@@ -56,7 +60,7 @@ async def test_two_are_never_both_let_in_for_the_same_room(
     source: Client, rooms: Rooms, log: AnswerLog
 ) -> None:
     await rooms((4, 0))
-    for number in range(10):
+    for number in range(PAIRS):
         both = f"a{number}", f"b{number}"
         await submit(source, *(job(name, "team", 3) for name in both))
         told = await log.first(*both)
