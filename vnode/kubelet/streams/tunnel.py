@@ -19,6 +19,7 @@ from typing import Final
 from vnode.api.durations import TICK
 from vnode.kubelet.streams.disconnects import DisconnectWatch
 from vnode.kubelet.streams.pace import Pace
+from vnode.runtime import memory
 
 _FLUSH: Final = 3.0  # seconds to flush towards the target once the client is gone
 _HIGH_WATER: Final = 512 * 1024  # bytes buffered in a transport before its source is paused
@@ -47,6 +48,7 @@ class Tunnel:
     def start(self) -> None:
         """Replace the protocols of both transports, and start copying."""
         for end in (self.client, self.target):
+            memory.enlarge_buffer(end.transport)
             end.transport.set_write_buffer_limits(high=_HIGH_WATER)
             end.transport.set_protocol(end)
 

@@ -16,7 +16,6 @@ from vnode.kube import lookups
 from vnode.kube.client import Client
 from vnode.kubelet.refusal import Refused
 from vnode.kubelet.streams import http_upgrade, sockets
-from vnode.runtime import memory
 
 _CONNECT: Final = 10.0  # seconds for TCP and TLS
 _ANSWER: Final = 60.0  # seconds; a target's kubelet gives a client 30 to create its streams
@@ -37,9 +36,8 @@ class Upstream(asyncio.Protocol):
         self._received = asyncio.Event()  # set by bytes and by the end
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport, over which much may come."""
+        """Keep the transport."""
         assert isinstance(transport, asyncio.Transport)
-        memory.enlarge_buffer(transport)
         self.transport = transport
 
     def data_received(self, data: bytes) -> None:
