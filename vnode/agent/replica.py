@@ -11,6 +11,7 @@ served meanwhile.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final
@@ -56,6 +57,7 @@ class Agent:
     ) -> None:
         self._connect = connect
         self._shared = Shared(client, identity, options, health)
+        self._known = asyncio.Event()  # what stays as it is for long has been read
         handle = Handle(namespace_refusal=self._shared.enabled_namespaces.refusal)
         make_framework(options.config, handle)  # fail at the start for a bad profile
         self._authority = Authority(client, options.namespace, clock=self._shared.clock)
@@ -80,6 +82,7 @@ class Agent:
         shared, authority, kubelet = self._shared, self._authority, self._kubelet
         has_dashboard = bool(shared.options.config.ports.dashboard)
         return (
+            Part("memory", self._keep_memory, needs_servers=True),
             self._loading("authority-loaded", authority.load, needs_servers=True),
             self._loading("manifest-key-loaded", shared.manifest_key.load),
             *shared.watches(),
@@ -88,8 +91,7 @@ class Agent:
             AwaitedStep("servers", partial(servers.start, shared, authority), needs_servers=True),
             AwaitedStep("targets-known", lambda _tasks: shared.targets.wait_synced()),
             AwaitedStep("proxies-known", lambda _tasks: shared.proxies.synced.wait()),
-            AwaitedStep("memory-frozen", _freeze_memory),
-            Part("memory", self._keep_memory, needs_servers=True),
+            AwaitedStep("memory-frozen", self._freeze_memory),
             *shared.connecting(),
             Part("events", self._events.run),
             AwaitedStep(
@@ -110,8 +112,12 @@ class Agent:
 
         return AwaitedStep(name, wait, needs_servers=needs_servers)
 
+    async def _freeze_memory(self, _tasks: Supervisor) -> None:
+        memory.freeze()
+        self._known.set()
+
     async def _keep_memory(self) -> None:
-        await memory.settle(self._shared.clock)
+        await memory.settle(self._shared.clock, self._known)
         await memory.give_back(self._shared.clock)
 
     async def _start_dashboard(self, tasks: Supervisor) -> None:
@@ -150,7 +156,3 @@ class Agent:
     def make_term(self) -> Term:
         """Make what this replica runs while it leads."""
         return Term(self._shared, self._kubelet)
-
-
-async def _freeze_memory(_tasks: Supervisor) -> None:
-    memory.freeze()

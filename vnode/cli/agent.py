@@ -78,7 +78,6 @@ def agent(
 ) -> None:
     """Run the agent of one cluster, until SIGTERM or SIGINT."""
     memory.configure()
-    memory.pause_collecting()
     cluster_name = identities.check_name(cluster_name)
     options = AgentOptions(
         namespace=namespace,
@@ -95,6 +94,7 @@ def agent(
         return Client(access.endpoint(home=False), name="local", scope=scope)
 
     with audit_log.written_to(options.config.audit_log):
+        memory.pause_collecting()
         main.run(_serve(connect, cluster_name, options))
 
 

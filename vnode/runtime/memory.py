@@ -76,13 +76,17 @@ def pause_collecting() -> None:
     gc.disable()
 
 
-async def settle(clock: Clock) -> None:
-    """Let the collector run once the start has made most of what will stay, and spare it that."""
+async def settle(clock: Clock, known: asyncio.Event) -> None:
+    """Let the collector run once most of what stays is there, and spare it that.
+
+    That is when all is `known` and few objects are made any more, or after a minute: whoever waits
+    for an API server that is away makes garbage, too.
+    """
     until, made = clock.monotonic() + _LONGEST_START, gc.get_count()[0]
     while clock.monotonic() < until:
         await clock.sleep(_LOOK)
         before, made = made, gc.get_count()[0]
-        if made < before + _FEW:
+        if known.is_set() and made < before + _FEW:
             break
 
     freeze()

@@ -77,19 +77,26 @@ def test_cycles_do_not_pile_up_until_their_collection_takes_long(small_heap):
 
 @pytest.mark.looptime
 @pytest.mark.parametrize(
-    ("counts", "seconds"),
-    [([0, 900_000, 1_000_000, 1_010_000], 3), ([*range(0, 10_000_000, 100_000)], 60)],
+    ("counts", "is_known", "seconds"),
+    [
+        ([0, 900_000, 1_000_000, 1_010_000], True, 3),
+        (range(0, 10_000_000, 100_000), True, 60),
+        (range(0, 100, 1), False, 60),
+    ],
 )
 async def test_the_collector_waits_for_the_end_of_the_start(
-    settings, clock, monkeypatch, counts, seconds
+    settings, clock, monkeypatch, counts, is_known, seconds
 ):
-    left, frozen = iter(counts), list[float]()
+    left, frozen, known = iter(counts), list[float](), asyncio.Event()
     monkeypatch.setattr(gc, "get_count", lambda: (next(left), 0, 0))
     monkeypatch.setattr(gc, "freeze", lambda: frozen.append(clock.monotonic()))
+    if is_known:
+        known.set()
+
     began = clock.monotonic()
     memory.pause_collecting()
     try:
-        await memory.settle(clock)
+        await memory.settle(clock, known)
         assert gc.isenabled()
     finally:
         gc.enable()
