@@ -40,6 +40,10 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of mallopt, as malloc.h names them
 _EVERY: Final = 60.0  # seconds between two looks at how much is unused
 _WORTH: Final = 32 * 1024 * 1024  # unused bytes that are worth a trim
 
+_LOOK: Final = 1.0  # seconds between two looks at whether the start is over
+_FEW: Final = 20_000  # objects more than at the last look, of a start that is over
+_LONGEST_START: Final = 60.0  # seconds
+
 
 class _Mallinfo2(ctypes.Structure):
     """What glibc tells of its memory, as malloc.h names it."""
@@ -51,11 +55,6 @@ class _Mallinfo2(ctypes.Structure):
             *("usmblks", "fsmblks", "uordblks", "fordblks", "keepcost"),
         )
     ]
-
-
-_LOOK: Final = 1.0  # seconds between two looks at whether the start is over
-_FEW: Final = 20_000  # objects more than at the last look, of a start that is over
-_LONGEST_START: Final = 60.0  # seconds
 
 
 def configure() -> None:
@@ -77,7 +76,7 @@ def pause_collecting() -> None:
 
 
 async def settle(clock: Clock, known: asyncio.Event) -> None:
-    """Let the collector run once most of what stays is there, and spare it that.
+    """Let the collector run once most of what stays is there: it looks at that once.
 
     That is when all is `known` and few objects are made any more, or after a minute: whoever waits
     for an API server that is away makes garbage, too.
@@ -89,7 +88,6 @@ async def settle(clock: Clock, known: asyncio.Event) -> None:
         if known.is_set() and made < before + _FEW:
             break
 
-    freeze()
     gc.enable()
 
 
