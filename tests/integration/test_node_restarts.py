@@ -36,7 +36,7 @@ async def test_a_restart_changes_nothing_until_the_target_had_time_to_connect(
     async with running(client, links, FixedTargets(target)):
         before = await until(client, target, lambda node: ready(node) == "True")
 
-    monkeypatch.setattr(missing_links, "CONNECT_TIMEOUT", 1.5)
+    monkeypatch.setattr(missing_links, "RECONNECT_TIMEOUT", 1.5)
     async with running(client, Links(), FixedTargets(target)):
         await asyncio.sleep(0.7)
         assert ready(await client.get(kinds.NODES, target.node_name)) == "True"

@@ -195,8 +195,10 @@ class NodeController:
                 return None  # the event of our last write wakes us
 
             link = self._links.get(name)
-            if node is not None and (wait := self._missing_links.wait(name, link)) > 0:
-                return wait
+            if node is not None:
+                was_ready = objects.is_ready(node)
+                if (wait := self._missing_links.wait(name, link, was_ready=was_ready)) > 0:
+                    return wait
 
             if node is None:
                 if not self._targets.fits(target):

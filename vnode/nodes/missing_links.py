@@ -9,7 +9,12 @@ from vnode.api.clock import Clock
 from vnode.api.target_key import TargetKey
 from vnode.runtime.links import CONNECTING, OTHER_CLUSTER, Link, LinkHealth
 
-CONNECT_TIMEOUT: Final = 10.0  # seconds without a connection before the Node is not ready
+CONNECT_TIMEOUT: Final = 10.0
+"""Seconds without a connection until a Node says so that was not ready before."""
+RECONNECT_TIMEOUT: Final = 30.0
+"""Seconds until one is not ready that was: an agent that began with 100 targets on a busy machine
+had connected to the last of them after 20 s, and Kubernetes writes an Event for each pod of a Node
+that is not ready for a moment."""
 
 
 class MissingLinks:
@@ -19,7 +24,7 @@ class MissingLinks:
         self._clock = clock
         self._since: dict[str, float] = {}  # monotonic
 
-    def wait(self, name: str, link: Link | None) -> float:
+    def wait(self, name: str, link: Link | None, *, was_ready: bool) -> float:
         """Return the seconds for which a Node is left unchanged because its link is being made.
 
         Otherwise each restart of the agent, and each new token, would turn Nodes not ready.
@@ -33,7 +38,8 @@ class MissingLinks:
             return 0.0
 
         now = self._clock.monotonic()
-        return self._since.setdefault(name, now) + CONNECT_TIMEOUT - now
+        timeout = RECONNECT_TIMEOUT if was_ready else CONNECT_TIMEOUT
+        return self._since.setdefault(name, now) + timeout - now
 
     def forget(self, name: str) -> None:
         """Drop what is known of a Node that is gone, or connected."""
