@@ -117,6 +117,7 @@ def _requirements(*, tools: bool) -> list[str]:
     """Read what is to be installed, groups as well, because only new versions of pip can."""
     project = _project()
     groups = [project["dependency-groups"][name] for name in _TOOLS if tools]
+    groups += project["project"]["optional-dependencies"].values() if tools else ()
     wanted = [one for group in groups for one in group if isinstance(one, str)]
     return [*project["project"]["dependencies"], *wanted]
 

@@ -36,6 +36,7 @@ from vnode.scheduling.config import SchedulingConfig
 from vnode.scores.config import ScoresConfig
 from vnode.targets.profiles.config import InventoryConfig
 from vnode.telemetry.audit_log import STDERR
+from vnode.telemetry.tracing import TracingConfig
 
 API_VERSION: Final = "vnode.dev/v1alpha1"
 KIND: Final = "AgentConfiguration"
@@ -83,6 +84,8 @@ class AgentConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     """How Targets get at the clusters of ClusterProfiles."""
     audit_log: str = STDERR
     """Where the lines go that say on whose behalf the agent acts: a file, or `off`."""
+    tracing: TracingConfig = TracingConfig()
+    """Where spans of pods' ways are sent; nowhere by default."""
     kueue: KueueConfig = KueueConfig()
     """What is done for a Kueue of this cluster."""
     scores: ScoresConfig = ScoresConfig()
@@ -130,6 +133,7 @@ class AgentConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         self.scores.check()
         self.kueue.check()
         self.gangs.check()
+        self.tracing.check()
         if not self.audit_log:
             raise ConfigError("auditLog is empty: it is stderr, off, or the path of a file")
 

@@ -25,7 +25,7 @@ from vnode.pods.source.gang_controller import GangController
 from vnode.pods.source.gang_rounds import GangRounds
 from vnode.pods.source.pod_groups import PodGroups
 from vnode.pods.source.preemption_chooser import PreemptionChooser
-from vnode.pods.source.scheduler import ProxyScheduler
+from vnode.pods.source.scheduler import OnCycle, ProxyScheduler
 from vnode.pods.source.unschedulable_reporter import UnschedulableReporter
 from vnode.runtime.links import Link
 from vnode.scheduling import registry, rooms
@@ -68,8 +68,10 @@ class ProxyScheduling:
         gangs: Gangs,
         *,
         leftovers: Callable[[str, str], int],
+        on_cycle: OnCycle | None = None,
     ) -> None:
         self._shared = shared
+        self._on_cycle = on_cycle
         self._leftovers = leftovers
         self._following = following
         self._factory = factory
@@ -168,6 +170,7 @@ class ProxyScheduling:
             reporter=reporter,
             gangs=rounds,
             clock=shared.clock,
+            on_cycle=self._on_cycle,
         )
         return driver, event_handlers
 

@@ -12,9 +12,9 @@ served meanwhile.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from vnode import __version__
 from vnode.agent import parts, servers
@@ -94,10 +94,25 @@ class Agent:
             AwaitedStep("memory-frozen", self._freeze_memory),
             *shared.connecting(),
             Part("events", self._events.run),
+            Part("spans", self._send_spans, shared.options.spans is not None, needs_servers=True),
             AwaitedStep(
                 "kubelet-certified", lambda _tasks: kubelet.certificate.start(), needs_servers=True
             ),
             AwaitedStep("dashboard", self._start_dashboard, when=has_dashboard, needs_servers=True),
+        )
+
+    def _send_spans(self) -> Coroutine[Any, Any, None]:
+        shared = self._shared
+        sender = shared.options.spans
+        assert sender is not None
+        return sender.run(
+            {
+                "service.name": "vnode",
+                "service.version": __version__,
+                "service.instance.id": shared.options.holder,
+                "k8s.cluster.name": shared.identity.name,
+                "k8s.cluster.uid": shared.identity.uid,
+            }
         )
 
     def kubelet_parts(self) -> Parts:

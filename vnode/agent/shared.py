@@ -41,6 +41,7 @@ from vnode.runtime.links import Link, Links
 from vnode.runtime.manifest_key import ManifestKey
 from vnode.targets.controller import TargetController
 from vnode.targets.target_lister import TargetLister
+from vnode.telemetry.span_sender import SpanSender
 
 POLICIES_AWAITED: Final = 30.0
 """Seconds for which a replica is not ready, at most, because it does not know the policies."""
@@ -67,6 +68,8 @@ class AgentOptions:
     """Set before the agent is cancelled by a signal; not set when a fault cancels it."""
     admission_command: tuple[str, ...] = ()
     """Starts the process that answers admission reviews."""
+    spans: SpanSender | None = None
+    """Takes the spans of pods; None if nothing is traced."""
 
 
 class Shared:

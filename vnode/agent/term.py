@@ -36,8 +36,10 @@ from vnode.pods.source.delegate_events import DelegateEventReporter
 from vnode.pods.source.orphans import OrphanController
 from vnode.pods.source.pod_groups import PodGroups
 from vnode.pods.source.proxy_controller import ProxyController
+from vnode.pods.source.proxy_spans import ProxySpans
 from vnode.pods.source.stale_finalizers import StaleFinalizers
 from vnode.pods.target.chaperon_controller import ChaperonController
+from vnode.pods.target.delegate_spans import DelegateSpans
 from vnode.pods.target.gang_conflicts import GangConflicts
 from vnode.runtime.lasting_rights import LastingRights
 from vnode.runtime.links import Link
@@ -69,9 +71,11 @@ class Term:
         self._proxies = self._make_proxies()
         self._coexistence = Coexistence(shared.client)
         self._cache = Cache(shared.constraints)
+        self._spans = self._make_spans()
         self._scheduling = ProxyScheduling(
             *(shared, self._following, self._factory, self._cache, self._events, self._pod),
             gangs=self._gangs,
+            on_cycle=None if self._spans is None else self._spans[0].on_cycle,
             leftovers=self._proxies.leftovers,
         )
         self._scheduling.event_handlers.await_ends(self._proxies.returned)
@@ -108,6 +112,7 @@ class Term:
                 # They make Targets in any namespace, and cluster-wide ones.
                 when=bool(config.inventory.namespaces) and not config.namespaces,
             ),
+            *self._traces(),
             Part("virtual-nodes", lambda: self._make_nodes().run()),
             Part("chaperons", lambda: self._make_chaperons().run()),
             Part("gang-conflicts", lambda: self._make_gang_conflicts().run()),
@@ -150,6 +155,26 @@ class Term:
                 when=bool(self._shared.options.config.scores.publish),
             ),
         )
+
+    def _traces(self) -> Parts:
+        """List what tells spans of pods' ways, which watches like all others, if any are wanted."""
+        if self._spans is None:
+            return ()
+
+        of_proxies, of_delegates = self._spans
+        return (
+            Part("spans-of-proxies", of_proxies.run),
+            Part("spans-of-delegates", of_delegates.run),
+        )
+
+    def _make_spans(self) -> tuple[ProxySpans, DelegateSpans] | None:
+        shared, sender = self._shared, self._shared.options.spans
+        if sender is None:
+            return None
+
+        of_proxies = ProxySpans(sender, shared.links, shared.subscribe_pods, shared.clock)
+        watched = (shared.chaperons, shared.delegates)
+        return of_proxies, DelegateSpans(sender, *watched, shared.clock)
 
     def _follow(self) -> Coroutine[Any, Any, None]:
         """Start Following; proxy pods are known by now, those that others bound are not yet."""

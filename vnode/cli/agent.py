@@ -28,7 +28,7 @@ from vnode.runtime import lease_identity, memory, startup
 from vnode.runtime.health import LIMITS, ProcessHealth
 from vnode.runtime.serving import Server
 from vnode.runtime.supervisor import supervise
-from vnode.telemetry import audit_log
+from vnode.telemetry import audit_log, tracing
 
 OWN_COMMAND: tuple[str, ...] = (sys.executable, "-m", "vnode")
 """Starts another process of vnode; the fuzzer has that one measured, too."""
@@ -79,13 +79,15 @@ def agent(
     """Run the agent of one cluster, until SIGTERM or SIGINT."""
     memory.configure()
     cluster_name = identities.check_name(cluster_name)
+    loaded = config.load(config_file)
     options = AgentOptions(
         namespace=namespace,
         address=_address(advertise_address),
-        config=config.load(config_file),
+        config=loaded,
         credentials=credentials_dir,
         holder=lease_identity.own(os.environ),
         admission_command=_admission_command(kubeconfig, context),
+        spans=tracing.opened(loaded.tracing),
     )
     access = Access(kubeconfig, context)
 

@@ -163,6 +163,13 @@ FEEDBACK_SECONDS: Final = Histogram(
     buckets=_SECONDS,
     registry=REGISTRY,
 )
+SPANS: Final = Counter(
+    "vnode_trace_spans_total",
+    "Spans of traces by what became of them: sent, unsent (the collector did not take them), "
+    "dropped (too many waited).",
+    ["outcome"],
+    registry=REGISTRY,
+)
 WRITES_DELAYED: Final = Counter(
     "vnode_writes_delayed_total",
     "Writes that waited because a target reported too many changes, or users made too many of "

@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Final
+from typing import Final, TypeAlias
 
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
@@ -66,6 +67,9 @@ REGISTRATIONS: Final = {
 }
 """The events after which targets that rejected candidates are worth another attempt."""
 
+OnCycle: TypeAlias = Callable[[Object, CycleResult, float], None]
+"""Is told of a scheduling cycle: the pod, what was found, and the seconds that it took."""
+
 _COSTLY: Final = 0.005  # seconds; most cycles take a twentieth of it
 
 log = logging.getLogger(__name__)
@@ -89,8 +93,10 @@ class ProxyScheduler:
         reporter: UnschedulableReporter,
         gangs: GangRounds,
         clock: Clock,
+        on_cycle: OnCycle | None = None,
     ) -> None:
         self._gangs = gangs
+        self._on_cycle = on_cycle
         self._proxies = proxies
         self._links = links
         self._framework = framework
@@ -279,6 +285,9 @@ class ProxyScheduler:
             result.state.outcome.record()
 
         took = self._clock.monotonic() - now
+        if self._on_cycle is not None:
+            self._on_cycle(pod, result, took)
+
         self._queue.pay(queued, took)
         took = min(took, time.thread_time() - begun)  # of a clock that stands still, nothing
         if result.status.code is Code.ERROR:
