@@ -61,6 +61,7 @@ def test_nothing_of_an_agent_is_left_out_unsaid() -> None:
             "memory-frozen": 1,
             "memory": 1,
             "kubelet-certified": 1,
+            "spans": 1,
             "dashboard": 1,
             "kubelet-certificate": 1,
             "kubelet": 1,

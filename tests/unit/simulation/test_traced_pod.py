@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -47,7 +48,10 @@ def test_a_pods_way_is_one_trace_of_both_clusters(monkeypatch: pytest.MonkeyPatc
 
     by_name = {span.name: span for span in told}
     assert len({span.trace for span in told}) == 1
-    assert sorted(span.name for span in told) == [
+    count = Counter(span.name for span in told)
+    assert count.pop("schedule") >= 1  # a cycle that no target answered in time is told, too
+    assert set(count.values()) == {1}
+    assert sorted(count) == [
         "await source",
         "bind",
         "bind delegate",
@@ -59,7 +63,6 @@ def test_a_pods_way_is_one_trace_of_both_clusters(monkeypatch: pytest.MonkeyPatc
         "pod",
         "reserve",
         "run",
-        "schedule",
         "start",
         "start containers",
     ]
@@ -71,7 +74,7 @@ def test_a_pods_way_is_one_trace_of_both_clusters(monkeypatch: pytest.MonkeyPatc
     assert names[by_name["delegate"].parent] == "candidate"
     assert names[by_name["reserve"].parent] == "delegate"
     assert all(span.start <= span.end for span in told)
-    order = ("schedule", "candidate", "bind", "start", "run")
+    order = ("schedule", "bind", "candidate", "start", "run")
     ends = [by_name[name].end for name in order]
     assert ends == sorted(ends)
     assert by_name["delegate"].is_remote
