@@ -117,6 +117,7 @@ MATRIX: Final[dict[str, Object]] = {
         "controllerManager": {
             "config": {
                 "candidates": {"parallel": 2},
+                "tracing": {"endpoint": "http://collector:4318", "samplingRatio": 0.5},
                 "execCommands": ["aws"],
                 "streamGracePeriodSeconds": 3600,
                 "targetsPerNamespace": 50,
