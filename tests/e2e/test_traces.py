@@ -17,7 +17,7 @@ from tests import kit
 from tests.e2e.gateways import serving
 from tests.fleets import started
 from tests.kit import Fleet
-from vnode.api import kinds, objects
+from vnode.api import keys, kinds, objects
 from vnode.kube.client import Client
 
 TOKEN: Final = "Bearer correct-horse"
@@ -59,8 +59,11 @@ class Collector:
         def found() -> dict[str, tuple[str, Any]]:
             return {span.name: (cluster, span) for cluster, span in self.spans}
 
-        async with self._changed, asyncio.timeout(kit.PATIENCE):
-            await self._changed.wait_for(lambda: set(names) <= found().keys())
+        try:
+            async with self._changed, asyncio.timeout(kit.PATIENCE):
+                await self._changed.wait_for(lambda: set(names) <= found().keys())
+        except TimeoutError:
+            raise AssertionError(f"only {sorted(found())} came") from None
 
         return found()
 
@@ -111,7 +114,7 @@ def write(file: Path, **settings: object) -> None:
 async def test_one_pods_spans_of_both_clusters_are_one_trace(
     fleet: Fleet, source: Client, collector: Collector
 ) -> None:
-    pod = kit.pod("traced", annotations={"traceparent": TRACEPARENT})
+    pod = kit.pod("traced", annotations={keys.ELECT: "", "traceparent": TRACEPARENT})
     pod["spec"]["containers"][0]["env"] = [{"name": "PASSWORD", "value": SECRET}]
     await source.create(kinds.PODS, pod, "default")
     uid = objects.uid(await kit.until_running(source, "traced"))
