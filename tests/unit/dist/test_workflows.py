@@ -1,4 +1,4 @@
-"""The workflows of the forge take nothing that can change under them, and no more than they need."""
+"""The workflows of the forge take nothing that can change under them, and no more than needed."""
 
 from __future__ import annotations
 
