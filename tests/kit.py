@@ -303,12 +303,18 @@ async def new_namespace(client: Client, name: str, *, elected: bool = False) -> 
     return name
 
 
+async def namespace_for_pods(client: Client, name: str, *, elected: bool = False) -> str:
+    """Return such a namespace in which pods can be created: its service account is there."""
+    await new_namespace(client, name, elected=elected)
+    await until_one(client, kinds.SERVICE_ACCOUNTS, "default", name, bool)
+    return name
+
+
 @asynccontextmanager
 async def namespace_in_all(name: str, *clients: Client) -> AsyncIterator[str]:
     """Have a namespace in all of these clusters, ready for pods, within the block; yield it."""
     for client in clients:
-        await new_namespace(client, name)
-        await until_one(client, kinds.SERVICE_ACCOUNTS, "default", name, bool)
+        await namespace_for_pods(client, name)
 
     yield name
     for client in clients:

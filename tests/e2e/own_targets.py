@@ -69,7 +69,7 @@ def _is_connected(condition: Object) -> bool:
 @pytest.fixture
 async def home(source: Client) -> AsyncIterator[str]:
     """Yield a namespace in c1; when the test ends, delete it and its Targets."""
-    name = await kit.new_namespace(source, f"bad-{uuid.uuid4().hex[:8]}")
+    name = await kit.namespace_for_pods(source, f"bad-{uuid.uuid4().hex[:8]}")
     yield name
     for target in await source.list(kinds.TARGETS, name):
         await source.delete(kinds.TARGETS, objects.name(target), name)

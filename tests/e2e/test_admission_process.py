@@ -121,7 +121,7 @@ async def slowest(source: Client) -> float:
 async def test_a_tenants_costly_pods_keep_no_other_namespace_waiting(
     fleet: Fleet, source: Client
 ) -> None:
-    namespace = await kit.new_namespace(source, "costly", elected=True)
+    namespace = await kit.namespace_for_pods(source, "costly", elected=True)
     quiet = await slowest(source)
     async with fleet.client("c1") as attacker:
         attacks = (have_refused(attacker, namespace) for _ in range(30))

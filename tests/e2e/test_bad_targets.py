@@ -119,7 +119,7 @@ async def test_a_namespace_that_the_target_lacks_until_it_is_there(
     await own.put_secret(source, home, own.admin(fleet, "c2"))
     await own.put_target(source, home, own.named())
     await assert_says(source, home, "NamespaceNotFound", home, "create it there")
-    await kit.new_namespace(c2, home)
+    await kit.namespace_for_pods(c2, home)
     await own.assert_connects(source, home)
     await c2.delete(kinds.NAMESPACES, home)
 

@@ -118,7 +118,7 @@ async def test_the_pods_of_a_deployment_with_the_cause_of_those_that_wait(
 
 
 async def test_a_tenant_without_targets_hears_of_none(fleet: Fleet, source: Client) -> None:
-    tenant = await kit.new_namespace(source, "tenant")
+    tenant = await kit.namespace_for_pods(source, "tenant")
     await source.create(kinds.PODS, kit.pod("alone"), tenant)
     pod = await kit.until_one(source, kinds.PODS, "alone", tenant, is_refused)
     story = explain(fleet, "alone", tenant)

@@ -187,7 +187,7 @@ async def test_a_pod_older_than_its_target_is_held_until_its_delegate_ends(
 
 async def test_a_pod_without_any_target_says_so(c2: Client) -> None:
     """c2 is nobody's source."""
-    await kit.new_namespace(c2, "lonely", elected=True)
+    await kit.namespace_for_pods(c2, "lonely", elected=True)
     await c2.create(kinds.PODS, kit.pod("lonely", annotations={}), "lonely")
     await kit.until_one(
         c2,

@@ -237,7 +237,7 @@ async def test_a_namespace_is_made_where_that_is_allowed(
     fleet: Fleet, source: Client, c3: Client, everywhere: None
 ) -> None:
     name = f"made-{uuid.uuid4().hex[:6]}"
-    await kit.new_namespace(source, name, elected=True)
+    await kit.namespace_for_pods(source, name, elected=True)
     await kit.until_one(
         source, kinds.CLUSTER_TARGETS, "everywhere", "", own.is_because("Connected")
     )

@@ -75,7 +75,7 @@ async def _make_tenants(fleet: Fleet) -> None:
     for cluster in (SOURCE, *TARGETS):
         async with fleet.client(cluster) as client:
             for namespace in _ROLES:
-                await kit.new_namespace(client, namespace)
+                await kit.namespace_for_pods(client, namespace)
                 await kit.until_one(client, kinds.SERVICE_ACCOUNTS, "default", namespace, bool)
 
     for namespace, role in _ROLES.items():
