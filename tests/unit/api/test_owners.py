@@ -26,6 +26,7 @@ BY_UID = {
     "vnode/pods/reservations.py",
     "vnode/pods/source/termination.py",
     "vnode/pods/target/delegate_creator.py",
+    "vnode/pods/target/delegate_spans.py",  # of the chaperon whose key it has
     "vnode/cli/remove/finalizer_removal.py",
     "vnode/targetsets/controller.py",
     "vnode/telemetry/audit.py",
