@@ -11,7 +11,6 @@ import argparse
 import asyncio
 import os
 import platform
-import signal
 import sys
 import time
 from contextlib import AsyncExitStack
@@ -20,13 +19,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-import aiohttp
-
 from hack.fleetlib import addresses, clusters, progress
-from hack.fleetlib.errors import FleetError
 from hack.fleetlib.fleet import FleetOptions, LocalFleet
 from tests import kit
-from tests.bench import delay_line, load, phases, report, results, sequence
+from tests.bench import delay_line, load, phases, report, results, running, sequence
 from tests.bench.delay_line import FarServer
 from tests.bench.distance_figures import DistanceRun, Stream, text
 from tests.bench.figures import VNODE, Phase, quantiles
@@ -38,7 +34,6 @@ from tests.bench.tracking import NAMESPACE
 from tests.faults import harness
 from vnode import __version__
 from vnode.api import kinds, names, objects
-from vnode.api.errors import VnodeError
 
 _SINGLES: Final = 20
 _ROUNDS: Final = 10  # of a log and of a session, each way
@@ -170,26 +165,13 @@ async def _exec(way: Way) -> float:
 def main(argv: list[str] | None = None) -> int:
     """Measure and print; 1 if something failed, or an aim was missed."""
     options = parser().parse_args(argv)
-    # A terminated benchmark must take down what it has started, as Ctrl-C does.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    failures: list[str] = []
-    try:
-        with measured_fleet(None, _options()) as measured:
-            try:
-                run = asyncio.run(measure(measured, options.burst, options.round_trip))
-            except* (VnodeError, AssertionError, TimeoutError, aiohttp.ClientError) as group:
-                failures = [str(error) or repr(error) for error in sequence.leaves(group)]
-    except FleetError as error:
-        failures = [str(error)]
-    except KeyboardInterrupt:
-        return 130
-
-    if failures:
-        progress.say(f"hack/bench-distance: {'; '.join(failures)}")
-        return 1
-
-    results.save(run, text(run), options.json)
-    return 0 if all(aim.reached for aim in run.aims) else 1
+    return running.run(
+        "hack/bench-distance",
+        measured_fleet(None, _options()),
+        lambda measured: measure(measured, options.burst, options.round_trip),
+        text,
+        options.json,
+    )
 
 
 if __name__ == "__main__":

@@ -8,26 +8,22 @@ a restart of the source's agent. The many Targets share the clusters by namespac
 from __future__ import annotations
 
 import argparse
-import asyncio
 import math
 import os
 import platform
-import signal
 import sys
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
 from hack.fleetlib import clusters, progress
-from hack.fleetlib.errors import FleetError
 from hack.fleetlib.fleet import FleetOptions, LocalFleet
 from hack.fleetlib.kwok import NodeSize
-from tests.bench import results, scale_crowd, scale_probes, sequence
+from tests.bench import results, running, scale_crowd, scale_probes, sequence
 from tests.bench.fleet import measured_fleet
 from tests.bench.phases import SOURCE, MeasuredFleet
 from tests.bench.scale_figures import Lag, Rest, Restart, ScaleRun, text
 from vnode import __version__
-from vnode.api.errors import VnodeError
 
 _SINGLES, _MANY, _AT_ONCE = 30, 300, 32  # delegates whose status changes
 _PODS_A_NODE = 250
@@ -119,26 +115,13 @@ async def measure(fleet: LocalFleet, options: argparse.Namespace) -> ScaleRun:
 def main(argv: list[str] | None = None) -> int:
     """Measure and print; 1 if something failed, or an aim was missed."""
     options = parser().parse_args(argv)
-    # A terminated benchmark must take down what it has started, as Ctrl-C does.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    failures: list[str] = []
-    try:
-        with measured_fleet(options.fleet, _fleet(options)) as measured:
-            try:
-                run = asyncio.run(measure(measured, options))
-            except* (FleetError, VnodeError, AssertionError, TimeoutError) as group:
-                failures = [str(error) or repr(error) for error in sequence.leaves(group)]
-    except FleetError as error:
-        failures = [str(error)]
-    except KeyboardInterrupt:
-        return 130
-
-    if failures:
-        progress.say(f"hack/bench-scale: {'; '.join(failures)}")
-        return 1
-
-    results.save(run, text(run), options.json)
-    return 0 if all(aim.reached for aim in run.aims) else 1
+    return running.run(
+        "hack/bench-scale",
+        measured_fleet(options.fleet, _fleet(options)),
+        lambda measured: measure(measured, options),
+        text,
+        options.json,
+    )
 
 
 if __name__ == "__main__":

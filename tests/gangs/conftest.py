@@ -7,10 +7,13 @@ from contextlib import AsyncExitStack
 
 import pytest
 
+from tests.clients import source
 from tests.e2e.gang_pods import offer
 from tests.fleets import started
 from tests.kit import Fleet
 from vnode.kube.client import Client
+
+__all__ = ["fleet", "source", "targets"]
 
 SOURCE, TARGETS = "c1", ("c2", "c3", "c4")
 PLACES = (8,) * 5  # of the nodes of a target
@@ -22,12 +25,6 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     words = (SOURCE, *TARGETS, "--nodes", str(len(PLACES)), "--agents", *links)
     with started(tmp_path_factory, *words) as there:
         yield there
-
-
-@pytest.fixture
-async def source(fleet: Fleet) -> AsyncIterator[Client]:
-    async with fleet.client(SOURCE) as client:
-        yield client
 
 
 @pytest.fixture

@@ -132,7 +132,7 @@ class Agent:
         self._known.set()
 
     async def _keep_memory(self) -> None:
-        await memory.settle(self._shared.clock, self._known)
+        await memory.resume_collecting(self._shared.clock, self._known)
         await memory.give_back(self._shared.clock)
 
     async def _start_dashboard(self, tasks: Supervisor) -> None:

@@ -67,7 +67,7 @@ def configure() -> None:
 
 
 def pause_collecting() -> None:
-    """Have the collector wait for `settle`.
+    """Have the collector wait for `resume_collecting`.
 
     A start reads all that there is, and nearly all of it stays. Of 10,000 pods and their chaperons
     the collector would take 3 s in vain, a third of the time until the first new pod has a place.
@@ -75,7 +75,7 @@ def pause_collecting() -> None:
     gc.disable()
 
 
-async def settle(clock: Clock, known: asyncio.Event) -> None:
+async def resume_collecting(clock: Clock, known: asyncio.Event) -> None:
     """Let the collector run once most of what stays is there: it looks at that once.
 
     That is when all is `known` and few objects are made any more, or after a minute: whoever waits

@@ -96,7 +96,7 @@ async def test_the_collector_waits_for_the_end_of_the_start(
 
     began = clock.monotonic()
     memory.pause_collecting()
-    await memory.settle(clock, known)
+    await memory.resume_collecting(clock, known)
     assert enabled == [began + seconds]
 
 
