@@ -137,6 +137,11 @@ def is_finished(pod: Object) -> bool:
     return status(pod).get("phase") in ("Succeeded", "Failed")
 
 
+def has_run(pod: Object) -> bool:
+    """Tell whether containers of a pod have run, as its phase says."""
+    return status(pod).get("phase") == "Running" or is_finished(pod)
+
+
 def priority(pod: Object) -> int:
     """Return the priority in a pod's spec, 0 if it has none; higher ones go first."""
     return int(spec(pod).get("priority") or 0)

@@ -93,7 +93,7 @@ class ProxySpans:
                 return
 
             trace = self._traces[uid] = _first_seen(new, now)
-            if _has_started(new) or objects.is_terminating(new):  # under a former leader
+            if objects.has_run(new) or objects.is_terminating(new):  # under a former leader
                 trace.has_started = True
                 return
 
@@ -193,7 +193,7 @@ class ProxySpans:
                 more = {"vnode.placed": placed[: spans.LONGEST]} if placed else {}
                 self._tell(uid, "bind", begun, now, {**attributes, **more})
 
-        if _has_started(pod) and not trace.has_started:
+        if objects.has_run(pod) and not trace.has_started:
             trace.has_started, trace.started = True, now
             if trace.bound:
                 self._tell(uid, "start", trace.bound, now, attributes)
@@ -247,11 +247,6 @@ def _since(trace: _ProxyTrace, chaperon: Object, now: float) -> float:
     """Return when a candidate was made: not before the cycle that wanted it was over."""
     created = objects.created_at(chaperon)  # in whole seconds, by another cluster's clock
     return max(trace.asked, min(created.timestamp(), now)) if created else now
-
-
-def _has_started(pod: Object) -> bool:
-    """Tell whether containers of a pod have run."""
-    return objects.status(pod).get("phase") in ("Running", "Succeeded", "Failed")
 
 
 def _found(result: CycleResult, now: float) -> Iterator[SpanEvent]:

@@ -113,7 +113,7 @@ class DelegateSpans:
             trace.attributes = {**trace.attributes, "k8s.node.name": node}
             self._tell(trace, "bind delegate", trace.allowed, now)
 
-        if objects.status(new).get("phase") in ("Running", "Succeeded", "Failed"):
+        if objects.has_run(new):
             self._tell(trace, "start containers", trace.bound, now)
             self._tell_delegate(trace, now, "started")
 
