@@ -6,6 +6,9 @@ to which the client is held. Two promises matter to all code that deletes object
 set before one complete list was stored, and an object leaves the store only by a DELETED event or
 by being absent from a later complete list. A failed list changes nothing.
 
+What is known of an object before its API server says so can be assumed, as annotations, in the way
+of kube-scheduler's assume cache: readers then see them like those that were written.
+
 Where the client is held to namespaces, one that lets nobody in keeps the others from nothing:
 `synced` does not wait for it, and `knows` says of each namespace what `synced` says of all.
 """
@@ -23,7 +26,8 @@ from vnode.api.errors import VnodeError
 from vnode.api.kinds import Kind
 from vnode.api.listeners import Listeners
 from vnode.api.objects import Object, Objects
-from vnode.kube import watching
+from vnode.kube import assumed_annotations, watching
+from vnode.kube.assumed_annotations import AssumedAnnotations
 from vnode.kube.client import Client
 from vnode.kube.object_filter import BATCH
 from vnode.kube.reflector import Reflector
@@ -90,6 +94,7 @@ class Informer:
         self._client = client
         self._trim = trim
         self._handlers: Listeners[Object | None, Object | None] = Listeners()
+        self._assumed = AssumedAnnotations()
         places = client.scope.places(kind, namespace)
         self._is_scoped = places != (namespace,)
         self._reflectors = tuple(
@@ -156,6 +161,36 @@ class Informer:
     def subscribe_by_key(self, handler: Callable[[str], None]) -> None:
         """Call `handler` with the key of each object that has changed, as `subscribe` does."""
         self.subscribe(lambda old, new: handler(objects.key(objects.latest(old, new))))
+
+    def assume(self, key: str, uid: str, annotation: str, value: str) -> None:
+        """Show an annotation on the object of that UID until `restore`, or the object's end.
+
+        One that the API server has comes first. Subscribers are called if the object is stored.
+        """
+        stored = self._stored(key, uid)
+        if stored is not None and annotation in objects.annotations(stored):
+            return
+
+        self._assumed.add(uid, annotation, value)
+        if stored is not None:
+            self._show(assumed_annotations.changed(stored, annotation, value))
+
+    def restore(self, key: str, uid: str, annotation: str) -> None:
+        """Show of an annotation what the API server has, no longer what was assumed."""
+        is_assumed = self._assumed.remove(uid, annotation)
+        if is_assumed and (stored := self._stored(key, uid)) is not None:
+            self._show(assumed_annotations.changed(stored, annotation, None))
+
+    def is_assumed(self, uid: str, annotation: str) -> bool:
+        """Tell whether an annotation is shown that the API server is not known to have."""
+        return self._assumed.has(uid, annotation)
+
+    def _stored(self, key: str, uid: str) -> Object | None:
+        stored = self.store.get(key)
+        return stored if stored is not None and objects.uid(stored) == uid else None
+
+    def _show(self, obj: Object) -> None:
+        self._notify(self.store.put(obj), obj)
 
     def retry_now(self) -> None:
         """End a back-off early; call it when the API server seems to be back."""
@@ -233,13 +268,16 @@ class Informer:
         if known is not None and objects.uid(known) != objects.uid(obj):
             self._remove(objects.key(obj))
 
+        obj = self._assumed.shown(obj)
         self._notify(self.store.put(obj), obj)
 
     def _remove(self, key: str, last: Object | None = None) -> None:
         """Forget an object; subscribers get its last known state."""
         old = self.store.pop(key)
         if old is not None:
-            self._notify((self._trim(last) if self._trim else last) if last else old, None)
+            last = (self._trim(last) if self._trim else last) if last else old
+            self._notify(self._assumed.shown(last), None)
+            self._assumed.forget(objects.uid(old))
 
     def _notify(self, old: Object | None, new: Object | None) -> None:
         for handler in self._handlers:
