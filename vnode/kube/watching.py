@@ -30,6 +30,7 @@ from vnode.kube.transport import JSON, METADATA
 TIMEOUT: Final = 150  # seconds after which the server is asked to end a watch
 SILENCE: Final = 80  # seconds without a byte after which a watch is resumed
 
+_PLENTY: Final = 20  # as many such events are within the bound of one, counted roughly
 _EMPTY: Final = 100  # empty lines that are taken at once: each costs as much as an event
 
 ADDED: Final = "ADDED"
@@ -162,10 +163,12 @@ async def _lines(response: aiohttp.ClientResponse, limit: int) -> AsyncIterator[
 
 
 async def _event(line: bytes, bound: AnswerLimit) -> Event:
-    try:
-        values = await decoding.measure(line, bound.values)
-    except errors.TooLarge as error:
-        return _too_large(line, str(error))
+    values = decoding.most_values(line)
+    if values is None or values > bound.values // _PLENTY:
+        try:
+            values = await decoding.measure(line, bound.values)
+        except errors.TooLarge as error:
+            return _too_large(line, str(error))
 
     try:
         event = _decoder.decode(line)

@@ -68,6 +68,23 @@ async def test_the_depth_is_measured_whatever_is_in_strings(value: Any, piece: i
                 await decoding.measure(payload, 10_000)
 
 
+@given(VALUES, st.integers(0, 5))
+async def test_a_rough_count_is_no_less_and_misses_no_depth(value: Any, levels: int) -> None:
+    payload = json.dumps(value).encode()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(decoding, "DEPTH", levels)
+        most = decoding.most_values(payload)
+        if depth(value) > levels:
+            assert most is None
+        elif most is not None:
+            assert most >= count(value)
+
+
+def test_an_object_as_they_usually_are_is_counted_roughly() -> None:
+    conditions = [{"type": "Ready", "status": "True"}] * 90
+    assert decoding.most_values(json.dumps({"status": {"conditions": conditions}}).encode())
+
+
 @given(VALUES, st.integers(1, 200), st.integers(0, 5))
 async def test_what_is_not_measured_is_within_the_bounds(
     value: Any, values: int, levels: int
