@@ -28,6 +28,7 @@ from hack.fleetlib import (
     progress,
     side_by_side,
     state,
+    streams,
 )
 from hack.fleetlib.api import Api
 from hack.fleetlib.errors import FleetError
@@ -348,6 +349,7 @@ def _add_agent(
         inventory.install(place)
         config["inventory"] = inventory.agent_config(place, programs[inventory.PLUGIN])
     agents.start_agents(fleet.directory, place, options.agent_arguments, config)
+    streams.publish(place, agents.NAMESPACE)
     if options.candidate_scheduler:
         binary = programs["kube-scheduler"]
         agents.start_candidate_scheduler(fleet.directory, place, binary)

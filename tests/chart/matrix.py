@@ -21,6 +21,7 @@ MATRIX: Final[dict[str, Object]] = {
     "named": {"nameOverride": "bridge", "fullnameOverride": "bridge", "clusterName": "c1"},
     "one replica": {"controllerManager": {"replicas": 1}, "scheduler": {"replicas": 1}},
     "no budgets": {"podDisruptionBudget": None},
+    "no streams": {"controllerManager": {"config": {"ports": {"streams": 0}}}},
     "source only": {"scheduler": {"enabled": False}},
     "no sources": {"sourceController": {"enabled": False}},
     "named namespaces": {"namespaces": ["default", "kube-public"]},

@@ -361,8 +361,26 @@ def test_a_changed_port_reaches_all_that_name_it(rendered: dict[str, Objects]) -
     assert scheduler["parallelism"] == 4
     [container] = one(objs, "Deployment", "vnode-agent")["spec"]["template"]["spec"]["containers"]
     ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+    assert ports.pop("streams") == 9445
     assert ports == {"webhook": 8443, "extender": 8444, "health": 8081, "kubelet": 10250}
     assert one(objs, "Service", "vnode-metrics")["spec"]["ports"][0]["port"] == 8081
+
+
+def test_without_streams_nothing_names_their_port(rendered: dict[str, Objects]) -> None:
+    def named(name: str) -> list[bool]:
+        objs = rendered[name]
+        [container] = one(objs, "Deployment", "vnode-agent")["spec"]["template"]["spec"][
+            "containers"
+        ]
+        listed = (
+            container["ports"],
+            one(objs, "Service", "vnode")["spec"]["ports"],
+            one(objs, "NetworkPolicy", "vnode-agent")["spec"]["ingress"][0]["ports"],
+        )
+        return ["streams" in {str(p.get("name", p.get("port"))) for p in each} for each in listed]
+
+    assert named("defaults") == [True] * 3
+    assert named("no streams") == [False] * 3
 
 
 def test_agents_get_the_time_that_their_streams_have(rendered: dict[str, Objects]) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from tests import kit
 from tests.kit import Fleet
-from vnode.api import keys, kinds, names, objects
+from vnode.api import keys, kinds, names, objects, permissions
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 
@@ -62,7 +62,7 @@ async def test_losing_candidates_are_deleted(source: Client, c2: Client, c3: Cli
     await kit.until_gone(loser, kinds.POD_CHAPERONS, "default", label_selector=selector)
     chaperons = await winner.list(kinds.POD_CHAPERONS, "default", label_selector=selector)
     assert len(chaperons) == 1
-    assert keys.IS_ALLOWED in objects.annotations(chaperons[0])
+    assert permissions.is_allowed(chaperons[0])
 
 
 async def test_a_job_completes(source: Client) -> None:

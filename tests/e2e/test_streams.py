@@ -1,65 +1,122 @@
-"""Logs and exec of a proxy pod through its virtual node, with everything in place."""
+"""Agents tell each other on streams what is else written: on real API servers, with their rights.
+
+What becomes of a stream that ends is in `unit/pods/test_streams.py`, and in the simulation they end
+all the time. A fleet on loopback addresses has none: API servers connect to no such address.
+"""
 
 from __future__ import annotations
 
-import os
-import subprocess
+import asyncio
+import base64
+import ipaddress
+from collections.abc import AsyncIterator
+from typing import Final
 
+import aiohttp
 import pytest
 
-from tests.integration import kubelets
-from tests.kit import Fleet, phase, pod, until_gone, until_one
-from vnode.api import kinds
+from tests import kit
+from tests.e2e.test_agent_endpoints import address
+from tests.kit import Fleet
+from vnode.api import keys, kinds, objects, permissions
+from vnode.api.errors import ApiError, Denied
+from vnode.api.objects import Object
+from vnode.kube import endpoint, websockets
 from vnode.kube.client import Client
+from vnode.kube.kubeconfig import Kubeconfig
+from vnode.pods import stream_messages
 
-NAME = "streams"
+PATH: Final = stream_messages.path("vnode")
+
+
+def has_streams(fleet: Fleet) -> bool:
+    """Tell whether the API servers of the fleet connect to the addresses of its agents."""
+    return not ipaddress.ip_address(address(fleet, "c2")).is_loopback
 
 
 @pytest.fixture
-async def running(source: Client):
-    """Yield a proxy pod whose delegate runs."""
-    await source.create(kinds.PODS, pod(NAME), "default")
-    yield await until_one(source, kinds.PODS, NAME, "default", lambda o: phase(o) == "Running")
-    await source.delete(kinds.PODS, NAME, "default", grace=0)
-    await until_gone(source, kinds.PODS, "default", field_selector=f"metadata.name={NAME}")
+async def as_source(source: Client) -> AsyncIterator[Client]:
+    """Yield a client with the credentials of c1's Target: it may do in c2 what c1 may do."""
+    secret = await source.get(kinds.SECRETS, "vnode-target-c2", "default")
+    kubeconfig = base64.b64decode(secret["data"]["config"])
+    async with Client(
+        endpoint.from_kubeconfig(Kubeconfig.parse(kubeconfig)), name="c1 in c2"
+    ) as client:
+        yield client
 
 
-async def test_logs_come_from_the_cluster_that_runs_the_pod(fleet: Fleet, running):
-    shown = _kubectl(fleet, "logs", NAME)
+async def until_streams(fleet: Fleet) -> None:
+    """Wait until c1's agent has a stream to c2, as its metrics say."""
+    url = f"http://{address(fleet, 'c1')}:8080/metrics"
+    async with asyncio.timeout(kit.PATIENCE), aiohttp.ClientSession() as session:
+        while True:
+            async with session.get(url) as answer:
+                if 'vnode_streams{target="default/c2"} 1.0' in await answer.text():
+                    return
 
-    assert shown.returncode == 0, shown.stderr
-    assert shown.stdout
-
-
-async def test_the_options_of_logs_reach_the_target(fleet: Fleet, running):
-    everything = _kubectl(fleet, "logs", NAME).stdout.splitlines()
-    assert len(everything) > 1
-    assert _kubectl(fleet, "logs", NAME, "--tail=1").stdout.splitlines() == everything[-1:]
-    assert len(_kubectl(fleet, "logs", NAME, "--limit-bytes=5").stdout) == 5
-    stamped = _kubectl(fleet, "logs", NAME, "--timestamps", "--tail=1").stdout
-    assert stamped.rstrip().endswith(everything[-1])
-    assert stamped.startswith("20")
+            await asyncio.sleep(0.1)
 
 
-async def test_an_unknown_container_is_said_to_be_unknown(fleet: Fleet, running):
-    shown = _kubectl(fleet, "logs", NAME, "-c", "nobody")
-    assert shown.returncode
-    assert "nobody" in shown.stderr
+async def chaperon_of(target: Client, pod: Object) -> Object:
+    selector = f"{keys.PARENT_UID}={objects.uid(pod)}"
+    (found,) = await target.list(kinds.POD_CHAPERONS, "default", label_selector=selector)
+    return found
 
 
-@pytest.mark.parametrize("spdy", [False, True], ids=["websocket", "spdy"])
-async def test_exec_runs_in_the_cluster_that_runs_the_pod(fleet: Fleet, running, spdy: bool):
-    shown = _kubectl(fleet, "exec", NAME, "--", "sh", "-c", "echo $CLUSTER", spdy=spdy)
+async def test_a_pod_is_reserved_and_allowed_without_a_write(
+    fleet: Fleet, source: Client, c2: Client
+) -> None:
+    await source.create(kinds.PODS, kit.pod_in("c2", "first"), "default")
+    await kit.until_running(source, "first")
+    if has_streams(fleet):
+        await until_streams(fleet)
 
-    assert shown.returncode == 0, shown.stderr
-    assert shown.stdout.strip() in ("c2", "c3")
+    await source.create(kinds.PODS, kit.pod_in("c2", "second"), "default")
+    chaperon = await chaperon_of(c2, await kit.until_running(source, "second"))
+    assert permissions.is_allowed(chaperon)
+    written = {keys.IS_RESERVED, keys.IS_ALLOWED} & objects.annotations(chaperon).keys()
+    assert not written if has_streams(fleet) else written
 
 
-def _kubectl(fleet: Fleet, *words: str, spdy: bool = False) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*fleet.kubectl_command("c1"), *words],
-        capture_output=True,
-        text=True,
-        timeout=30,
-        env={**os.environ, **kubelets.environment(spdy=spdy)},
-    )
+async def test_a_delegate_that_is_made_anew_may_run_as_before(
+    fleet: Fleet, source: Client, c2: Client
+) -> None:
+    await source.create(kinds.PODS, kit.pod_in("c2", "again"), "default")
+    pod = await kit.until_running(source, "again")
+    chaperon = await chaperon_of(c2, pod)
+    fleet.run("stop", "c1", "agent")  # so that the source does not replace the pod
+    try:
+        name = objects.name(chaperon)
+        first = await c2.get(kinds.PODS, name, "default")
+        await c2.delete(kinds.PODS, name, "default", grace=0)
+        await kit.until_one(
+            *(c2, kinds.PODS, name, "default"),
+            lambda made: objects.uid(made) != objects.uid(first) and kit.phase(made) == "Running",
+            seconds=120,
+        )
+        assert keys.IS_ALLOWED in objects.annotations(await chaperon_of(c2, pod))
+    finally:
+        fleet.run("start", "c1", "agent")
+
+
+async def test_a_source_reaches_no_other_port_of_the_agents(
+    fleet: Fleet, as_source: Client
+) -> None:
+    for service in ("https:vnode:extender", "https:vnode:webhook", "vnode", "https:vnode:9445"):
+        for verb in ("GET", "POST"):
+            with pytest.raises(Denied):
+                await as_source.request(verb, PATH.replace("https:vnode:streams", service))
+
+
+async def test_whoever_does_not_know_the_secret_learns_nothing(
+    fleet: Fleet, as_source: Client
+) -> None:
+    if not has_streams(fleet):
+        with pytest.raises(ApiError):
+            await as_source.request("GET", PATH)
+
+        return
+
+    async with websockets.connect(as_source, PATH, (), stream_messages.PROTOCOL) as socket:
+        await socket.send_str(stream_messages.encode(stream_messages.Hello("guess")))
+        assert (await socket.receive()).type is aiohttp.WSMsgType.CLOSE

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from tests.faults.snapshot import phase
-from vnode.api import keys, objects
+from vnode.api import keys, objects, permissions
 from vnode.api.objects import Object
 
 _FINISHED = ("Succeeded", "Failed")
@@ -27,7 +27,9 @@ class Results:
     def on_chaperon(self, chaperon: Object | None) -> None:
         """Take note of a chaperon that is there, or was changed."""
         annotations, uid = objects.annotations(chaperon or {}), _parent(chaperon or {})
-        by_itself = keys.IS_ALLOWED in annotations and keys.DELEGATE_DELETED not in annotations
+        by_itself = (
+            permissions.is_allowed(chaperon or {}) and keys.DELEGATE_DELETED not in annotations
+        )
         if chaperon is not None and uid and by_itself and phase(chaperon) in _FINISHED:
             self.known.setdefault(uid, phase(chaperon))
 

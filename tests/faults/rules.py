@@ -20,7 +20,7 @@ from tests.faults.snapshot import (
     phase,
     virtual_node,
 )
-from vnode.api import keys, names, objects, placeholders
+from vnode.api import keys, names, objects, permissions, placeholders
 from vnode.api.objects import Object
 from vnode.nodes import virtual
 
@@ -46,7 +46,7 @@ def chaperons_have_proxies(snapshot: FleetSnapshot) -> Iterator[str]:
             if proxy is None:
                 yield f"chaperon {key} in {cluster} has no proxy"
             elif is_placeholder(proxy, cluster):
-                if keys.IS_ALLOWED in objects.annotations(chaperon):
+                if permissions.is_allowed(chaperon):
                     yield f"placeholder {key} in {cluster} is allowed"
             elif node_of(proxy) and node_of(proxy) != virtual_node(cluster):
                 yield f"chaperon {key} in {cluster}, but the proxy is on {node_of(proxy)}"
@@ -64,7 +64,7 @@ def bound_proxies_have_one_chaperon(snapshot: FleetSnapshot) -> Iterator[str]:
             continue
 
         found = snapshot.chaperons_of(objects.uid(pod))
-        allowed = [c for _cluster, c in found if keys.IS_ALLOWED in objects.annotations(c)]
+        allowed = [c for _cluster, c in found if permissions.is_allowed(c)]
         if len(allowed) != 1:
             yield f"proxy {key} has {len(allowed)} allowed chaperons, of {len(found)}"
 
@@ -80,7 +80,7 @@ def allowed_chaperons_have_delegates(snapshot: FleetSnapshot) -> Iterator[str]:
             objects.controller_uid(pod) for pod in snapshot.delegates.get(cluster, {}).values()
         }
         for key, chaperon in found.items():
-            allowed = keys.IS_ALLOWED in objects.annotations(chaperon)
+            allowed = permissions.is_allowed(chaperon)
             lives = objects.labels(chaperon).get(keys.PARENT_UID) in alive
             if allowed and lives and objects.uid(chaperon) not in owners:
                 yield f"chaperon {key} in {cluster} has no delegate"

@@ -22,7 +22,7 @@ from hack.fleetlib.fleet import LocalFleet
 from tests import kit
 from tests.fleets import started
 from tests.kit import Fleet
-from vnode.api import keys, kinds, objects
+from vnode.api import keys, kinds, objects, permissions
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
@@ -78,8 +78,9 @@ class Seen:
             annotations = objects.annotations(new)
             name = annotations.get(keys.PARENT_NAME, "")
             self._note(name, "candidate", True)
-            self._note(name, "reservation", keys.IS_RESERVED in annotations)
-            self._note(name, "permission", keys.IS_ALLOWED in annotations)
+            is_allowed = permissions.is_allowed(new)  # where a stream says so, once it is bound
+            self._note(name, "reservation", is_allowed or keys.IS_RESERVED in annotations)
+            self._note(name, "permission", is_allowed)
 
     def _note(self, name: str, what: str, so: bool) -> None:
         if so and (name, what) not in self.moments:

@@ -8,12 +8,13 @@ servers, and `LEFT_OUT`. There is no leader election.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Final
 
 from tests.apiserver.client import MemoryClient
 from tests.apiserver.server import APIServer
+from tests.memory_streams import MemoryStreams, StreamPeer
 from tests.simulation.clusters import SimulatedCluster, target_key
 from vnode.agent.config import AgentConfig
 from vnode.agent.parts import AwaitedStep, Part, Parts
@@ -25,6 +26,7 @@ from vnode.api.identity import Identity
 from vnode.api.target_key import TargetKey
 from vnode.following.config import FollowingConfig
 from vnode.pods.source.candidates import CandidateSettings
+from vnode.pods.streams import SourceStreams
 from vnode.pods.target.extender import BindRequest, Extender
 from vnode.runtime.health import ProcessHealth
 from vnode.runtime.links import Links
@@ -117,13 +119,23 @@ class SimulatedReplica(Agent):
     """
 
     def __init__(
-        self, cluster: SimulatedCluster, targets: Mapping[str, APIServer], options: AgentOptions
+        self,
+        cluster: SimulatedCluster,
+        targets: Mapping[str, APIServer],
+        options: AgentOptions,
+        streams: MemoryStreams,
     ) -> None:
         client = WireClient(cluster.server, name=cluster.name, user=f"agent-{cluster.name}")
         super().__init__(client, cluster.identity, options, ProcessHealth(), lambda: client)
+        self._shared.open_stream = streams.connect
         self._targets = targets
         self._term: asyncio.Task[None] | None = None
         self.extender: Extender | None = None  # None: there is no connection to it
+
+    @property
+    def streams(self) -> SourceStreams:
+        """Its ends of streams of sources."""
+        return self._shared.streams
 
     def parts(self) -> Parts:
         """List what is simulated of a replica."""
@@ -186,8 +198,13 @@ class SimulatedAgent:
     """The agent of a cluster; one with `targets` is a source, any other one a target."""
 
     def __init__(
-        self, cluster: SimulatedCluster, targets: Mapping[str, APIServer], parallel: int
+        self,
+        cluster: SimulatedCluster,
+        targets: Mapping[str, APIServer],
+        parallel: int,
+        streams: MemoryStreams,
     ) -> None:
+        self._streams = streams
         self._cluster = cluster
         self._targets = targets
         config = AgentConfig(
@@ -203,13 +220,16 @@ class SimulatedAgent:
     def start(self) -> None:
         """Start a process that knows nothing."""
         if self._process is None:
-            self.replica = SimulatedReplica(self._cluster, self._targets, self._options)
+            self.replica = SimulatedReplica(
+                self._cluster, self._targets, self._options, self._streams
+            )
             name = f"agent of {self._cluster.name}"
             self._process = asyncio.create_task(self.replica.run(), name=name)
 
     async def kill(self) -> None:
         """End the process at once, with its connections."""
         process, self._process, self.replica = self._process, None, None
+        self._streams.cut(self._cluster.name)
         for task in (*self._calls, *([process] if process else [])):
             task.cancel()
 
@@ -247,3 +267,20 @@ class SimulatedAgent:
             raise Unreachable("the connection broke")
 
         call.result()
+
+
+def streams_between(
+    targets: Mapping[str, SimulatedCluster], agent: Callable[[str], SimulatedAgent]
+) -> MemoryStreams:
+    """Make the streams to the agents of targets, whose API servers they go through."""
+
+    def reached(name: str) -> SourceStreams | None:
+        replica = agent(name).replica
+        return None if targets[name].down or replica is None else replica.streams
+
+    def peer(name: str, cluster: SimulatedCluster) -> StreamPeer:
+        return StreamPeer(
+            name, lambda: reached(name), lambda: cluster.dice.random() * 0.01 * cluster.slow
+        )
+
+    return MemoryStreams({name: peer(name, cluster) for name, cluster in targets.items()})

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tests.apiserver.server import APIServer
+from tests.memory_streams import MemoryStreams
 from tests.simulation.agents import SimulatedAgent
 from tests.simulation.clusters import SimulatedCluster
 from tests.simulation.schedule import SPAN, ClusterFault, ClusterTrouble
@@ -32,6 +33,7 @@ class FaultInjector:
     clusters: Mapping[str, SimulatedCluster]
     agents: Mapping[str, SimulatedAgent]
     dice: random.Random
+    streams: MemoryStreams
 
     async def cause(self, fault: ClusterFault) -> None:
         """Inject a fault, and return when it is over."""
@@ -44,6 +46,7 @@ class FaultInjector:
             case ClusterTrouble.LATE_WRITES:
                 await self._hold_up(cluster, fault, seconds)
             case ClusterTrouble.FREEZE | ClusterTrouble.STOP:
+                self.streams.cut(cluster.name)
                 await _take_down(cluster, fault.trouble, seconds)
             case ClusterTrouble.RESTART:
                 await self.agents[fault.cluster].kill()
@@ -51,6 +54,8 @@ class FaultInjector:
                 self.agents[fault.cluster].start()
             case ClusterTrouble.NEW_TERM:
                 self.agents[fault.cluster].new_term()
+            case ClusterTrouble.CUT_STREAMS:
+                self.streams.cut(cluster.name)
             case ClusterTrouble.SLOW:
                 cluster.slow *= _SLOWER
                 await asyncio.sleep(seconds)

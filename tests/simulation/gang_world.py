@@ -15,7 +15,7 @@ from unittest.mock import patch
 
 from tests.apiserver.store import Change
 from tests.simulation import device_claims, kubelet, loop
-from tests.simulation.agents import SimulatedAgent
+from tests.simulation.agents import SimulatedAgent, streams_between
 from tests.simulation.claim_rules import ClaimWatcher
 from tests.simulation.clusters import NAMESPACE, SimulatedCluster, prepare_source, prepare_target
 from tests.simulation.device_claims import ClaimAllocator, ClaimController
@@ -136,8 +136,10 @@ class GangWorld:
         }
         self.sources = {name: self.clusters[name] for name in sources}
         servers = {name: self.clusters[name].server for name in nodes}
+        targets = {name: self.clusters[name] for name in nodes}
+        streams = streams_between(targets, lambda name: self.agents[name])
         self.agents = {
-            name: SimulatedAgent(cluster, servers if name in sources else {}, 1)
+            name: SimulatedAgent(cluster, servers if name in sources else {}, 1, streams)
             for name, cluster in self.clusters.items()
         }
         self.kubelets = {name: PodSimulator(self.clusters[name]) for name in nodes}

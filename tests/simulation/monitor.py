@@ -180,6 +180,8 @@ class Monitor:
 
             owner = objects.controller_uid(new)
             for chaperon in self.targets[name].server.store.all(kinds.POD_CHAPERONS):
-                allowed = keys.IS_ALLOWED in objects.annotations(chaperon)
+                parent = objects.labels(chaperon).get(keys.PARENT_UID, "")
+                allowed = self.bound.get(parent) == virtual_node(name)
+                allowed = allowed or keys.IS_ALLOWED in objects.annotations(chaperon)
                 if objects.uid(chaperon) == owner and not allowed:
                     self._wrong("what is bound was allowed", f"{objects.key(new)} in {name}")

@@ -101,6 +101,7 @@ class ClusterTrouble(StrEnum):
     RESTART = "restart agent"  # with empty memory
     NEW_TERM = "new term"  # the Lease was lost, and comes back
     SLOW = "slow"
+    CUT_STREAMS = "cut streams"  # of sources to a target
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from tests.faults.snapshot import Violation, phase
 from tests.simulation import invariants, loop
 from tests.simulation.actions import Users
 from tests.simulation.administrators import Administrators
-from tests.simulation.agents import SimulatedAgent
+from tests.simulation.agents import SimulatedAgent, streams_between
 from tests.simulation.clusters import SimulatedCluster, prepare_source, prepare_target
 from tests.simulation.faults import FaultInjector
 from tests.simulation.form_rules import FormRules
@@ -85,8 +85,11 @@ class Simulation:
         self.source = self.clusters[SOURCE]
         self.targets = {name: self.clusters[name] for name in schedule.nodes}
         servers = {name: cluster.server for name, cluster in self.targets.items()}
+        self.streams = streams_between(self.targets, lambda name: self.agents[name])
         self.agents = {
-            name: SimulatedAgent(cluster, servers if name == SOURCE else {}, schedule.parallel)
+            name: SimulatedAgent(
+                cluster, servers if name == SOURCE else {}, schedule.parallel, self.streams
+            )
             for name, cluster in self.clusters.items()
         }
         self.kubelets = {name: PodSimulator(c) for name, c in self.targets.items()}
@@ -104,7 +107,9 @@ class Simulation:
         )
         self.users = Users(self.source, self.targets, self.owners, self.monitor.note)
         self.administrators = Administrators(self.source, self.targets, self.monitor.note)
-        self.injector = FaultInjector(self.clusters, self.agents, random.Random(dice.random()))
+        self.injector = FaultInjector(
+            self.clusters, self.agents, random.Random(dice.random()), self.streams
+        )
         self.placement = PlacementRules(self.source, self.targets, schedule)
         self.moves = MoveRules(self.source, self.targets, self.owners, schedule)
         self.everything = Everything(

@@ -48,6 +48,8 @@ class Ports(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     webhook: int = 9443
     extender: int = 9444
+    streams: int = 9445
+    """0: sources are told by their PodChaperons alone."""
     health: int = 8080
     kubelet: int = 10250
     """The first of as many ports as there are virtual nodes."""

@@ -12,6 +12,7 @@ from vnode.agent.admission import AdmissionSettings
 from vnode.agent.admission_reports import AdmissionReports
 from vnode.agent.shared import Shared
 from vnode.pods.target.extender import Extender
+from vnode.pods.target.stream_server import StreamPages
 from vnode.runtime.certs.authority import Authority
 from vnode.runtime.certs.issued import ClientCertificate, ServingCertificate
 from vnode.runtime.certs.webhook_bundle import TrustedWebhook
@@ -41,11 +42,36 @@ async def start(shared: Shared, authority: Authority, tasks: Supervisor) -> None
         authenticates=True,
     )
     admission = _admission(shared)
-    for part in (server, admission):
+    parts: list[Server | ChildProcess] = [server, admission]
+    parts += await _streams(shared, authority, hosts, tasks)
+    for part in parts:
         tasks.start(part.run(), part.name)
         health.add_event(part.name, part.ready)
 
     tasks.start(for_extender.run(), "serving-certificate")
+
+
+async def _streams(
+    shared: Shared, authority: Authority, hosts: tuple[str, ...], tasks: Supervisor
+) -> list[Server]:
+    """Make the server for streams of sources, if there is to be one."""
+    options = shared.options
+    if not options.config.ports.streams:
+        return []
+
+    certificate = ServingCertificate(authority, "streams", hosts, clock=shared.clock)
+    pages = StreamPages(shared.streams, options.holder)
+    server = Server(
+        "streams",
+        pages.app(),
+        options.address,
+        options.config.ports.streams,
+        ssl_context=await certificate.start(),
+        authorizes_later=True,
+    )
+    pages.on_known = server.connections.on_authorized
+    tasks.start(certificate.run(), "streams-certificate")
+    return [server]
 
 
 def _admission(shared: Shared) -> ChildProcess:

@@ -34,6 +34,8 @@ from vnode.pods import chaperons
 from vnode.pods.reservations import Reservations
 from vnode.pods.source import proxy_state
 from vnode.pods.source.externally_bound import ExternallyBoundPods
+from vnode.pods.source.target_streams import OpenChannel, open_channel
+from vnode.pods.streams import SourceStreams
 from vnode.pods.target import chaperon_controller
 from vnode.runtime.enabled_namespaces import EnabledNamespaces
 from vnode.runtime.health import ProcessHealth
@@ -126,7 +128,9 @@ class Shared:
             namespace_labels=self._labels_of_namespace,
             is_ending=self.is_ending,
         )
-        self.reservations = Reservations(client, self.chaperons)
+        self.streams = SourceStreams(self.chaperons)
+        self.open_stream: OpenChannel = open_channel  # to a target, for its leader
+        self.reservations = Reservations(client, self.chaperons, streams=self.streams)
         self.overrides = PolicyOverrides(
             client,
             labels=self._labels_of_node,

@@ -30,7 +30,7 @@ from vnode.nodes.controller import NodeController
 from vnode.nodes.managed_clusters import ManagedClusters
 from vnode.nodes.summary import SummaryWriter
 from vnode.overrides.reporting import PolicyReporter
-from vnode.pods import chains
+from vnode.pods import chains, stream_messages
 from vnode.pods.source.chaperon_factory import ChaperonFactory
 from vnode.pods.source.delegate_events import DelegateEventReporter
 from vnode.pods.source.orphans import OrphanController
@@ -38,6 +38,7 @@ from vnode.pods.source.pod_groups import PodGroups
 from vnode.pods.source.proxy_controller import ProxyController
 from vnode.pods.source.proxy_spans import ProxySpans
 from vnode.pods.source.stale_finalizers import StaleFinalizers
+from vnode.pods.source.target_streams import TargetStreams
 from vnode.pods.target.chaperon_controller import ChaperonController
 from vnode.pods.target.delegate_spans import DelegateSpans
 from vnode.pods.target.gang_conflicts import GangConflicts
@@ -62,8 +63,13 @@ class Term:
         self._kubelet = kubelet
         self._events = EventRecorder(shared.client, "vnode", shared.clock)
         self._following = self._make_following()
+        self._streams = self._make_streams()
         self._factory = ChaperonFactory(
-            shared.identity, shared.manifests, shared.overrides, self._following.ensure
+            shared.identity,
+            shared.manifests,
+            shared.overrides,
+            self._following.ensure,
+            self._streams.digest,
         )
         self._grants = SourceGrants()
         self._groups = PodGroups(shared.client, shared.clock)
@@ -116,6 +122,7 @@ class Term:
             Part("virtual-nodes", lambda: self._make_nodes().run()),
             Part("chaperons", lambda: self._make_chaperons().run()),
             Part("gang-conflicts", lambda: self._make_gang_conflicts().run()),
+            Part("target-streams", self._streams.run),
             Part("proxies", self._proxies.run),
             Part("bound-pods", self._proxies.bound.run),
             Part("delegate-events", lambda: self._make_delegate_events().run()),
@@ -252,7 +259,7 @@ class Term:
         )
 
     def _make_summary_writer(self) -> SummaryWriter:
-        shared = self._shared
+        shared, config = self._shared, self._shared.options.config
         return SummaryWriter(
             shared.client,
             shared.options.namespace,
@@ -260,7 +267,16 @@ class Term:
             cluster=shared.identity,
             coexistence=self._coexistence,
             model_labels=shared.options.config.model_labels,
+            streams_namespace=shared.options.namespace if config.ports.streams else "",
         )
+
+    def _make_streams(self) -> TargetStreams:
+        shared = self._shared
+
+        def secret(link: Link) -> str:
+            return stream_messages.secret(shared.manifest_key.key, str(link.target))
+
+        return TargetStreams(shared.links, secret, shared.open_stream, shared.clock)
 
     def _make_following(self) -> Following:
         shared = self._shared
@@ -302,6 +318,7 @@ class Term:
             clock=shared.clock,
             policies=shared.policies,
             gangs=self._gangs,
+            allow=self._streams.allow,
         )
 
     def _make_delegate_events(self) -> DelegateEventReporter:
@@ -380,6 +397,7 @@ class Term:
             sources=self._grants.of,
             clock=shared.clock,
             delegate_events=shared.options.config.delegate_events,
+            writes_permissions=not shared.options.config.ports.streams,
         )
 
 

@@ -101,6 +101,8 @@ OVERRIDDEN: Final = OWN_PREFIX + "overridden"
 REPORTED: Final = OWN_PREFIX + "reported"
 # On chaperons of candidates: a digest of what was sent, see vnode.pods.source.candidate_forms.
 FORM: Final = OWN_PREFIX + "form"
+# On chaperons: who may speak for their source on a stream, see vnode.pods.stream_messages.
+SOURCE_DIGEST: Final = OWN_PREFIX + "source-digest"
 REFUSED: Final = OWN_PREFIX + "refused"  # on a chaperon: why its delegate was not changed
 # On chaperons of gangs: JSON, see vnode.gangs.marks; and why the target makes way for another gang.
 GANG_MARK: Final = OWN_PREFIX + "gang-mark"
@@ -140,6 +142,7 @@ ROWS: Final = OWN_PREFIX + "rows"  # likewise, see vnode.api.rows_text
 USED_BY_SOURCES: Final = OWN_PREFIX + "used-by-sources"  # likewise, see vnode.api.source_usage
 CLASSES: Final = OWN_PREFIX + "classes"  # on a ClusterSummary: JSON, see vnode.api.class_names
 NODE_FEATURES: Final = OWN_PREFIX + "node-features"  # likewise, see vnode.api.node_features
+STREAMS: Final = OWN_PREFIX + "streams"  # likewise: the namespace of the Service for streams
 KUBELET_PORT: Final = OWN_PREFIX + "kubelet-port"  # on a virtual node: its port over restarts
 
 # On a proxy that runs in another cluster than a placement policy planned: that one's virtual node.

@@ -45,6 +45,10 @@ class Store:
         """Return the objects with that value in the index, ordered by key."""
         return [self._objects[key] for key in sorted(self._indexes[index].get(value, ()))]
 
+    def has(self, index: str, value: str) -> bool:
+        """Tell whether an object has that value in the index."""
+        return value in self._indexes[index]
+
     def values_of(self, index: str) -> list[str]:
         """Return the values that any object has in the index."""
         return list(self._indexes[index])

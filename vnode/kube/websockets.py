@@ -22,9 +22,16 @@ _HEARTBEAT: Final = 30.0  # seconds of silence after which a ping is sent
 
 @asynccontextmanager
 async def connect(
-    client: Client, path: str, query: Sequence[tuple[str, str]], protocol: str
+    client: Client,
+    path: str,
+    query: Sequence[tuple[str, str]],
+    protocol: str,
+    *,
+    heartbeat: float = _HEARTBEAT,
 ) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
     """Open a WebSocket that speaks `protocol`, and close it at the end.
+
+    After `heartbeat` seconds of silence it is asked for a sign of life, and ends without one.
 
     Raises an ApiError if the API server refuses or redirects, Unreachable if it cannot be reached.
     """
@@ -37,7 +44,7 @@ async def connect(
         cookie_jar=aiohttp.DummyCookieJar(),
     ) as session:
         with answers.translate_errors(client.name):
-            socket = await _open(session, client, path, query, protocol, again=True)
+            socket = await _open(session, client, path, query, protocol, heartbeat, again=True)
 
         async with socket:
             yield socket
@@ -49,6 +56,7 @@ async def _open(
     path: str,
     query: Sequence[tuple[str, str]],
     protocol: str,
+    heartbeat: float,
     *,
     again: bool,
 ) -> aiohttp.ClientWebSocketResponse:
@@ -61,12 +69,12 @@ async def _open(
                 params=list(query),
                 protocols=[protocol],
                 headers={"Authorization": authorization} if authorization else {},
-                heartbeat=_HEARTBEAT,
+                heartbeat=heartbeat,
                 server_hostname=client.endpoint.server_name,
             )
     except aiohttp.WSServerHandshakeError as error:
         if again and await client.renew(error.status, authorization):
-            return await _open(session, client, path, query, protocol, again=False)
+            return await _open(session, client, path, query, protocol, heartbeat, again=False)
 
         text = f"{client.name}: {error.message}"
         raise errors.from_status(error.status, "", text) from error

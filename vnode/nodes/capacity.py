@@ -156,6 +156,7 @@ def summary(
     classes: str = "",
     heartbeat: str = "",
     scheduler_silent: str = "",
+    streams_namespace: str = "",
     model_labels: Sequence[str] = MODEL_LABELS,
 ) -> Object:
     """Build the ClusterSummary of a cluster, named by `cluster`, with these nodes and classes.
@@ -183,6 +184,7 @@ def summary(
                     **({keys.CLASSES: classes} if classes else {}),
                     **({keys.NODE_FEATURES: features} if features else {}),
                     **({keys.SCHEDULER_SILENT: scheduler_silent} if scheduler_silent else {}),
+                    **({keys.STREAMS: streams_namespace} if streams_namespace else {}),
                     keys.FREE_RESOURCES: free_resources(free),
                     keys.ROWS: row_building.build(usable, free, model_labels, allocatable),
                     keys.USED_BY_SOURCES: source_usage.encode(usage.of_sources(allocatable)),

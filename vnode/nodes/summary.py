@@ -45,6 +45,7 @@ _OURS: Final = (
     keys.NODE_FEATURES,
     keys.ROWS,
     keys.SCHEDULER_SILENT,
+    keys.STREAMS,
     keys.USED_BY_SOURCES,
 )
 
@@ -55,7 +56,8 @@ class SummaryWriter:
     """Keeps the ClusterSummary of the local cluster, which is `cluster`, up to date.
 
     `namespace` is that of the agents, which has the candidate scheduler's Lease. `model_labels` are
-    the labels by which its rows tell models of nodes apart.
+    the labels by which its rows tell models of nodes apart. `streams_namespace` is that of the
+    Service for streams of sources, "" if there is none.
     """
 
     def __init__(
@@ -67,7 +69,9 @@ class SummaryWriter:
         cluster: Identity | None = None,
         coexistence: Coexistence | None = None,
         model_labels: Sequence[str] = MODEL_LABELS,
+        streams_namespace: str = "",
     ) -> None:
+        self._streams_namespace = streams_namespace
         self._cluster = cluster
         self._model_labels = model_labels
         self._coexistence = coexistence or Coexistence(client)
@@ -147,6 +151,7 @@ class SummaryWriter:
             self._usage,
             self._cluster,
             classes=self._classes.text(present.get(keys.CLASSES, "")),
+            streams_namespace=self._streams_namespace,
             scheduler_silent=self._scheduler.silent_since(present.get(keys.SCHEDULER_SILENT, "")),
             heartbeat=self._heartbeat,
             model_labels=self._model_labels,

@@ -16,6 +16,7 @@ from vnode.api import (
     keys,
     kinds,
     objects,
+    permissions,
     real_nodes,
     scheduled_condition,
     taints,
@@ -55,7 +56,7 @@ def build(chaperon: Object, *, goes_on: bool = False) -> Object:
     """
     metadata, spec = objects.metadata(chaperon), _off_virtual_nodes(objects.spec(chaperon))
     stays = {keys.SOURCE_POD_MANIFEST, keys.REPORTED, keys.PREEMPTED, keys.REJECTED}
-    stays |= {keys.GANG_MARK, keys.GANG_REFUSED}
+    stays |= {keys.GANG_MARK, keys.GANG_REFUSED, keys.SOURCE_DIGEST}
     stays |= set() if goes_on else {keys.FORWARD}
     ours = {k: v for k, v in objects.annotations(chaperon).items() if not keys.is_foreign(k)}
     annotations = given_annotations.of(chaperon) | {k: ours[k] for k in ours.keys() - stays}
@@ -166,9 +167,8 @@ def on_absence(chaperon: Object, now: datetime) -> tuple[Absence, timedelta]:
     if left > timedelta():
         return Absence.WAIT, left
 
-    annotations = objects.annotations(chaperon)
     always = objects.spec(chaperon).get("restartPolicy", "Always") == "Always"
-    may_run = always or keys.IS_ALLOWED not in annotations
+    may_run = always or not permissions.is_allowed(chaperon)
     again = may_run and not results.is_told(chaperon)
     return (Absence.CREATE if again else Absence.WAIT), timedelta()
 
@@ -261,8 +261,18 @@ def report(
         {"metadata": {"uid": objects.uid(chaperon), "annotations": annotations}}
         if annotations
         else {},
-        objects.status_patch(chaperon, status) if status else {},
+        _status_patch(chaperon, status) if status else {},
     )
+
+
+def _status_patch(chaperon: Object, status: Object) -> Object:
+    patch = objects.status_patch(chaperon, status)
+    if not objects.status(chaperon).get("phase"):
+        # Emptied with the first status, so that the API server need not track the fields of each
+        # later write; a reservation that is written does the same.
+        patch["metadata"]["managedFields"] = [{}]
+
+    return patch
 
 
 def _status_changes(

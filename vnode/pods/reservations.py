@@ -2,24 +2,30 @@
 
 The candidate scheduler on a real node, or our own scheduler in the next cluster of a chain, finds
 the place. Then the chaperon is marked (is-reserved), and the binding waits for the source to allow
-it. The chaperons are the only state.
+it. The chaperons are the only state, but for what a source was told on a stream
+(`streams`): that is written to them once the stream ends, or the source is slow to answer.
 """
 
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Final, NoReturn
 
-from vnode.api import keys, kinds, objects
+from vnode.api import keys, kinds, objects, permissions
 from vnode.api.errors import Conflict, NotFound, VnodeError
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.pods import results
+from vnode.pods.streams import SourceStreams
 from vnode.runtime.fair_slots import FairSlots
 from vnode.telemetry import turn_waits
 
 TIMEOUT: Final = 30.0  # seconds that a reservation is held, as Admiralty's PreBind has it
+
+SLOW: Final = 2.0
+"""Seconds after which a reservation that a source was told on a stream is written as well."""
 
 _RESERVING: Final = 16  # reservations that are being written at any moment
 
@@ -35,8 +41,16 @@ class CandidateGone(Refusal):
 class Reservations:
     """Reserves candidates of this cluster, by the keys of their chaperons."""
 
-    def __init__(self, client: Client, chaperons: Informer, *, timeout: float = TIMEOUT) -> None:
+    def __init__(
+        self,
+        client: Client,
+        chaperons: Informer,
+        *,
+        streams: SourceStreams | None = None,
+        timeout: float = TIMEOUT,
+    ) -> None:
         self._client = client
+        self._streams = streams or SourceStreams(chaperons)
         self.chaperons = chaperons
         self._timeout = timeout
         # Bounded: a candidate that is allowed must not wait behind a burst of new ones. Namespaces
@@ -58,43 +72,65 @@ class Reservations:
         if not owner or owner != objects.uid(self._live(key)):
             raise Refusal(f"{key} is not a candidate of this cluster: no PodChaperon controls it")
 
-        if results.is_told(self._live(key, owner)):
+        candidate = self._live(key, owner)
+        if results.is_told(candidate):
             raise Refusal(f"{key} has finished: its result stays, and it does not run again")
 
         event = asyncio.Event()
         self._waiting.setdefault(key, set()).add(event)
         try:
             async with asyncio.timeout(self._timeout):
-                while keys.IS_ALLOWED not in (
-                    annotations := objects.annotations(self._live(key, owner))
-                ):
+                while not permissions.is_allowed(chaperon := self._live(key, owner)):
                     event.clear()
+                    annotations = objects.annotations(chaperon)
                     if keys.PLACEHOLDER in annotations or keys.GANG_REFUSED in annotations:
-                        await self._refuse(self._live(key, owner))
+                        await self._refuse(chaperon)
 
-                    if keys.IS_RESERVED not in annotations:
-                        async with self._reserving.take(objects.namespace(pod)):
-                            await self._annotate(self._live(key, owner), {keys.IS_RESERVED: "true"})
+                    if keys.IS_RESERVED not in annotations and not self._streams.reserve(chaperon):
+                        await self._write(chaperon)
 
-                    await event.wait()
+                    await self._change(event, chaperon)
         except TimeoutError:
-            await self._annotate(self._live(key, owner), {keys.IS_RESERVED: None})
+            await self._withdraw(self._live(key, owner))
             raise Refusal(f"the source did not allow {key} within {self._timeout:.0f} s") from None
         finally:
+            self._streams.settle(candidate)
             self._waiting[key].discard(event)
             if not self._waiting[key]:
                 del self._waiting[key]
+
+    async def _change(self, event: asyncio.Event, chaperon: Object) -> None:
+        """Wait for the chaperon to change; write the reservation if a source is slow to answer."""
+        if not self.chaperons.is_assumed(objects.uid(chaperon), keys.IS_RESERVED):
+            await event.wait()
+            return
+
+        with suppress(TimeoutError):
+            async with asyncio.timeout(SLOW):
+                await event.wait()
+                return
+
+        await self._write(self._live(objects.key(chaperon), objects.uid(chaperon)))
+
+    async def _write(self, chaperon: Object) -> None:
+        async with self._reserving.take(objects.namespace(chaperon)):
+            await self._annotate(chaperon, {keys.IS_RESERVED: "true"})
 
     async def _refuse(self, chaperon: Object) -> NoReturn:
         """Refuse a placeholder, whose pod runs elsewhere, or a pod of a gang that makes way.
 
         Here it is not to take anybody's room.
         """
-        if keys.IS_RESERVED in objects.annotations(chaperon):
-            await self._annotate(chaperon, {keys.IS_RESERVED: None})
-
+        await self._withdraw(chaperon)
         why = objects.annotations(chaperon).get(keys.GANG_REFUSED, keys.COULD_START)
         raise Refusal(f"{objects.key(chaperon)} {why}")
+
+    async def _withdraw(self, chaperon: Object) -> None:
+        """Take a reservation back: of whoever was told, and from the chaperon."""
+        was_told = self.chaperons.is_assumed(objects.uid(chaperon), keys.IS_RESERVED)
+        self._streams.withdraw(chaperon)
+        if keys.IS_RESERVED in objects.annotations(chaperon) and not was_told:
+            await self._annotate(chaperon, {keys.IS_RESERVED: None})
 
     async def is_gone(self, pod: Object) -> bool:
         """Ask the API server whether the chaperon of a delegate is gone, or is being deleted."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from vnode.api import disruptions, keys, objects
+from vnode.api import disruptions, keys, objects, permissions
 from vnode.api.objects import Object
 
 _NODE_GONE: Final = "DeletionByPodGC"  # the reason of a condition
@@ -19,7 +19,7 @@ _NODE_GONE: Final = "DeletionByPodGC"  # the reason of a condition
 def is_told(chaperon: Object) -> bool:
     """Tell whether a chaperon has the result of its pod; one that was never allowed did not run."""
     annotations = objects.annotations(chaperon)
-    deleted = keys.DELEGATE_DELETED in annotations or keys.IS_ALLOWED not in annotations
+    deleted = keys.DELEGATE_DELETED in annotations or not permissions.is_allowed(chaperon)
     return objects.is_finished(chaperon) and not deleted
 
 

@@ -183,6 +183,11 @@ class Link:
         """When the candidate scheduler last gave a sign of life, if the target says it is dead."""
         return scheduler_silence.decode(self._reported(keys.SCHEDULER_SILENT))
 
+    @property
+    def streams_namespace(self) -> str:
+        """The namespace of the Service for streams of sources, if the target has one; else ""."""
+        return str(self._reported(keys.STREAMS) or "")
+
     def _reported(self, key: str) -> object:
         """Return an annotation of the summary while the agent lives that keeps it true."""
         return objects.annotations(self.summary or {}).get(key) if self.runs_vnode else None

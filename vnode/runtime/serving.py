@@ -47,7 +47,8 @@ class Server:
 
     With `authenticates`, the middlewares of the application refuse callers that they do not know,
     and the limits are for connections of which no request has passed them yet. Without it, they are
-    for all connections.
+    for all connections. With `authorizes_later`, a handler that knows its caller calls
+    `connections.on_authorized`, and nothing else bounds what it does.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class Server:
         grace: float = _GRACE,
         limits: ConnectionLimits | None = None,
         authenticates: bool = False,
+        authorizes_later: bool = False,
         serves: Callable[[str], Awaitable[bool]] | None = None,
         turns: Turns | None = None,
     ) -> None:
@@ -71,11 +73,11 @@ class Server:
         self._app = app
         self._ssl = ssl_context
         self._grace = grace
-        self._connections = UnauthenticatedConnections(limits)
+        self.connections = UnauthenticatedConnections(limits)
         if authenticates:
-            app.middlewares.append(_forget(self._connections))
-        else:
-            app.middlewares.insert(0, _bound(self._connections, turns or _some_at_once()))
+            app.middlewares.append(_forget(self.connections))
+        elif not authorizes_later:
+            app.middlewares.insert(0, _bound(self.connections, turns or _some_at_once()))
 
         if serves is not None:
             app.middlewares.insert(0, _only(serves))
@@ -110,11 +112,11 @@ class Server:
         serve = runner.server
         assert serve is not None, "set up"
         try:
-            backlog = self._connections.limits.connections
+            backlog = self.connections.limits.connections
             opened = await asyncio.to_thread(listen, self.host, self.port, backlog)
             listening = await asyncio.get_running_loop().create_server(
-                lambda: GuardingProtocol(self._connections, serve()),
-                sock=ListeningSocket(opened, self._connections),
+                lambda: GuardingProtocol(self.connections, serve()),
+                sock=ListeningSocket(opened, self.connections),
                 ssl=self._ssl,
                 ssl_handshake_timeout=_HANDSHAKE if self._ssl else None,
                 backlog=backlog,

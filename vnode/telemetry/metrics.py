@@ -131,6 +131,12 @@ PENDING_PODS: Final = Gauge(
     ["queue"],
     registry=REGISTRY,
 )
+STREAMS: Final = Gauge(
+    "vnode_streams",
+    "Streams to a target, of which each spares two writes for a pod; one for each of its replicas.",
+    ["target"],
+    registry=REGISTRY,
+)
 TURN_WAITS: Final = Gauge(
     "vnode_turn_wait_seconds",
     "Seconds that work of a namespace has waited for its turn, summed and halved each minute, by "

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 import pytest
 
+from tests.memory_streams import MemoryStreams
 from tests.simulation import loop
 from tests.simulation.agents import SimulatedAgent, SimulatedReplica
 from tests.simulation.clusters import SimulatedCluster, prepare_source, prepare_target
@@ -28,7 +29,7 @@ def agent() -> tuple[SimulatedAgent, SimulatedReplica]:
     source, target = (SimulatedCluster(name, random.Random(1), 0.01) for name in ("c1", "c2"))
     prepare_source(source, ["c2"])
     prepare_target(target, [2])
-    made = SimulatedAgent(source, {"c2": target.server}, parallel=1)
+    made = SimulatedAgent(source, {"c2": target.server}, 1, MemoryStreams({}))
     made.start()
     assert made.replica is not None
     return made, made.replica

@@ -14,7 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
-from vnode.api import keys, kinds, node_labels, objects, placeholders
+from vnode.api import keys, kinds, node_labels, objects, permissions, placeholders
 from vnode.api.clock import Clock
 from vnode.api.identity import parent_key
 from vnode.api.objects import Object
@@ -233,11 +233,7 @@ class Placeholders:
             return  # the link, or its health, has it looked at again
 
         chaperon = link.candidate(key, objects.uid(pod))
-        if (
-            chaperon is None
-            or objects.is_terminating(chaperon)
-            or keys.IS_ALLOWED in objects.annotations(chaperon)
-        ):
+        if chaperon is None or objects.is_terminating(chaperon) or permissions.is_allowed(chaperon):
             await self._write(pod, [name for name in placeholders.of(pod) if name != node])
         elif keys.PLACEHOLDER in objects.annotations(chaperon):
             self._observe(node, key)

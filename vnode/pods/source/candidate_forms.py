@@ -26,7 +26,7 @@ _LENGTH: Final = 16  # bytes: two forms of one pod must not have the same digest
 _NOT_OF_THE_POD: Final = frozenset(
     {
         *(keys.FORM, keys.IS_ALLOWED, keys.PREEMPTION, keys.PATH, keys.OVERRIDES_SIGNATURE),
-        *(keys.GANG_MARK, keys.GANG_REFUSED),
+        *(keys.GANG_MARK, keys.GANG_REFUSED, keys.SOURCE_DIGEST),
     }
 )
 """Annotations of a chaperon that may differ, though its delegate is to be the same."""

@@ -14,7 +14,7 @@ from http import HTTPStatus
 from typing import Final
 from weakref import WeakKeyDictionary
 
-from vnode.api import cures, keys, kinds, names, objects
+from vnode.api import cures, keys, kinds, names, objects, permissions
 from vnode.api.clock import Clock
 from vnode.api.errors import (
     AlreadyExists,
@@ -166,7 +166,7 @@ class CandidateRequests:
         One that is allowed to run is only deleted if the caller has made sure that nobody can have
         allowed it (`allowed`). With `expected`, it matters to nobody that the candidate is gone.
         """
-        is_allowed = keys.IS_ALLOWED in objects.annotations(candidate)
+        is_allowed = permissions.is_allowed(candidate)
         if objects.is_terminating(candidate) or (is_allowed and not allowed):
             return
 

@@ -17,7 +17,7 @@ from typing import Final
 
 import msgspec
 
-from vnode.api import keys, objects, scheduled_condition, visible
+from vnode.api import keys, objects, permissions, scheduled_condition, visible
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.pods import preemption
@@ -87,7 +87,7 @@ def read(chaperon: Object, since: float) -> Candidate:
     a delegate there is neither, whatever was reported before.
     """
     annotations = objects.annotations(chaperon)
-    if keys.IS_ALLOWED in annotations:
+    if permissions.is_allowed(chaperon):
         return Candidate(CandidateState.COMMITTED, since)
 
     if keys.POD_MISSING_SINCE in annotations:

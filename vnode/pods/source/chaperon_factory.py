@@ -36,11 +36,13 @@ class ChaperonFactory:
         manifests: SavedManifests,
         overrides: Overrides,
         ensure_copies: EnsureCopies,
+        stream_digest: Callable[[Link], str] = lambda _link: "",
     ) -> None:
         self.identity = identity
         self._manifests = manifests
         self._overrides = overrides
         self._ensure_copies = ensure_copies
+        self._stream_digest = stream_digest  # of this cluster, at a target; "" if it has none
 
     async def build(
         self, pod: Object, link: Link, *, allowed: bool, preemption: str = ""
@@ -70,7 +72,10 @@ class ChaperonFactory:
             built = build(tokens=tokens)
 
         if not allowed:
-            built["metadata"]["annotations"][keys.FORM] = candidate_forms.digest(built)
+            annotations = built["metadata"]["annotations"]
+            annotations[keys.FORM] = candidate_forms.digest(built)
+            if digest := self._stream_digest(link):
+                annotations[keys.SOURCE_DIGEST] = digest
 
         return built, note
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from vnode.api import keys, kinds, objects
+from vnode.api import kinds, objects, permissions
 from vnode.api.clock import Clock
 from vnode.gangs import deciding, kept_room
 from vnode.gangs.gang import Gang
@@ -158,7 +158,7 @@ class GangController:
             return False
 
         candidate = link.candidate(objects.key(each.pod), objects.uid(each.pod))
-        return candidate is not None and keys.IS_ALLOWED not in objects.annotations(candidate)
+        return candidate is not None and not permissions.is_allowed(candidate)
 
     async def _end(self, gang: Gang, each: GangMember) -> None:
         why = (

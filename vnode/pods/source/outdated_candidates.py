@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 
-from vnode.api import keys, objects
+from vnode.api import keys, objects, permissions
 from vnode.api.clock import Clock
 from vnode.api.errors import ConfigError, VnodeError
 from vnode.api.objects import Object
@@ -91,14 +91,14 @@ class OutdatedCandidates:
         Raises VnodeError if that is not known now.
         """
         found = self._known.at(attempt, node)
-        if found is None or keys.IS_ALLOWED in objects.annotations(found[0]):
+        if found is None or permissions.is_allowed(found[0]):
             return True
 
         return self._is_current(attempt, pod, *found)
 
     def _undecided(self, attempt: Attempt) -> Iterator[tuple[Object, Link]]:
         for candidate, link in self._known.all(attempt):
-            is_allowed = keys.IS_ALLOWED in objects.annotations(candidate)
+            is_allowed = permissions.is_allowed(candidate)
             if (
                 link.health.healthy
                 and not is_allowed

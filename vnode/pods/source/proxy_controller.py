@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from typing import Final
 
-from vnode.api import keys, kinds, names, objects
+from vnode.api import keys, kinds, names, objects, permissions
 from vnode.api.clock import Clock
 from vnode.api.errors import AlreadyExists, ApiError
 from vnode.api.identity import possible_parents
@@ -51,6 +51,8 @@ from vnode.telemetry import audit
 
 EnsureBound = Callable[[Object, Link], Awaitable[None]]
 """Has what a bound pod needs in its target before it runs there: Services, tokens."""
+AllowByMessage = Callable[[Link, Object], bool]
+"""Tells a target that a candidate may run; False if that is to be written."""
 _COALESCE: Final = 0.01  # seconds; statuses of a delegate within this time are written once
 _AT_ONCE: Final = 16  # pods of one target that are reconciled at once
 
@@ -77,8 +79,10 @@ class ProxyController:
         clock: Clock,
         policies: WatchedPolicies,
         gangs: Gangs,
+        allow: AllowByMessage = lambda _link, _candidate: False,
     ) -> None:
         self._gangs = gangs
+        self._allow = allow
         self._proxies = proxies
         self._identity = factory.identity
         self._links = links
@@ -285,7 +289,7 @@ class ProxyController:
             return await self._keep_result(proxy, candidate, link, may_ask=may_ask)
 
         takes_changes = may_ask and link.runs_vnode
-        if takes_changes and keys.IS_ALLOWED not in annotations:
+        if takes_changes and not permissions.is_allowed(candidate):
             # Somebody else may have bound a pod that was changed before; it is allowed after that.
             await self._change_sender.send(proxy, candidate, link, at_once=True)
 
@@ -332,10 +336,12 @@ class ProxyController:
         if self._gangs:
             self._note_place(objects.uid(proxy), candidate)
 
-        is_allowed = keys.IS_ALLOWED in objects.annotations(candidate)
+        is_allowed = permissions.is_allowed(candidate)
         if not is_allowed and (not self._gangs or self._gangs.may_run(objects.uid(proxy))):
             await self._ensure_bound(proxy, link)
-            marks["annotations"] = {keys.IS_ALLOWED: "true", **marks.get("annotations", {})}
+            if not self._allow(link, candidate):
+                given = {keys.IS_ALLOWED: "true"}
+                marks["annotations"] = {**given, **marks.get("annotations", {})}
 
         key = expectation_key(link, candidate)
         if not marks or self._candidates.pending(key, candidate):
@@ -347,7 +353,7 @@ class ProxyController:
     def _note_place(self, uid: str, candidate: Object) -> None:
         """Note what the target says of a pod that may be of a gang: too few alone must not run."""
         annotations = objects.annotations(candidate)
-        if keys.IS_ALLOWED in annotations:
+        if permissions.is_allowed(candidate):
             self._gangs.saw_allowed(uid)
         else:
             self._gangs.saw_reserved(uid, reserved=keys.IS_RESERVED in annotations)

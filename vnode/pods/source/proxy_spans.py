@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from vnode.api import keys, objects, route, scheduled_condition
+from vnode.api import keys, objects, permissions, route, scheduled_condition
 from vnode.api.clock import Clock
 from vnode.api.objects import Object
 from vnode.kube.informer import Handler
@@ -149,7 +149,7 @@ class ProxySpans:
             events["rejected"] = SpanEvent("rejected", now, words)
 
         is_told = "allowed" in events
-        if keys.IS_ALLOWED in annotations and not is_told:
+        if permissions.is_allowed(chaperon) and not is_told:
             events["allowed"] = SpanEvent("allowed", now)
             self._tell_candidate(uid, trace, made, link, "allowed", now)
         elif new is None:

@@ -13,13 +13,13 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from vnode.api import keys, kinds, objects
+from vnode.api import keys, kinds, objects, permissions
 from vnode.api.clock import Clock
 from vnode.api.errors import Denied, Invalid
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
-from vnode.pods import delegate, preemption, rejections, results
+from vnode.pods import delegate, preemption, rejections, results, streams
 from vnode.pods.delegate import Absence
 from vnode.pods.event_record import DelegateEventsMode
 from vnode.pods.target.delegate_creator import DelegateCreator, fetch, is_of, mended
@@ -56,7 +56,8 @@ def trim_delegate(pod: Object) -> Object:
 
 def informers(client: Client) -> tuple[Informer, Informer]:
     """Return informers of this cluster's chaperons, and of their delegates."""
-    chaperons = Informer(client, kinds.POD_CHAPERONS, trim=trim_chaperon)
+    indexes = {streams.DIGEST_INDEX: streams.digest_of}
+    chaperons = Informer(client, kinds.POD_CHAPERONS, trim=trim_chaperon, indexes=indexes)
     delegates = Informer(client, kinds.PODS, label_selector=keys.PARENT_UID, trim=trim_delegate)
     return chaperons, delegates
 
@@ -65,7 +66,8 @@ class ChaperonController:
     """Keeps each chaperon's delegate, and reports its status.
 
     `goes_on` tells whether a delegate may be sent to a target of this cluster. `sources` returns by
-    which Sources chaperons may be made in a namespace.
+    which Sources chaperons may be made in a namespace. With `writes_permissions`, those that were
+    given on streams are written, too: for an older agent, which knows no other ones.
     """
 
     def __init__(
@@ -78,8 +80,10 @@ class ChaperonController:
         clock: Clock,
         sources: Callable[[str], tuple[str, ...]] = lambda _namespace: (),
         delegate_events: DelegateEventsMode = "Summary",
+        writes_permissions: bool = False,
     ) -> None:
         self._client = client
+        self._writes_permissions = writes_permissions
         self._chaperons = chaperons
         self._delegates = delegates
         self._clock = clock
@@ -168,6 +172,10 @@ class ChaperonController:
 
         if rejections.may_be(chaperon, pod) and await self._discard_rejected(chaperon, pod):
             return None
+
+        if self._writes_permissions and permissions.is_unwritten(chaperon):
+            permission = {keys.IS_ALLOWED: "true"}
+            chaperon = await self._reporter.patch_metadata(chaperon, annotations=permission)
 
         chaperon = await self._end_nomination(chaperon, pod)
         refusal = None
@@ -303,4 +311,4 @@ class ChaperonController:
 
 def _may_have_run(chaperon: Object, pod: Object) -> bool:
     """Tell whether a delegate may have run: one that was never allowed was never bound."""
-    return keys.IS_ALLOWED in objects.annotations(chaperon) or bool(objects.node_name(pod))
+    return permissions.is_allowed(chaperon) or bool(objects.node_name(pod))

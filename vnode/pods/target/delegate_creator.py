@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from vnode.api import keys, kinds, objects, pod_shape, scheduled_condition
+from vnode.api import keys, kinds, objects, permissions, pod_shape, scheduled_condition
 from vnode.api.clock import Clock
 from vnode.api.durations import TICK
 from vnode.api.errors import (
@@ -138,6 +138,7 @@ class DelegateCreator:
         if problem := await missing_claims.missing(self._client, chaperon):
             return await self._report(chaperon, problem, self._next_wait(chaperon))
 
+        await self._keep_permission(chaperon)
         pod = delegate.build(chaperon, goes_on=self._goes_on(chaperon))
         try:
             if problem := await self._dropped_fields.find(pod, namespace):
@@ -157,6 +158,18 @@ class DelegateCreator:
 
         self._failures.pop(objects.key(chaperon), None)
         return None
+
+    async def _keep_permission(self, chaperon: Object) -> None:
+        """Write that a delegate which is made anew may run, if a message was all that said so.
+
+        What said it besides is the status of the one that was bound before, which will be gone.
+        """
+        is_again = objects.key(chaperon) in self._made or permissions.was_bound(chaperon)
+        by_message = keys.SOURCE_DIGEST in objects.annotations(chaperon)
+        if is_again and by_message and permissions.is_allowed(chaperon):
+            name, namespace = objects.name(chaperon), objects.namespace(chaperon)
+            body = permissions.patch(chaperon)
+            await self._client.patch(kinds.POD_CHAPERONS, name, body, namespace)
 
     async def reject_name(self, chaperon: Object) -> float | None:
         """Report that another pod has the name, unless that is the delegate after all."""

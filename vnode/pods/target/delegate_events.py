@@ -20,7 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from vnode.api import keys, kinds, objects
+from vnode.api import kinds, objects, permissions
 from vnode.api.clock import Clock
 from vnode.api.durations import TICK
 from vnode.api.objects import Object, Objects
@@ -156,7 +156,7 @@ class DelegateEventCollector:
         about = event.get("involvedObject") or {}
         key = objects.join_key(str(about.get("namespace", "")), str(about.get("name", "")))
         chaperon = self._chaperons.store.get(key)
-        if chaperon is None or keys.IS_ALLOWED not in objects.annotations(chaperon):
+        if chaperon is None or not permissions.is_allowed(chaperon):
             return
 
         entry, uid = event_record.of_event(event), str(about.get("uid", ""))

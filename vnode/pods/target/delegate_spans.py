@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from vnode.api import keys, objects, scheduled_condition
+from vnode.api import keys, objects, permissions, scheduled_condition
 from vnode.api.clock import Clock
 from vnode.api.identity import parent_key
 from vnode.api.objects import Object
@@ -87,7 +87,7 @@ class DelegateSpans:
             trace.reserved = now
             self._tell(trace, "reserve", trace.created, now)
 
-        if keys.IS_ALLOWED in annotations and not trace.allowed:
+        if permissions.is_allowed(chaperon) and not trace.allowed:
             trace.allowed = now
             self._tell(trace, "await source", trace.reserved, now)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from vnode.api import keys, kinds, objects
+from vnode.api import keys, kinds, objects, permissions
 from vnode.api.clock import Clock
 from vnode.api.errors import Conflict, NotFound
 from vnode.api.objects import Object
@@ -81,7 +81,7 @@ class GangConflicts:
                 continue
 
             gang = found.setdefault((source, mark.id), GangInTarget(source, mark))
-            is_allowed = keys.IS_ALLOWED in annotations
+            is_allowed = permissions.is_allowed(chaperon)
             gang.allowed += is_allowed
             gang.reserved += is_allowed or keys.IS_RESERVED in annotations
             if not is_allowed:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from vnode.api import documents, keys, kinds, names, objects
+from vnode.api import documents, keys, kinds, names, objects, permissions
 from vnode.api.clock import Clock
 from vnode.api.errors import VnodeError
 from vnode.api.objects import Object
@@ -135,7 +135,7 @@ class Preempting:
 
         cheapest = least(request)
         # One that is allowed to run has its proxy here for good: it asks nobody any more.
-        decided = keys.IS_ALLOWED in objects.annotations(chaperon)
+        decided = permissions.is_allowed(chaperon)
         if decided or (meta.annotations or {}).get(keys.PREEMPTION) != preemption.ASKS:
             if cheapest is None or not owner:
                 return go_on(request)

@@ -55,6 +55,7 @@ WRITTEN = capacity.summary(
     classes=CLASSES,
     heartbeat="2026-01-01T00:00:00Z",
     scheduler_silent="2026-01-01T00:00:00Z",
+    streams_namespace="vnode",
 )
 
 

@@ -1,0 +1,261 @@
+"""Speaks with targets on streams: hears which candidates are reserved, says which are allowed.
+
+What is heard shows on the chaperons of the link as if the target had written it, and so does what
+is said (`Informer.assume`). All that decides reads it there, and never learns how it came. The
+decision itself stays where it was, in the binding of the proxy: a permission that is lost is given
+again, and one to which nothing comes back is written to the chaperon.
+
+A target has a stream for each replica of its agent: candidates are reserved in any. Which replica
+answers is up to its Service, so more are opened until those that answer are known.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Final
+
+from vnode.api import keys, objects
+from vnode.api.clock import Clock, happens_within
+from vnode.api.errors import VnodeError
+from vnode.api.objects import Object
+from vnode.kube import websockets
+from vnode.pods import stream_messages
+from vnode.pods.source.told_permissions import ToldPermissions
+from vnode.pods.stream_channel import Channel, Outbox, WebSocketChannel, telling
+from vnode.pods.stream_messages import (
+    CandidateName,
+    Hello,
+    Permissions,
+    ReservationNews,
+    StreamEnded,
+    Welcome,
+)
+from vnode.pods.streams import name_of
+from vnode.runtime.keyed_tasks import KeyedTasks
+from vnode.runtime.links import Link, Links
+from vnode.runtime.supervisor import sleep_forever, supervise
+from vnode.telemetry import metrics
+
+_FIRST: Final = 10.0  # seconds until a target has answered
+_HEARTBEAT: Final = 10.0  # seconds of silence after which a target is asked whether it is there
+_SEEK_FIRST: Final = 0.2  # seconds until another replica is looked for, doubled each time
+_SEEK_LAST: Final = 300.0
+_MOST: Final = 50_000  # candidates that one stream may call reserved
+
+OpenChannel = Callable[[Link], AbstractAsyncContextManager[Channel]]
+"""Connects to the Service for streams of a target; VnodeError if that fails."""
+
+log = logging.getLogger(__name__)
+
+
+@asynccontextmanager
+async def open_channel(link: Link) -> AsyncIterator[Channel]:
+    """Connect to a target's agent, through its API server."""
+    path = stream_messages.path(link.streams_namespace)
+    async with websockets.connect(
+        link.client, path, (), stream_messages.PROTOCOL, heartbeat=_HEARTBEAT
+    ) as socket:
+        yield WebSocketChannel(socket)
+
+
+@dataclass(eq=False, slots=True)
+class _Stream:
+    """One stream, to a replica; `reserved` is what it has said and not taken back."""
+
+    outbox: Outbox = field(default_factory=Outbox)
+    reserved: set[CandidateName] = field(default_factory=set)
+
+
+@dataclass(eq=False, slots=True)
+class _TargetState:
+    """What is known of the streams of one link."""
+
+    secret: str
+    digest: str
+    told: ToldPermissions
+    streams: dict[str, _Stream] = field(default_factory=dict)  # by replica
+    ended: asyncio.Event = field(default_factory=asyncio.Event)  # set when a stream has ended
+
+
+class TargetStreams:
+    """Keeps streams to all targets that offer them; only the leader does.
+
+    `secret` returns what a link's target knows this cluster by.
+    """
+
+    def __init__(
+        self, links: Links, secret: Callable[[Link], str], connect: OpenChannel, clock: Clock
+    ) -> None:
+        self._links = links
+        self._secret = secret
+        self._connect = connect
+        self._clock = clock
+        self._targets: dict[Link, _TargetState] = {}
+        self._tasks: KeyedTasks[Link] | None = None  # while `run` runs
+
+    async def run(self) -> None:
+        """Keep streams open until cancelled."""
+        async with supervise() as tasks:
+            self._tasks = tasks.keyed()
+            self._links.subscribe(self._on_link, self._on_link_gone)
+            await sleep_forever()
+
+    def digest(self, link: Link) -> str:
+        """Return what a new candidate is to show, if its target offers streams; else ""."""
+        if not link.streams_namespace:
+            return ""
+
+        known = self._targets.get(link)
+        return known.digest if known else stream_messages.digest(self._secret(link))
+
+    def allow(self, link: Link, candidate: Object) -> bool:
+        """Tell a target that a candidate may run; return False if that is to be written instead."""
+        target, name = self._targets.get(link), name_of(candidate)
+        if target is None or not target.streams or target.told.was_in_vain(name):
+            return False
+
+        annotations = objects.annotations(candidate)
+        if annotations.get(keys.SOURCE_DIGEST) != target.digest or keys.GANG_MARK in annotations:
+            return False
+
+        for stream in target.streams.values():
+            stream.outbox.put(name, holds=True)
+            stream.reserved.discard(name)
+
+        target.told.add(name)
+        return True
+
+    def _on_link(self, link: Link) -> None:
+        assert self._tasks is not None, "run starts it"
+        self._tasks.start(link, lambda: self._follow(link), f"streams-{link.target}")
+
+    def _on_link_gone(self, link: Link) -> None:
+        if self._tasks is not None:
+            self._tasks.stop(link)
+
+    async def _follow(self, link: Link) -> None:
+        """Keep the streams of one link open, while it has candidates."""
+        secret = self._secret(link)
+        told = ToldPermissions(link.chaperons, self._clock)
+        target = _TargetState(secret, stream_messages.digest(secret), told)
+        changed = asyncio.Event()
+
+        def on_chaperon(old: Object | None, new: Object | None) -> None:
+            changed.set()
+            if new is None:
+                self._forget(target, objects.latest(old, new))
+
+        link.chaperons.subscribe(on_chaperon)
+        link.summaries.subscribe(lambda _old, _new: changed.set())
+        self._targets[link] = target
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(told.expect(), name=f"told-{link.target}")
+                await self._seek(link, target, changed)
+        finally:
+            if self._targets.get(link) is target:
+                del self._targets[link]
+                with suppress(KeyError):
+                    metrics.STREAMS.remove(str(link.target))
+
+            told.give_up()
+
+    @staticmethod
+    def _forget(target: _TargetState, chaperon: Object) -> None:
+        name = name_of(chaperon)
+        target.told.forget(name.uid)
+        for stream in target.streams.values():
+            stream.reserved.discard(name)
+
+    async def _seek(self, link: Link, target: _TargetState, changed: asyncio.Event) -> None:
+        """Open streams, to ever more replicas, until cancelled."""
+        delay = _SEEK_FIRST
+        async with asyncio.TaskGroup() as group:
+            while True:
+                while not (link.streams_namespace and len(link.chaperons.store)):
+                    changed.clear()
+                    await changed.wait()
+
+                opened: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+                name = f"stream-{link.target}"
+                group.create_task(self._speak(link, target, opened), name=name)
+                delay = _SEEK_FIRST if await opened else min(delay * 2, _SEEK_LAST)
+                target.ended.clear()
+                if await happens_within(target.ended, delay):
+                    delay = _SEEK_FIRST
+
+    async def _speak(self, link: Link, target: _TargetState, opened: asyncio.Future[bool]) -> None:
+        """Open a stream and keep it; `opened` tells whether it is to a replica that had none."""
+        try:
+            async with self._connect(link) as channel:
+                replica = await _greet(channel, target.secret)
+                if replica not in target.streams:
+                    opened.set_result(True)
+                    await self._keep(link, target, replica, channel)
+        except (VnodeError, StreamEnded) as error:
+            log.debug("a stream of %s: %s", link.target, error)
+        finally:
+            if not opened.done():
+                opened.set_result(False)
+
+    async def _keep(self, link: Link, target: _TargetState, replica: str, channel: Channel) -> None:
+        stream = target.streams[replica] = _Stream()
+        _count(link, target)
+        try:
+            async with telling(_tell(channel, stream.outbox)):
+                while True:
+                    said = stream_messages.decode(ReservationNews, await channel.receive())
+                    self._hear(link, target, stream, said)
+                    await asyncio.sleep(stream_messages.PAUSE)
+        finally:
+            del target.streams[replica]
+            _count(link, target)
+            self._take_back(link, target, stream)
+            target.ended.set()
+
+    @staticmethod
+    def _hear(link: Link, target: _TargetState, stream: _Stream, said: ReservationNews) -> None:
+        for name in said.reserved:
+            stream.reserved.add(name)
+            link.chaperons.assume(name.key, name.uid, keys.IS_RESERVED, "true")
+
+        for name in said.withdrawn:
+            stream.reserved.discard(name)
+            if not any(name in other.reserved for other in target.streams.values()):
+                link.chaperons.restore(name.key, name.uid, keys.IS_RESERVED)
+
+        if len(stream.reserved) > _MOST:
+            raise StreamEnded("too many candidates are reserved at once")
+
+    @staticmethod
+    def _take_back(link: Link, target: _TargetState, stream: _Stream) -> None:
+        """Forget what a stream said that has ended, and that anything was heard there."""
+        for name in stream.reserved:
+            if not any(name in other.reserved for other in target.streams.values()):
+                link.chaperons.restore(name.key, name.uid, keys.IS_RESERVED)
+
+        target.told.give_up()
+
+
+def _count(link: Link, target: _TargetState) -> None:
+    metrics.STREAMS.labels(str(link.target)).set(len(target.streams))
+
+
+async def _greet(channel: Channel, secret: str) -> str:
+    """Tell a target who this is; return which replica answers."""
+    try:
+        async with asyncio.timeout(_FIRST):
+            await channel.send(stream_messages.encode(Hello(secret)))
+            return stream_messages.decode(Welcome, await channel.receive()).replica
+    except TimeoutError:
+        raise StreamEnded("the target did not answer") from None
+
+
+async def _tell(channel: Channel, outbox: Outbox) -> None:
+    while True:
+        allowed = tuple(await outbox.take())
+        await channel.send(stream_messages.encode(Permissions(allowed)))

@@ -1,0 +1,121 @@
+"""Keeps the streams of sources to this replica, and what was said on them.
+
+A reservation that a source has been told on a stream shows on the chaperon as if it had been
+written (`Informer.assume`), and so does the permission that comes back. When the last stream of a
+source ends, what it was told is taken back here, which has its candidates written instead. Which
+chaperons a stream is about, the digest on them says (`stream_messages`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from vnode.api import keys, objects
+from vnode.api.objects import Object
+from vnode.kube.informer import Informer
+from vnode.pods.stream_channel import Outbox
+from vnode.pods.stream_messages import CandidateName, StreamEnded
+
+DIGEST_INDEX: Final = "source-digest"
+
+_STREAMS_EACH: Final = 8  # of one source: some replicas of its agent, and old ones that end
+
+
+def digest_of(chaperon: Object) -> Iterable[str]:
+    """Index a chaperon by the digest of its source."""
+    found = objects.annotations(chaperon).get(keys.SOURCE_DIGEST)
+    return (found,) if found else ()
+
+
+def name_of(chaperon: Object) -> CandidateName:
+    """Return by what messages name a chaperon."""
+    return CandidateName(objects.key(chaperon), objects.uid(chaperon))
+
+
+class SourceStreams:
+    """Keeps the outboxes of open streams, and what is reserved by a stream, by digest."""
+
+    def __init__(self, chaperons: Informer) -> None:
+        self._chaperons = chaperons
+        self._open: dict[str, list[Outbox]] = {}  # oldest first; no empty lists
+        self._reserved: dict[str, set[CandidateName]] = {}  # of open streams; still held
+
+    def knows(self, digest: str) -> bool:
+        """Tell whether a chaperon is here of the source that has this digest."""
+        return self._chaperons.store.has(DIGEST_INDEX, digest)
+
+    @contextmanager
+    def open(self, digest: str) -> Iterator[Outbox]:
+        """Have a stream within the block; yield what is to be said on it.
+
+        Raises StreamEnded if the source has too many.
+        """
+        outboxes = self._open.setdefault(digest, [])
+        if len(outboxes) >= _STREAMS_EACH:
+            raise StreamEnded(f"{_STREAMS_EACH} streams of this source are open")
+
+        outbox = Outbox()
+        outboxes.append(outbox)
+        for name in self._reserved.get(digest, ()):
+            outbox.put(name, holds=True)
+
+        try:
+            yield outbox
+        finally:
+            outboxes.remove(outbox)
+            if not outboxes:
+                self._end(digest)
+
+    def _end(self, digest: str) -> None:
+        del self._open[digest]
+        for name in self._reserved.pop(digest, ()):
+            self._chaperons.restore(name.key, name.uid, keys.IS_RESERVED)
+
+    def reserve(self, chaperon: Object) -> bool:
+        """Tell the source that a candidate has a place; False if it has no stream for that.
+
+        A gang is decided by what is on the chaperons of all its pods, in whichever replica.
+        """
+        digest = self._digest(chaperon)
+        if digest not in self._open or keys.GANG_MARK in objects.annotations(chaperon):
+            return False
+
+        name = name_of(chaperon)
+        self._reserved.setdefault(digest, set()).add(name)
+        for outbox in self._open[digest]:
+            outbox.put(name, holds=True)
+
+        self._chaperons.assume(name.key, name.uid, keys.IS_RESERVED, "true")
+        return True
+
+    def withdraw(self, chaperon: Object) -> None:
+        """Tell the source that a candidate has its place no longer, if it was told that it had."""
+        digest, name = self._digest(chaperon), name_of(chaperon)
+        if name in self._reserved.get(digest, ()):
+            for outbox in self._open[digest]:
+                outbox.put(name, holds=False)
+
+        self.settle(chaperon)
+        self._chaperons.restore(name.key, name.uid, keys.IS_RESERVED)
+
+    def settle(self, chaperon: Object) -> None:
+        """Tell streams that are opened from now on nothing of a candidate: it was decided."""
+        digest = self._digest(chaperon)
+        told = self._reserved.get(digest, set())
+        told.discard(name_of(chaperon))
+        if not told:
+            self._reserved.pop(digest, None)
+
+    def allow(self, digest: str, names: Iterable[CandidateName]) -> None:
+        """Let candidates run, of the source that has this digest."""
+        for name in names:
+            chaperon = self._chaperons.store.get(name.key)
+            chaperon = chaperon if chaperon and objects.uid(chaperon) == name.uid else {}
+            if self._digest(chaperon) == digest:
+                self._chaperons.assume(name.key, name.uid, keys.IS_ALLOWED, "true")
+
+    @staticmethod
+    def _digest(chaperon: Object) -> str:
+        return str(objects.annotations(chaperon).get(keys.SOURCE_DIGEST, ""))

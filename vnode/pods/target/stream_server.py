@@ -1,0 +1,100 @@
+"""Serves the streams of sources: a WebSocket for each, through this cluster's API server.
+
+That removes whatever said who the caller is. So a source says a secret first, whose digest its
+chaperons here have, and until then its connection counts among those of strangers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from aiohttp import web
+
+from vnode.pods import stream_messages
+from vnode.pods.stream_channel import Channel, Outbox, WebSocketChannel, telling
+from vnode.pods.stream_messages import Hello, Permissions, ReservationNews, StreamEnded, Welcome
+from vnode.pods.streams import SourceStreams
+
+_FIRST: Final = 10.0  # seconds until a source has said who it is
+_HEARTBEAT: Final = 20.0  # seconds of silence after which a ping is sent
+
+log = logging.getLogger(__name__)
+
+
+async def serve(
+    streams: SourceStreams, channel: Channel, replica: str, on_known: Callable[[], None]
+) -> None:
+    """Answer a source until its stream ends, by StreamEnded.
+
+    `on_known` is called once it has said who it is.
+    """
+    try:
+        async with asyncio.timeout(_FIRST):
+            hello = stream_messages.decode(Hello, await channel.receive())
+    except TimeoutError:
+        raise StreamEnded("the source did not say who it is") from None
+
+    digest = stream_messages.digest(hello.secret)
+    if not streams.knows(digest):
+        raise StreamEnded("the source has no PodChaperon here")
+
+    on_known()
+    with streams.open(digest) as outbox:
+        await channel.send(stream_messages.encode(Welcome(replica)))
+        async with telling(_tell(channel, outbox)):
+            while True:
+                permissions = stream_messages.decode(Permissions, await channel.receive())
+                streams.allow(digest, permissions.allowed)
+                await asyncio.sleep(stream_messages.PAUSE)
+
+
+async def _tell(channel: Channel, outbox: Outbox) -> None:
+    while True:
+        said = await outbox.take()
+        reserved = tuple(name for name, holds in said.items() if holds)
+        withdrawn = tuple(name for name, holds in said.items() if not holds)
+        await channel.send(stream_messages.encode(ReservationNews(reserved, withdrawn)))
+
+
+class StreamPages:
+    """Makes the application of a replica's server, which is to tell whose caller is known."""
+
+    def __init__(self, streams: SourceStreams, replica: str) -> None:
+        self._streams = streams
+        self._replica = replica
+        self._sockets: set[web.WebSocketResponse] = set()
+        self.on_known: Callable[[web.Request], None] = lambda _request: None
+
+    def app(self) -> web.Application:
+        """Return the application."""
+        app = web.Application(client_max_size=1024)
+        app.router.add_get(stream_messages.PATH, self._stream)
+        app.on_shutdown.append(self._end)
+        return app
+
+    async def _stream(self, request: web.Request) -> web.StreamResponse:
+        socket = web.WebSocketResponse(
+            protocols=(stream_messages.PROTOCOL,),
+            heartbeat=_HEARTBEAT,
+            max_msg_size=stream_messages.LARGEST,
+            compress=False,
+        )
+        await socket.prepare(request)
+        self._sockets.add(socket)
+        channel = WebSocketChannel(socket)
+        try:
+            await serve(self._streams, channel, self._replica, lambda: self.on_known(request))
+        except StreamEnded as end:
+            log.debug("a stream of a source ends: %s", end)
+        finally:
+            self._sockets.discard(socket)
+            await socket.close()
+
+        return socket
+
+    async def _end(self, _app: web.Application) -> None:
+        for socket in list(self._sockets):
+            await socket.close()
