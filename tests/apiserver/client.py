@@ -10,7 +10,7 @@ import aiohttp
 import msgspec
 
 from tests.apiserver.watches import Watch
-from vnode.api.errors import TooLarge, Unreachable
+from vnode.api.errors import TooLarge, TooManyRequests, Unreachable
 from vnode.kube import credentials
 from vnode.kube.client import Client
 from vnode.kube.endpoint import Endpoint
@@ -77,7 +77,13 @@ class MemoryClient(Client):
             yield cast("aiohttp.ClientResponse", _Response(_Body(payload)))
             return
 
-        watch = await self.server.open_watch(self.user, path, query, headers, silence)
+        await self.pacer.pause()
+        try:
+            watch = await self.server.open_watch(self.user, path, query, headers, silence)
+        except TooManyRequests as error:
+            self.pacer.push_back(error)
+            raise
+
         try:
             body = _Events(watch, silence, self.server.latency)
             yield cast("aiohttp.ClientResponse", _Response(body))

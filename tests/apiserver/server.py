@@ -26,6 +26,7 @@ from tests.apiserver.dispatch import Dispatcher
 from tests.apiserver.faults import Faults, RequestFault
 from tests.apiserver.reading import Reader
 from tests.apiserver.requests import APIRequest, parse
+from tests.apiserver.seats import ServerSeats
 from tests.apiserver.store import Change, ResourceStore
 from tests.apiserver.watches import Watch
 from tests.apiserver.writing import ObjectWriter
@@ -68,6 +69,7 @@ class APIServer:
         self.spoil: Callable[[APIRequest, Any], Any] = lambda _request, answer: answer
         self.store = ResourceStore()
         self.faults = Faults()
+        self.seats = ServerSeats()
         self.writer = ObjectWriter(self.store, clock, random.Random(seed))
         self._reader = Reader(self.store)
         self._dispatcher = Dispatcher(self._reader, self.writer, clock)
@@ -247,10 +249,12 @@ class APIServer:
 
                 request = parse(user, method, path, query, body, headers)
                 fault = await self._arrive(request)
-                if self._dispatcher.begin(request):  # a client that is killed here leaves it so
-                    await asyncio.sleep(self.latency())
+                async with self.seats.take(request):
+                    if self._dispatcher.begin(request):  # who is killed here leaves it so
+                        await asyncio.sleep(self.latency())
 
-                answer = self.spoil(request, self._dispatcher.answer(request))
+                    answer = self.spoil(request, self._dispatcher.answer(request))
+
                 await self._leave(fault)
                 return msgspec.json.encode(answer)
         except TimeoutError:

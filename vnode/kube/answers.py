@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -189,9 +190,11 @@ def refusal(code: int, status: Object) -> errors.ApiError:
 
 def _seconds(value: str | None) -> float:
     try:
-        return min(max(float(value or 1), 0.1), 60.0)
+        seconds = float(value or 1)
     except ValueError:
         return 1.0
+
+    return 1.0 if math.isnan(seconds) else min(max(seconds, 0.1), 60.0)
 
 
 def is_about_immutable(status: Any) -> bool:

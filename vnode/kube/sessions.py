@@ -1,9 +1,9 @@
 """Holds the connections to one address of an API server.
 
-Short requests share a bounded pool, so that a burst queues here rather than in TLS handshakes;
-watches and streams have connections of their own, and so have leases. A client that moves to
-another address leaves sessions behind in which requests and streams of users may still be under
-way; watches end, since they can resume anywhere.
+Short requests share a bounded pool, so that a burst takes few TLS handshakes; watches and streams
+have connections of their own, and so have leases. A client that moves to another address leaves
+sessions behind in which requests and streams of users may still be under way; watches end, since
+they can resume anywhere.
 """
 
 from __future__ import annotations
@@ -15,15 +15,14 @@ from typing import Final
 import aiohttp
 
 from vnode import __version__
-from vnode.api import kinds
 from vnode.api.token_bucket import TokenBucket
-from vnode.kube import answer_heads, sockets
+from vnode.kube import answer_heads, pace, sockets, urgency
 from vnode.kube.answer_heads import BoundedConnector
 from vnode.kube.endpoint import Endpoint
 
-_POOL: Final = 48  # connections for short requests
+_SPARE: Final = 4  # connections for what is sent while as many requests are under way as may be
+_POOL: Final = pace.MOST + _SPARE  # connections for short requests
 _URGENT: Final = 4  # connections of their own for leases, which must not wait behind a burst
-_LEASES: Final = f"/apis/{kinds.LEASES.api_version}/"  # not: what is called `leases`
 
 
 class Sessions:
@@ -40,7 +39,7 @@ class Sessions:
 
     def short(self, path: str) -> aiohttp.ClientSession:
         """Return the session for a short request to that path."""
-        return self._urgent if path.startswith(_LEASES) else self._short
+        return self._urgent if path.startswith(urgency.LEASES) else self._short
 
     @property
     def is_used(self) -> bool:

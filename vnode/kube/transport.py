@@ -1,8 +1,9 @@
 """Sends requests to one API server, and returns an answer or raises an error.
 
 Nothing is retried, since only the caller knows whether a retry is right; but for what a server did
-not even look at, since it refuses the credentials (401), once there are others. The client can move
-to another address of the API server while it is in use.
+not even look at, since it refuses the credentials (401), once there are others. A request may have
+to wait until the server's pace allows it (`vnode.kube.pacer`). The client can move to another
+address of the API server while it is in use.
 """
 
 from __future__ import annotations
@@ -18,11 +19,17 @@ from typing import Any, Final, Self
 import aiohttp
 import msgspec
 
-from vnode.api.errors import Unreachable
+from vnode.api.errors import (
+    ApiError,
+    ServerError,
+    TooManyRequests,
+    Unreachable,
+)
 from vnode.kube import answer_limits, answers, decoding
 from vnode.kube.answer_limits import AnswerLimit
 from vnode.kube.credentials import Renewable
 from vnode.kube.endpoint import Endpoint
+from vnode.kube.pacer import Pacer
 from vnode.kube.read_limit import ReadLimiter
 from vnode.kube.server_clock import ClockSkew
 from vnode.kube.sessions import Sessions
@@ -31,7 +38,8 @@ from vnode.telemetry import metrics
 JSON: Final = "application/json"
 METADATA_LIST: Final = f"{JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 METADATA: Final = f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
-_TIMEOUT: Final = aiohttp.ClientTimeout(total=30, sock_connect=5)  # seconds
+_TOTAL: Final = 30.0  # seconds for a request, from the moment at which it is to be sent
+_TIMEOUT: Final = aiohttp.ClientTimeout(total=_TOTAL, sock_connect=5)
 OPENING: Final = 30.0  # seconds until the head of a stream must be there, and an error as a whole
 
 
@@ -45,6 +53,7 @@ class Transport:
         self.endpoint = endpoint
         self.name = name
         self.read_limiter = ReadLimiter()  # of informers that read from it
+        self.pacer = Pacer(name)  # of short requests; watches wait for its pauses
         self.skew = ClockSkew()  # of its clock, as its answers show
         self._requests = metrics.Requests(name)
         self._sessions: Sessions | None = None  # to `endpoint`, once entered
@@ -116,19 +125,54 @@ class Transport:
         """
         data = None if body is None else msgspec.json.encode(body)
         headers = {"Content-Type": content_type, "Accept": accept}
-        payload = await self._exchange(method, path, query, data, headers, limit=bound.size)
+        payload = await self._send(method, path, query, data, headers, limit=bound.size)
         return await decoding.decode(payload, bound)
 
     async def payload(
         self, path: str, *, query: Mapping[str, str], accept: str, limit: int
     ) -> bytes:
         """Return the body of a GET, not decoded, of `limit` bytes at most. Raises as `request`."""
-        return await self._exchange("GET", path, query, None, {"Accept": accept}, limit=limit)
+        return await self._send("GET", path, query, None, {"Accept": accept}, limit=limit)
 
     async def text(self, path: str, *, limit: int = answer_limits.OBJECT.size) -> str:
         """Return the body of a GET as text, of `limit` bytes at most. Raises as `request` does."""
         payload = await self.payload(path, query={}, accept="*/*", limit=limit)
         return payload.decode(errors="replace")
+
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None,
+        data: bytes | None,
+        headers: dict[str, str],
+        *,
+        limit: int,
+    ) -> bytes:
+        """Exchange a request for an answer, once the pace of the server allows it."""
+        era, waited = self.pacer.start(), 0.0
+        if era is None:
+            era, waited = await self.pacer.admit(method, path)
+
+        try:
+            exchange = self._exchange(method, path, query, data, headers, limit=limit)
+            payload = await (self._before(_TOTAL - waited, exchange) if waited else exchange)
+        except TooManyRequests as error:
+            self.pacer.refuse(era, error, method, path)
+            raise
+        except BaseException as error:
+            is_word = isinstance(error, ApiError) and not isinstance(error, ServerError)
+            self.pacer.end(era, answered=is_word)
+            raise
+
+        self.pacer.end(era, answered=True)
+        return payload
+
+    async def _before(self, seconds: float, exchange: Awaitable[bytes]) -> bytes:
+        """Await an answer for the seconds that are left for it."""
+        with answers.translate_errors(self.name):
+            async with asyncio.timeout(seconds):
+                return await exchange
 
     async def _exchange(
         self,
@@ -202,6 +246,8 @@ class Transport:
         """
         is_watch = query.get("watch") == "true"
         headers = {"Accept": accept}
+        if is_watch:
+            await self.pacer.pause()
 
         async def begin() -> tuple[Sessions, aiohttp.ClientResponse]:
             while True:
@@ -229,7 +275,11 @@ class Transport:
                         async with asyncio.timeout(opening):
                             payload = await answers.read_error(response)
 
-                    raise answers.error_of(response, payload)
+                    error = answers.error_of(response, payload)
+                    if is_watch and isinstance(error, TooManyRequests):
+                        self.pacer.push_back(error)
+
+                    raise error
 
                 yield response
             finally:

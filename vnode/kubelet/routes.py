@@ -11,6 +11,7 @@ from typing import Final
 from aiohttp import web
 
 from vnode.api.clock import Clock, SystemClock
+from vnode.kube import urgency
 from vnode.kubelet import info, logs, run, unsupported
 from vnode.kubelet.auth.gate import Gate
 from vnode.kubelet.delegates import ServedNode
@@ -80,7 +81,7 @@ class Routes:
         handler: Callable[[web.Request], Awaitable[web.StreamResponse]],
     ) -> web.StreamResponse:
         route = _route(request.path)
-        with logging_context.context(node=self.node.name, route=route):
+        with logging_context.context(node=self.node.name, route=route), urgency.awaited():
             code = 499  # the caller left before there was an answer
             try:
                 caller = await self._gate.check(self.node.name, request)

@@ -5,7 +5,9 @@ A probe reads the target's ClusterSummary (reachable? trusted? installed? the cl
 Target is?) and, for a Target with a namespace, asks for a chaperon to be created there by a dry run
 (allowed? does the namespace exist?). One lost answer, or one error of the server, is not an outage:
 a target is unhealthy after two failures in a row, which takes less than 25 s from the moment that
-it stops to answer, well within the 50 s after which Kubernetes gives up a silent node.
+it stops to answer, well within the 50 s after which Kubernetes gives up a silent node. An API
+server that says slow down (429) lives, and has said nothing of us: that is a failure once nothing
+else has come from it for a minute.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from vnode.api.errors import (
 )
 from vnode.api.objects import Object
 from vnode.api.token_bucket import TokenBucket
-from vnode.kube import answer_limits
+from vnode.kube import answer_limits, urgency
 from vnode.kube.client import Client
 from vnode.runtime.links import CONNECTING, UNREACHABLE, Link, LinkHealth
 from vnode.targets.cluster_identity import NotRecognized, Recognition
@@ -37,6 +39,7 @@ PERIOD: Final = 10.0  # seconds between probes, as the kubelet's lease renewals
 _RETRY: Final = 2.0  # seconds to the second probe after a failure
 _LIMIT: Final = 5.0  # seconds that a probe may take
 _BURST: Final = 5  # probes at once, if the target itself calls for them; then one every _RETRY
+PUSHED_BACK: Final = 60.0  # seconds for which nothing but 429 is no failure
 _FAILURES: Final = 2  # failures in a row that make a target unhealthy
 
 _UNTRUSTED: Final = re.compile(r"certificate verify failed: ([^()\]]+?)(?: \(|[)\]]|$)")
@@ -61,6 +64,7 @@ class Prober:
         self._clock = clock
         self._recognition = recognition
         self._withheld = ""
+        self._heard_at = 0.0  # monotonic, when a probe last had another answer than 429
         self._wake = asyncio.Event()  # set to probe at once
         self._tokens = TokenBucket(1 / _RETRY, _BURST)
 
@@ -83,10 +87,15 @@ class Prober:
     async def run(self) -> None:
         """Probe until cancelled."""
         failures = 0
+        self._heard_at = self._clock.monotonic()
         while True:
             self._wake.clear()
             await self._clock.sleep(self._tokens.reserve(self._clock.monotonic()))
             error = await self._probe()
+            if (wait := self._pushed_back(error)) is not None:
+                await self._pause(wait)
+                continue
+
             failures = failures + 1 if error else 0
             if error is None:
                 self._report(*verdict(self._link))
@@ -97,10 +106,22 @@ class Prober:
             again = 0 < failures < _FAILURES or error is self._link.chaperons.failure
             await self._pause(_RETRY if error and again else PERIOD)
 
+    def _pushed_back(self, error: VnodeError | None) -> float | None:
+        """Return the seconds until the next probe if this one says no more than to slow down."""
+        now = self._clock.monotonic()
+        if not isinstance(error, TooManyRequests):
+            self._heard_at = now
+        elif now - self._heard_at < PUSHED_BACK:
+            self._link.probed_at = now  # what is known of the target still holds
+            return min(max(_RETRY, error.retry_after), PERIOD)
+
+        return None
+
     async def _probe(self) -> VnodeError | None:
         try:
-            async with asyncio.timeout(_LIMIT):
-                await probe(self._link.client, self._link.target.namespace, self._recognition)
+            with urgency.vital():
+                async with asyncio.timeout(_LIMIT):
+                    await probe(self._link.client, self._link.target.namespace, self._recognition)
         except TimeoutError:
             return Unreachable(f"no answer within {_LIMIT:.0f} s")
         except VnodeError as error:

@@ -40,6 +40,20 @@ API_REQUEST_SECONDS: Final = Histogram(
     buckets=_SECONDS,
     registry=REGISTRY,
 )
+PACE_WAIT_SECONDS: Final = Histogram(
+    "vnode_api_pace_wait_duration_seconds",
+    "What requests waited until they were sent, of those that may have to: since the API server "
+    "has said slow down (429), or as many are under way as may be.",
+    ["api_server"],
+    buckets=_SECONDS,
+    registry=REGISTRY,
+)
+PACE_LIMIT: Final = Gauge(
+    "vnode_api_pace_limit",
+    "Requests that may be under way at once, of API servers that have said slow down (429).",
+    ["api_server"],
+    registry=REGISTRY,
+)
 WATCH_ENDS: Final = Counter(
     "vnode_watch_ends_total",
     "Watches that ended, by why: clean, expired, error.",
@@ -328,6 +342,21 @@ class Requests:
         return child
 
 
+class PaceWaits:
+    """Measures how requests of one client wait for the pace of its server; no series until then."""
+
+    def __init__(self, cluster: str) -> None:
+        self._cluster = cluster
+
+    def observe(self, seconds: float) -> None:
+        """Measure what one request has waited."""
+        PACE_WAIT_SECONDS.labels(self._cluster).observe(seconds)
+
+    def limit(self, requests: int) -> None:
+        """Show how many may be under way now."""
+        PACE_LIMIT.labels(self._cluster).set(requests)
+
+
 class extension_point:
     """Measures a block as the work of all plugins of an extension point, for one pod."""
 
@@ -373,6 +402,8 @@ class Lags:
 _OF_TARGETS: Final[tuple[tuple[Counter | Gauge | Histogram, tuple[str, ...]], ...]] = (
     (API_REQUESTS, ("api_server", "verb", "code")),
     (API_REQUEST_SECONDS, ("api_server", "verb")),
+    (PACE_WAIT_SECONDS, ("api_server",)),
+    (PACE_LIMIT, ("api_server",)),
     (WATCH_ENDS, ("api_server", "resource", "why")),
     (RELISTS, ("api_server", "resource")),
     (STORE_OBJECTS, ("api_server", "resource")),

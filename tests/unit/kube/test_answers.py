@@ -41,3 +41,15 @@ def test_what_would_be_refused_as_a_new_object_is_something_else(messages):
 )
 def test_an_answer_of_another_form_says_nothing(status):
     assert not answers.is_about_immutable(status)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        *(("3", 3.0), ("0.5", 0.5), (None, 1.0), ("", 1.0)),
+        *(("0", 0.1), ("-7", 0.1), ("3600", 60.0), ("inf", 60.0), ("1e999", 60.0)),
+        *(("nan", 1.0), ("soon", 1.0), ("Wed, 21 Oct 2026 07:28:00 GMT", 1.0)),
+    ],
+)
+def test_the_seconds_that_a_server_asks_for_are_bounded(text, seconds):
+    assert answers._seconds(text) == seconds

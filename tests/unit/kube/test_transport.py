@@ -1,4 +1,4 @@
-"""Whoever leaves a client leaves no connection behind."""
+"""Whoever leaves a client leaves no connection behind; what servers say of their pace is heard."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from aiohttp import web
 
 from tests import answering
 from vnode.api import kinds
+from vnode.api.errors import TooManyRequests
 from vnode.kube import watching
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
+from vnode.kube.watching import ListOptions
 
 
 async def test_all_is_closed_although_whoever_closes_is_cancelled_again() -> None:
@@ -131,3 +133,33 @@ async def test_a_watch_that_says_nothing_is_resumed(monkeypatch: pytest.MonkeyPa
             running.cancel()
 
         over.set()
+
+
+async def test_what_a_server_says_in_its_head_is_the_pause_of_short_requests_and_watches() -> None:
+    """As an API server refuses: without a Status, by the header `Retry-After`."""
+
+    async def answer(_request: web.Request) -> web.Response:
+        return web.Response(status=429, text="Too many requests", headers={"Retry-After": "50"})
+
+    def left(client: Client) -> float:
+        return client.pacer.pace.until - asyncio.get_running_loop().time()
+
+    async with answering.endpoint(answer) as where:
+        async with Client(where, name="c2") as client:
+            with pytest.raises(TooManyRequests):
+                await client.get(kinds.PODS, "x", "default")
+
+            assert 40 < left(client) <= 50
+
+        async with Client(where, name="c2") as client:
+            with pytest.raises(TooManyRequests):
+                await anext(watching.stream(client, ListOptions(kinds.PODS), ""))
+
+            assert 40 < left(client) <= 50
+
+        async with Client(where, name="c2") as client:
+            with pytest.raises(TooManyRequests):  # of a kubelet, perhaps
+                async with client.stream("GET", "/log", query={}, silence=None):
+                    pass
+
+            assert left(client) < 0

@@ -10,6 +10,9 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from tests import virtual_nodes
 from vnode.api.clock import SystemClock
+from vnode.api.objects import Object
+from vnode.kube import urgency
+from vnode.kube.urgency import Urgency
 from vnode.kubelet.auth.gate import Gate
 from vnode.kubelet.delegates import ServedNode
 from vnode.kubelet.refusal import Refused
@@ -47,6 +50,23 @@ async def test_nodes_share_their_routes_and_each_answers_for_itself() -> None:
             client = await stack.enter_async_context(TestClient(server))
             answer = await client.get("/metrics")
             assert f'node="{name}"' in await answer.text()
+
+
+async def test_what_is_asked_of_a_node_goes_before_work_in_the_background() -> None:
+    def pods(_node: str) -> list[Object]:
+        seen.append(urgency.of("GET", "/api/v1/namespaces/a/pods/web"))
+        return []
+
+    seen: list[Urgency] = []
+    disconnects = DisconnectWatch()
+    served = ServedNode("admiralty-c2", Links(), virtual_nodes.find, pods)
+    routes = Routes(served, cast("Gate", virtual_nodes.Open()), Streams(disconnects))
+    async with AsyncExitStack() as stack:
+        stack.callback(disconnects.close)
+        client = await stack.enter_async_context(TestClient(TestServer(routes.application())))
+        assert (await client.get("/pods")).status == 200
+
+    assert seen == [Urgency.AWAITED]
 
 
 async def test_a_node_costs_few_objects() -> None:

@@ -193,12 +193,36 @@ async def test_one_failure_that_may_pass_does_not_make_a_target_unhealthy(target
         assert link.health.healthy
 
 
-@pytest.mark.parametrize("error", PASSING)
+@pytest.mark.parametrize("error", [e for e in PASSING if not isinstance(e, TooManyRequests)])
 async def test_two_failures_in_a_row_make_a_target_unhealthy(target, error):
     async with target.probed() as link:
         target.fail("summary", error)
         await asyncio.sleep(probing.PERIOD + 3)
         assert not link.health.healthy
+
+
+async def test_a_target_that_says_slow_down_is_unhealthy_if_it_says_nothing_else(target):
+    async with target.probed() as link:
+        fault = target.fail("summary", TooManyRequests(429, "TooManyRequests", "slow down"))
+        await asyncio.sleep(probing.PUSHED_BACK - 1)
+        assert fault.met > 10
+        assert link.health.healthy
+        assert link.probed_at == pytest.approx(target.clock.monotonic(), abs=3)
+        await asyncio.sleep(probing.PERIOD + 3)
+        assert (link.health.healthy, link.health.reason) == (False, "Failing")
+        fault.clear()
+        await asyncio.sleep(probing.PERIOD)
+        assert link.health.healthy
+
+
+async def test_a_probe_waits_for_no_pace(target):
+    async with target.probed() as link:
+        error = TooManyRequests(429, "TooManyRequests", "slow down")
+        error.retry_after = 60.0
+        link.client.pacer.push_back(error)
+        target.fail("summary", Denied(401, "Unauthorized", "no"))
+        await asyncio.sleep(probing.PERIOD)
+        assert link.health.reason == "Unauthorized"
 
 
 async def test_a_refusal_makes_a_target_unhealthy_at_once(target):

@@ -26,6 +26,7 @@ from vnode.api.objects import Object
 from vnode.api.target_key import TargetKey
 from vnode.gangs.gang import Gang
 from vnode.gangs.table import Gangs
+from vnode.kube import urgency
 from vnode.kube.client import Client
 from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Informer
@@ -348,7 +349,8 @@ class ProxyController:
             return
 
         body = {"metadata": {"uid": objects.uid(candidate), **marks}}
-        await self._candidates.patch(link.client, kinds.POD_CHAPERONS, candidate, body, key=key)
+        with urgency.awaited():  # by the target's scheduler, which holds the place until then
+            await self._candidates.patch(link.client, kinds.POD_CHAPERONS, candidate, body, key=key)
 
     def _note_place(self, uid: str, candidate: Object) -> None:
         """Note what the target says of a pod that may be of a gang: too few alone must not run."""

@@ -19,6 +19,7 @@ from vnode.api.clock import Clock
 from vnode.api.errors import ApiError, Conflict, VnodeError
 from vnode.api.identity import parent_key
 from vnode.api.objects import Object
+from vnode.kube import urgency
 from vnode.kube.informer import Informer
 from vnode.pods import chaperons, preemption
 from vnode.pods.source import candidates, event_handlers, quota_events
@@ -372,7 +373,8 @@ class ProxyScheduler:
         def is_current(pod: Object) -> bool:
             return self._candidate_phase.may_win(attempt, pod, attempt.winner)
 
-        return await self._binder.bind(queued, attempt.winner, state, is_current)
+        with urgency.awaited():  # by the target's scheduler, which holds the place until then
+            return await self._binder.bind(queued, attempt.winner, state, is_current)
 
     async def _tell(
         self, queued: QueuedPod, attempt: Attempt, result: CycleResult, error: VnodeError

@@ -21,6 +21,7 @@ from vnode.api import documents, kinds, names, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import VnodeError
 from vnode.api.objects import Object
+from vnode.kube import urgency
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.pods.reservations import CandidateGone, Refusal, Reservations
@@ -117,10 +118,14 @@ class Extender:
         if wanted is None:
             return web.json_response({"error": "not an ExtenderPreemptionArgs"}, status=400)
 
-        return web.json_response(await self._preempting.answer(wanted))
+        with urgency.awaited():
+            return web.json_response(await self._preempting.answer(wanted))
 
     async def _bind(self, wanted: BindRequest) -> None:
-        pod = await self._delegate(wanted)
+        with urgency.awaited():  # by the scheduler, which holds the place meanwhile
+            await self._bind_allowed(await self._delegate(wanted), wanted)
+
+    async def _bind_allowed(self, pod: Object, wanted: BindRequest) -> None:
         binding = {
             "apiVersion": "v1",
             "kind": "Binding",
