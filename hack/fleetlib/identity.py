@@ -9,6 +9,8 @@ import signal
 from dataclasses import dataclass
 from pathlib import Path
 
+from vnode.kube import linux_calls
+
 
 @dataclass(frozen=True, slots=True)
 class ProcessIdentity:
@@ -38,7 +40,7 @@ class ProcessIdentity:
     def wait(self, seconds: float) -> bool:
         """Wait until the process ends, at most so long; return whether it has."""
         try:
-            descriptor = os.pidfd_open(self.pid)
+            descriptor = linux_calls.process_descriptor(self.pid)
         except ProcessLookupError:
             return True
         try:

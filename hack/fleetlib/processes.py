@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import subprocess
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -50,18 +51,19 @@ def _spawn(argv: list[str], process: Process) -> int:
     program = shutil.which(argv[0])
     if program is None:
         raise FleetError(f"{argv[0]} is not on PATH")
-    append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-    return os.posix_spawn(
-        program,
-        argv,
-        {**os.environ, **process.environment},
-        file_actions=[
-            (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
-            (os.POSIX_SPAWN_OPEN, 1, process.log, append, 0o644),
-            (os.POSIX_SPAWN_DUP2, 1, 2),
-        ],
-        setsid=True,
-    )
+    with Path(process.log).open("ab") as log:
+        # Not os.posix_spawn: interpreters that are built for any Linux have it without setsid.
+        spawned = subprocess.Popen(
+            argv,
+            executable=program,
+            env={**os.environ, **process.environment},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    spawned.returncode = 0  # nobody waits for it here: without this, Popen would warn
+    return spawned.pid
 
 
 def stop(directory: Path, name: str, process: str, number: signal.Signals) -> None:

@@ -8,6 +8,7 @@ import os
 from hack.fleetlib import processes
 from hack.fleetlib.errors import FleetError
 from hack.fleetlib.fleet import LocalFleet
+from vnode.kube import linux_calls
 
 
 async def guard(fleet: LocalFleet) -> None:
@@ -18,7 +19,7 @@ async def guard(fleet: LocalFleet) -> None:
         for cluster in fleet.state().clusters.values():
             for name, process in cluster.processes.items():
                 if process.identity is not None and process.alive:
-                    descriptor = os.pidfd_open(process.identity.pid)
+                    descriptor = linux_calls.process_descriptor(process.identity.pid)
                     descriptors.append(descriptor)
                     loop.add_reader(descriptor, ended.put_nowait, (cluster.name, name))
 

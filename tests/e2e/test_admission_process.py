@@ -20,6 +20,7 @@ from tests.kit import Fleet
 from vnode.api import keys, kinds, objects
 from vnode.api.errors import ApiError
 from vnode.api.objects import Object
+from vnode.kube import linux_calls
 from vnode.kube.client import Client
 
 
@@ -83,7 +84,7 @@ async def test_a_process_that_ends_is_started_again(fleet: Fleet, source: Client
 
 async def test_it_ends_without_an_error_when_its_agent_is_killed(fleet: Fleet) -> None:
     log = LocalFleet(fleet.folder).log("c1", "agent")
-    said, child = log.stat().st_size, os.pidfd_open(child_of_agent(fleet))
+    said, child = log.stat().st_size, linux_calls.process_descriptor(child_of_agent(fleet))
     try:
         await asyncio.to_thread(fleet.run, "stop", "c1", "agent", "--kill")
         ended, _, _ = await asyncio.to_thread(select.select, [child], [], [], 30)

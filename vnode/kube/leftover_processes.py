@@ -16,6 +16,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from vnode.kube import linux_calls
+
 MARK: Final = "VNODE_EXEC_RUN"
 """The variable by which the processes of a run are known."""
 
@@ -58,7 +60,7 @@ def _environment(pid: int) -> list[bytes]:
 def _end(pid: int) -> None:
     """Kill a process, wait until it is gone, and reap it if it is a child of ours."""
     with suppress(OSError):
-        process = os.pidfd_open(pid)
+        process = linux_calls.process_descriptor(pid)
         try:
             os.kill(pid, signal.SIGKILL)
             poll = select.poll()

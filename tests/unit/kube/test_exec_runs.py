@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from vnode.api.errors import Unreachable
-from vnode.kube import exec_runs
+from vnode.kube import exec_runs, linux_calls
 from vnode.kube.exec_runs import ExecRunner, Execution
 
 
@@ -58,7 +58,7 @@ async def test_nobody_but_asyncio_takes_the_exit_code_of_one_that_hangs(monkeypa
 async def gone(pid: int) -> None:
     """Wait until a process has ended, if perhaps not been waited for."""
     try:
-        process = os.pidfd_open(pid)
+        process = linux_calls.process_descriptor(pid)
     except ProcessLookupError:
         return
 

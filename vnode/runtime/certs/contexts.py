@@ -11,6 +11,7 @@ import os
 import ssl
 from typing import Any
 
+from vnode.kube import linux_calls
 from vnode.runtime.certs.keypairs import Pair
 
 
@@ -62,7 +63,7 @@ def _load(context: ssl.SSLContext, pair: Pair) -> None:
 
     The `ssl` module reads keys from files only: this one is in memory, so no disk has the key.
     """
-    handle = os.memfd_create("certificate")
+    handle = linux_calls.memory_file("certificate")
     try:
         with os.fdopen(handle, "wb", closefd=False) as file:
             file.write(pair.certificate + pair.key)
