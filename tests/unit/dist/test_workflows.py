@@ -59,6 +59,13 @@ def test_scripts_get_what_others_may_have_written_as_variables(text: str):
         assert "${{" not in step.get("run", ""), step
 
 
+def test_a_script_fails_if_any_part_of_a_pipe_does(text: str):
+    """The forge's own bash has no pipefail, that of `shell: bash` has."""
+    for step in steps(yaml.safe_load(text)):
+        if re.search(r"[^|]\|[^|]", step.get("run", "")):
+            assert step.get("shell") == "bash", step
+
+
 def test_no_registry_is_named(text: str):
     assert not _HOST.search(text)
 
