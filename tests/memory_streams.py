@@ -77,6 +77,7 @@ class MemoryStreams:
         self._peers = peers
         self._pipes: dict[str, set[MemoryPipe]] = {name: set() for name in peers}
         self.opened = 0
+        self.is_down = False
 
     def cut(self, target: str) -> None:
         """Cut all streams to a target."""
@@ -88,7 +89,7 @@ class MemoryStreams:
         """Open a stream to the agent of a link's target."""
         peer = self._peers[link.target.name]
         streams = peer.streams()
-        if streams is None:
+        if streams is None or self.is_down:
             raise Unreachable("no agent answers")
 
         pipe = MemoryPipe(peer.delay)

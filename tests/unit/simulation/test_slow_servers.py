@@ -14,7 +14,7 @@ import pytest
 
 from tests.apiserver.client import MemoryClient
 from tests.simulation import loop, owners
-from tests.simulation.agents import SimulatedAgent
+from tests.simulation.agents import SimulatedAgent, streams_between
 from tests.simulation.clusters import (
     NAMESPACE,
     SimulatedCluster,
@@ -63,9 +63,13 @@ class BurstWorld:
             SimulatedCluster(name, random.Random(dice.random()), 0.001) for name in ("c1", *TARGETS)
         )
         prepare_source(self.source, TARGETS)
-        servers = {cluster.name: cluster.server for cluster in (self.slow, self.quick)}
+        targets = {cluster.name: cluster for cluster in (self.slow, self.quick)}
+        servers = {name: cluster.server for name, cluster in targets.items()}
+        self.streams = streams_between(targets, lambda name: self.agents[name])
         self.agents = {
-            cluster.name: SimulatedAgent(cluster, servers if cluster is self.source else {}, 1)
+            cluster.name: SimulatedAgent(
+                cluster, servers if cluster is self.source else {}, 1, self.streams
+            )
             for cluster in (self.source, self.slow, self.quick)
         }
         for cluster in (self.slow, self.quick):
@@ -231,6 +235,7 @@ def test_what_a_scheduler_or_a_node_waits_for_is_known(monkeypatch: pytest.Monke
 
     async def burst() -> None:
         world = BurstWorld()
+        world.streams.is_down = True  # else nobody writes that it is allowed
         await world.start()
         world.create("pod", "c2")
         await world.until_running("c2", 1)
