@@ -17,7 +17,8 @@ from tests.dist.conftest import Artefacts
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="images are built and run by root")
 _IMPORTS = (
-    "import ssl, ctypes, OpenSSL, aiohttp, cryptography, msgspec, re2, yaml, scheduler_plugins"
+    "import ssl, ctypes, OpenSSL, aiohttp, cryptography, msgspec, re2, yaml, scheduler_plugins, "
+    "google._upb._message, vnode.telemetry.otlp"
 )
 _TRUSTED = "print(len(ssl.create_default_context().get_ca_certs()))"
 
