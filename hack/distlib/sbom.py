@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from hack.distlib.source import ReleaseSource
 
 _STATUS = "var/lib/dpkg/status"
+_LICENCES = {"protobuf": "BSD-3-Clause"}  # told in words of its own, which cyclonedx-bom leaves out
 
 
 def of_wheel(release: ReleaseSource, wheel: Path, folder: Path) -> dict[str, Any]:
@@ -61,6 +62,8 @@ def _portable(found: dict[str, Any], release: ReleaseSource) -> dict[str, Any]:
     whole["purl"] = f"pkg:pypi/{whole['name']}@{release.version}"
     for component in (whole, *found["components"]):
         component.pop("externalReferences", None)
+        if not component.get("licenses") and (known := _LICENCES.get(component["name"])):
+            component["licenses"] = [{"license": {"id": known, "acknowledgement": "declared"}}]
     found["components"] = [c for c in found["components"] if c["name"] != whole["name"]]
     return found
 
