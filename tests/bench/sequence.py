@@ -111,6 +111,7 @@ async def _phases(stage: MeasuredFleet, plan: BenchmarkPlan, done: list[Phase]) 
 
     if plan.plain:
         async with without_agents(stage):
+            await do(Order(PLAIN, _SINGLES, burst=False))
             for size in plan.bursts:
                 await do(Order(PLAIN, size))
 

@@ -75,10 +75,27 @@ def run(*phases: Phase) -> BenchmarkRun:
 
 
 def test_the_yardstick_is_the_mean_of_its_bursts() -> None:
-    done = run(phase(PLAIN, 300, 60), phase(VNODE, 300, 20), phase(PLAIN, 300, 100))
+    done = run(phase(PLAIN, 300, 60), phase(VNODE, 300, 24), phase(PLAIN, 300, 100))
     aim = next(aim for aim in figures.aims(done) if "of plain" in aim.text)
-    assert aim.measured == 0.25
+    assert aim.measured == 0.3
     assert aim.reached
+
+
+def test_a_pod_by_itself_is_compared_with_a_plain_one() -> None:
+    singles = [msgspec.structs.replace(phase(s, 30, 1), burst=False) for s in (PLAIN, VNODE)]
+    (aim,) = (aim for aim in figures.aims(run(*singles)) if "plain pod's" in aim.text)
+    assert (aim.limit, aim.measured) == (1.5, 1.0)
+
+
+def test_agents_of_all_clusters_count_together() -> None:
+    used = {
+        "c1 agent": figures.ProcessUsage(1.5, 80),
+        "c2 agent": figures.ProcessUsage(0.6, 80),
+        "c2 kube-apiserver": figures.ProcessUsage(9, 300),
+    }
+    burst = msgspec.structs.replace(phase(VNODE, 300, 20), processes=used)
+    (aim,) = (aim for aim in figures.aims(run(burst)) if "agents" in aim.text)
+    assert (aim.measured, aim.reached) == (7.0, True)
 
 
 def test_an_aim_without_its_phase_is_not_judged() -> None:
