@@ -73,11 +73,12 @@ class StreamPeer:
 class MemoryStreams:
     """Connects sources with the agents of targets, by name of the target."""
 
+    is_down = False  # nobody answers
+
     def __init__(self, peers: Mapping[str, StreamPeer]) -> None:
         self._peers = peers
         self._pipes: dict[str, set[MemoryPipe]] = {name: set() for name in peers}
         self.opened = 0
-        self.is_down = False
 
     def cut(self, target: str) -> None:
         """Cut all streams to a target."""

@@ -51,7 +51,7 @@ async def until_streams(fleet: Fleet) -> None:
     async with asyncio.timeout(kit.PATIENCE), aiohttp.ClientSession() as session:
         while True:
             async with session.get(url) as answer:
-                if 'vnode_streams{target="default/c2"} 1.0' in await answer.text():
+                if 'vnode_agent_streams{target="default/c2"} 1.0' in await answer.text():
                     return
 
             await asyncio.sleep(0.1)

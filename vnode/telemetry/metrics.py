@@ -145,8 +145,8 @@ PENDING_PODS: Final = Gauge(
     ["queue"],
     registry=REGISTRY,
 )
-STREAMS: Final = Gauge(
-    "vnode_streams",
+AGENT_STREAMS: Final = Gauge(
+    "vnode_agent_streams",
     "Streams to a target, of which each spares two writes for a pod; one for each of its replicas.",
     ["target"],
     registry=REGISTRY,
@@ -414,6 +414,7 @@ _OF_TARGETS: Final[tuple[tuple[Counter | Gauge | Histogram, tuple[str, ...]], ..
     (TARGET_CREDENTIALS_EXPIRY, ("target",)),
     (TARGET_CREDENTIALS_LAST, ("target",)),
     (PLACEHOLDERS, ("target",)),
+    (AGENT_STREAMS, ("target",)),
     (TARGET_SCORE, ("target", "source", "score")),
     (TARGET_SCORE_MISSING, ("target", "source", "score")),
 )

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.memory_streams import MemoryStreams
 from tests.simulation.schedule import Schedule, SimulatedWorkload, WorkloadOwner
 from tests.simulation.simulation import simulate
 from vnode.telemetry import audit
@@ -48,7 +49,10 @@ class Lines(logging.Handler):
         self.found.append((told["verb"], resource, told["cluster"], behalf.kind))
 
 
-def test_an_ordinary_pod_costs_five_lines_to_start_and_three_to_end() -> None:
+def test_an_ordinary_pod_costs_five_lines_to_start_and_three_to_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(MemoryStreams, "is_down", True)  # what a stream says is no line
     lines, log = Lines(), logging.getLogger(audit.NAME)
     log.addHandler(lines)
     try:

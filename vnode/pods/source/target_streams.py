@@ -160,7 +160,7 @@ class TargetStreams:
             if self._targets.get(link) is target:
                 del self._targets[link]
                 with suppress(KeyError):
-                    metrics.STREAMS.remove(str(link.target))
+                    metrics.AGENT_STREAMS.remove(str(link.target))
 
             told.give_up()
 
@@ -242,7 +242,7 @@ class TargetStreams:
 
 
 def _count(link: Link, target: _TargetState) -> None:
-    metrics.STREAMS.labels(str(link.target)).set(len(target.streams))
+    metrics.AGENT_STREAMS.labels(str(link.target)).set(len(target.streams))
 
 
 async def _greet(channel: Channel, secret: str) -> str:
