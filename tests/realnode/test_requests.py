@@ -84,7 +84,8 @@ async def test_pods_that_start_at_once_stay_within_their_number_of_requests(clie
     source, target = found[SOURCE], found[TARGET]
     assert source["POST pods/binding"] == target["POST pods/binding"] == _PODS
     assert target["POST podchaperons"] == target["POST pods"] == _PODS
-    assert target["PATCH podchaperons"] == 2 * _PODS  # reserved, allowed
+    # Reserved, allowed: on a stream, but for those that came before it was open.
+    assert target["PATCH podchaperons"] <= _PODS / 2
     # Each report is of something that the kubelet has written, and each is taken over once.
     assert source["PATCH pods/status"] <= target["PATCH podchaperons/status"]
     assert target["PATCH podchaperons/status"] <= target["PATCH pods/status"]

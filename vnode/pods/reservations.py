@@ -90,6 +90,8 @@ class Reservations:
                         await self._write(chaperon)
 
                     await self._change(event, chaperon)
+
+            self._streams.confirm(candidate)
         except TimeoutError:
             await self._withdraw(self._live(key, owner))
             raise Refusal(f"the source did not allow {key} within {self._timeout:.0f} s") from None

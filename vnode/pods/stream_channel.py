@@ -56,23 +56,26 @@ class Outbox:
     """
 
     def __init__(self) -> None:
-        self._waiting: dict[CandidateName, bool] = {}
+        self._waiting: dict[CandidateName, str] = {}  # in which list of a message
         self._filled = asyncio.Event()  # set while something waits
 
-    def put(self, name: CandidateName, *, holds: bool) -> None:
-        """Have it said that a candidate has what the stream is about, or has lost it."""
+    def put(self, name: CandidateName, what: str) -> None:
+        """Have something said of a candidate, in the list of a message that is called so."""
         self._waiting.pop(name, None)
-        self._waiting[name] = holds
+        self._waiting[name] = what
         self._filled.set()
 
-    async def take(self) -> dict[CandidateName, bool]:
-        """Wait for something to say; return as much as one message has room for."""
+    async def take(self) -> dict[str, tuple[CandidateName, ...]]:
+        """Wait for something to say; return the lists of one message."""
         await self._filled.wait()
-        taken = {name: self._waiting.pop(name) for name in list(self._waiting)[:MOST]}
+        lists: dict[str, list[CandidateName]] = {}
+        for name in list(self._waiting)[:MOST]:
+            lists.setdefault(self._waiting.pop(name), []).append(name)
+
         if not self._waiting:
             self._filled.clear()
 
-        return taken
+        return {what: tuple(names) for what, names in lists.items()}
 
 
 @asynccontextmanager

@@ -64,10 +64,14 @@ class Welcome(msgspec.Struct, frozen=True):
 
 
 class ReservationNews(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Says which candidates have a place now, and which have lost it, from the target."""
+    """Says which candidates have a place now, and which have lost it, from the target.
+
+    Those are `confirmed` of which whoever holds the place knows that they may run.
+    """
 
     reserved: Candidates = ()
     withdrawn: Candidates = ()
+    confirmed: Candidates = ()
 
 
 class Permissions(msgspec.Struct, frozen=True):

@@ -59,7 +59,7 @@ class SourceStreams:
         outbox = Outbox()
         outboxes.append(outbox)
         for name in self._reserved.get(digest, ()):
-            outbox.put(name, holds=True)
+            outbox.put(name, "reserved")
 
         try:
             yield outbox
@@ -85,7 +85,7 @@ class SourceStreams:
         name = name_of(chaperon)
         self._reserved.setdefault(digest, set()).add(name)
         for outbox in self._open[digest]:
-            outbox.put(name, holds=True)
+            outbox.put(name, "reserved")
 
         self._chaperons.assume(name.key, name.uid, keys.IS_RESERVED, "true")
         return True
@@ -95,10 +95,15 @@ class SourceStreams:
         digest, name = self._digest(chaperon), name_of(chaperon)
         if name in self._reserved.get(digest, ()):
             for outbox in self._open[digest]:
-                outbox.put(name, holds=False)
+                outbox.put(name, "withdrawn")
 
         self.settle(chaperon)
         self._chaperons.restore(name.key, name.uid, keys.IS_RESERVED)
+
+    def confirm(self, chaperon: Object) -> None:
+        """Tell the source that whoever holds the place of a candidate knows that it may run."""
+        for outbox in self._open.get(self._digest(chaperon), ()):
+            outbox.put(name_of(chaperon), "confirmed")
 
     def settle(self, chaperon: Object) -> None:
         """Tell streams that are opened from now on nothing of a candidate: it was decided."""

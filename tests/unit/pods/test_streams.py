@@ -170,6 +170,39 @@ async def test_a_permission_that_shows_no_effect_is_written(pair):
         assert not pair.source.allow(pair.link, pair.shown())
 
 
+async def test_one_that_is_confirmed_is_not_until_the_stream_ends(pair):
+    """A pod that starts beside many others is reported half a minute after it was bound."""
+    pod = pair.candidate()
+    async with pair.running():
+        task = await pair.ask(pod)
+        assert pair.source.allow(pair.link, pair.shown())
+        await asyncio.wait_for(task, 0.1)
+        await asyncio.sleep(5 * told_permissions.SLOW)
+        assert pair.shows(keys.IS_ALLOWED) == "true"
+        pair.is_up = False
+        pair.wires.cut("c2")
+        await asyncio.sleep(0.1)
+        assert pair.shows(keys.IS_ALLOWED) is None
+        assert not pair.source.allow(pair.link, pair.shown())
+
+
+async def test_what_was_bound_stays_allowed_when_the_stream_ends(pair):
+    pod = pair.candidate()
+    async with pair.running():
+        task = await pair.ask(pod)
+        assert pair.source.allow(pair.link, pair.shown())
+        await asyncio.wait_for(task, 0.1)
+        pair.cluster.server.change(
+            *(kinds.POD_CHAPERONS, "web", NAMESPACE),
+            lambda chaperon: chaperon.update(status={"phase": "Running"}),
+        )
+        await asyncio.sleep(SETTLED)
+        pair.wires.cut("c2")
+        await asyncio.sleep(SETTLED)
+        assert pair.shows(keys.IS_ALLOWED) == "true"
+        assert pair.patches == 0
+
+
 async def test_one_that_did_is_not(pair):
     pair.candidate()
     async with pair.running():

@@ -123,7 +123,7 @@ class TargetStreams:
             return False
 
         for stream in target.streams.values():
-            stream.outbox.put(name, holds=True)
+            stream.outbox.put(name, "allowed")
             stream.reserved.discard(name)
 
         target.told.add(name)
@@ -148,6 +148,8 @@ class TargetStreams:
             changed.set()
             if new is None:
                 self._forget(target, objects.latest(old, new))
+            else:
+                told.note(new)
 
         link.chaperons.subscribe(on_chaperon)
         link.summaries.subscribe(lambda _old, _new: changed.set())
@@ -228,6 +230,9 @@ class TargetStreams:
             if not any(name in other.reserved for other in target.streams.values()):
                 link.chaperons.restore(name.key, name.uid, keys.IS_RESERVED)
 
+        for name in said.confirmed:
+            target.told.confirm(name)
+
         if len(stream.reserved) > _MOST:
             raise StreamEnded("too many candidates are reserved at once")
 
@@ -257,5 +262,4 @@ async def _greet(channel: Channel, secret: str) -> str:
 
 async def _tell(channel: Channel, outbox: Outbox) -> None:
     while True:
-        allowed = tuple(await outbox.take())
-        await channel.send(stream_messages.encode(Permissions(allowed)))
+        await channel.send(stream_messages.encode(Permissions(**await outbox.take())))

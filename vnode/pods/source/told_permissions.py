@@ -1,8 +1,9 @@
 """Remembers which candidates of a target were allowed by message, until that has had an effect.
 
 What was told shows on the chaperons of the link as if it had been written. It is taken back if the
-target does not report in time that the delegate was bound, or if the stream ends; then whoever
-allows candidates finds one that is not allowed, and is told to write it.
+target neither confirms it in time nor reports that the delegate was bound, or if the stream ends
+before that report; then whoever allows candidates finds one that is not allowed, and is told to
+write it.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from typing import Final
 
 from vnode.api import keys, objects, permissions
 from vnode.api.clock import Clock
+from vnode.api.objects import Object
 from vnode.kube.informer import Informer
 from vnode.pods.stream_messages import CandidateName
 
 SLOW: Final = 6.0
-"""Seconds after which a permission is written: a target reports after three that a pod is bound."""
+"""Seconds until a permission is confirmed; else it is written."""
 
 
 class ToldPermissions:
@@ -30,6 +32,8 @@ class ToldPermissions:
         self._told: deque[tuple[float, CandidateName]] = deque()
         self._has_told = asyncio.Event()  # set while `_told` has some
         self._in_vain: set[str] = set()  # UIDs; they go with their chaperons
+        # By UID, those of which it shows nowhere yet that the delegate was bound.
+        self._confirmed: dict[str, CandidateName] = {}
 
     def was_in_vain(self, name: CandidateName) -> bool:
         """Tell whether a candidate was allowed by message, and nothing came of it."""
@@ -41,16 +45,29 @@ class ToldPermissions:
         self._has_told.set()
         self._chaperons.assume(name.key, name.uid, keys.IS_ALLOWED, "true")
 
+    def confirm(self, name: CandidateName) -> None:
+        """Note that the target knows that a candidate may run, but for what nobody has told it."""
+        if self._chaperons.is_assumed(name.uid, keys.IS_ALLOWED):
+            self._confirmed[name.uid] = name
+
+    def note(self, chaperon: Object) -> None:
+        """Note a chaperon as it is now."""
+        if objects.uid(chaperon) in self._confirmed and permissions.was_bound(chaperon):
+            del self._confirmed[objects.uid(chaperon)]
+
     def forget(self, uid: str) -> None:
         """Forget a chaperon that is gone."""
         self._in_vain.discard(uid)
+        self._confirmed.pop(uid, None)
 
     def give_up(self) -> None:
         """Take back all of which no effect shows yet."""
-        while self._told:
-            self._settle(self._told.popleft()[1])
-
+        names = [*(name for _, name in self._told), *self._confirmed.values()]
+        self._told.clear()
         self._has_told.clear()
+        self._confirmed.clear()
+        for name in names:
+            self._settle(name)
 
     async def expect(self) -> None:
         """Take back what had no effect in time, until cancelled."""
@@ -61,7 +78,10 @@ class ToldPermissions:
                 await self._clock.sleep(left)
                 continue
 
-            self._settle(self._told.popleft()[1])
+            _, name = self._told.popleft()
+            if name.uid not in self._confirmed:
+                self._settle(name)
+
             if not self._told:
                 self._has_told.clear()
 

@@ -53,10 +53,7 @@ async def serve(
 
 async def _tell(channel: Channel, outbox: Outbox) -> None:
     while True:
-        said = await outbox.take()
-        reserved = tuple(name for name, holds in said.items() if holds)
-        withdrawn = tuple(name for name, holds in said.items() if not holds)
-        await channel.send(stream_messages.encode(ReservationNews(reserved, withdrawn)))
+        await channel.send(stream_messages.encode(ReservationNews(**await outbox.take())))
 
 
 class StreamPages:
