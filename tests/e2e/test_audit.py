@@ -50,7 +50,6 @@ async def test_who_made_the_agents_run_a_pod_and_open_a_shell_in_it(
     for verb, resource in (
         ("create", "secrets"),
         ("create", "pods/binding"),
-        ("patch", "podchaperons"),
     ):
         assert (await told("c1", verb, resource, objects.uid(pod)))["onBehalfOf"] == of_pod
 

@@ -11,7 +11,7 @@ from tests import kit
 from tests.e2e import own_targets as own
 from tests.fleets import started, vnode
 from tests.kit import Fleet
-from vnode.api import keys, kinds, names, objects
+from vnode.api import keys, kinds, names, objects, permissions
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.kube.client import Client
@@ -96,7 +96,7 @@ async def test_a_pod_runs_in_the_leaf_and_its_logs_and_exec_pass_through_the_mid
     assert objects.status(pod)["podIP"] == objects.status(leaf)["podIP"]
 
     chaperon = await child(c2, pod, kinds.POD_CHAPERONS)
-    assert keys.IS_RESERVED in objects.annotations(chaperon)
+    assert permissions.is_allowed(chaperon)
     assert "hello from a pod in c3" in fleet.kubectl("c1", "logs", "traveller")
     assert fleet.kubectl("c1", "exec", "traveller", "--", "echo", "through") == "through\n"
 
