@@ -2,8 +2,8 @@
 
 A fleet owns one slot (0 to 255), and with it a /24 of 10.201.0.0/16 (root: network namespaces on a
 bridge) or of 127.201.0.0/16 (no root: loopback). Each cluster has one address in it, shared by its
-control plane and its agent, so ports must not collide: the agent's own are fixed (8080, 9443 to
-9445) and virtual nodes take 10250 upwards, hence the schedulers' and kwok's ports below 7000.
+control plane and its agent, so ports must not collide: the agent's own are fixed (8080, 9443, 9444,
+9448) and virtual nodes take 10250 upwards, hence the schedulers' and kwok's ports below 7000.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ API_SERVER = 6443
 CONTROLLER_MANAGER, SCHEDULER, CANDIDATE_SCHEDULER, KWOK = 6257, 6259, 6260, 6247
 METRICS_SERVER = 6248
 DNS = 53
-AGENT_HEALTH, AGENT_WEBHOOK, AGENT_EXTENDER, AGENT_STREAMS = 8080, 9443, 9444, 9445
+AGENT_HEALTH, AGENT_WEBHOOK, AGENT_EXTENDER, AGENT_STREAMS = 8080, 9443, 9444, 9448
 SERVICE_STATUS = 8081
 
 SERVICE_RANGE = "10.96.0.0/16"

@@ -361,7 +361,7 @@ def test_a_changed_port_reaches_all_that_name_it(rendered: dict[str, Objects]) -
     assert scheduler["parallelism"] == 4
     [container] = one(objs, "Deployment", "vnode-agent")["spec"]["template"]["spec"]["containers"]
     ports = {port["name"]: port["containerPort"] for port in container["ports"]}
-    assert ports.pop("streams") == 9445
+    assert ports.pop("streams") == 9448
     assert ports == {"webhook": 8443, "extender": 8444, "health": 8081, "kubelet": 10250}
     assert one(objs, "Service", "vnode-metrics")["spec"]["ports"][0]["port"] == 8081
 

@@ -102,7 +102,7 @@ async def test_a_delegate_that_is_made_anew_may_run_as_before(
 async def test_a_source_reaches_no_other_port_of_the_agents(
     fleet: Fleet, as_source: Client
 ) -> None:
-    for service in ("https:vnode:extender", "https:vnode:webhook", "vnode", "https:vnode:9445"):
+    for service in ("https:vnode:extender", "https:vnode:webhook", "vnode", "https:vnode:9448"):
         for verb in ("GET", "POST"):
             with pytest.raises(Denied):
                 await as_source.request(verb, PATH.replace("https:vnode:streams", service))

@@ -48,7 +48,7 @@ class Ports(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     webhook: int = 9443
     extender: int = 9444
-    streams: int = 9445
+    streams: int = 9448
     """0: sources are told by their PodChaperons alone."""
     health: int = 8080
     kubelet: int = 10250

@@ -4,6 +4,9 @@ A ClusterRole that is bound to the agent is split by what its rules are about. W
 namespace stays in it; the rest becomes a Role of the same name in each of the namespaces. So there
 is one list of the agent's rights, with a reason beside each, and two ways to give them. The chart
 does the same (`charts/vnode/templates/_scoped.tpl`), by the same list of kinds.
+
+What sources have in the whole cluster is held to what the agent has there, since it could not give
+them more: they have no streams.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from typing import Final
 from vnode.api import kinds, objects
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
+from vnode.targets.source_rbac import VIEWER_ROLE
 
 LABEL: Final = "vnode.dev/scoped-rights"
 """Marks the Roles and RoleBindings that there are in this mode only, with the value `true`."""
@@ -52,6 +56,8 @@ def scoped(objs: Objects, namespaces: Sequence[str]) -> Objects:
         elif obj["kind"] == kinds.CLUSTER_ROLE_BINDINGS.kind and _is_of_agent(obj):
             found.append(obj)
             found += (_binding(obj, namespace) for namespace in namespaces)
+        elif obj["kind"] == kinds.CLUSTER_ROLES.kind and objects.name(obj) == VIEWER_ROLE:
+            found.append({**obj, "rules": _split(obj["rules"])[1]})
         else:
             found.append(obj)
 

@@ -79,7 +79,7 @@ imagePullSecrets:
 
 {{/* The ports of the AgentConfiguration, as JSON. */}}
 {{- define "vnode.ports" -}}
-{{- $defaults := dict "webhook" 9443 "extender" 9444 "streams" 9445 "health" 8080 "kubelet" 10250 -}}
+{{- $defaults := dict "webhook" 9443 "extender" 9444 "streams" 9448 "health" 8080 "kubelet" 10250 -}}
 {{- $given := .Values.controllerManager.config.ports | default dict -}}
 {{- $ports := merge (dict) $given $defaults -}}
 {{- range $name, $port := $given }}{{ $_ := set $ports $name $port }}{{ end -}}  {{/* merge takes 0 for nothing */ -}}

@@ -77,9 +77,10 @@ subjects:
 {{- $found := list -}}
 {{- range $object := $objects -}}
 {{- $isRole := and (eq $object.kind "ClusterRole") (has $object.metadata.name $bound) -}}
+{{- $isViewer := and (eq $object.kind "ClusterRole") (eq $object.metadata.name "admiralty-cluster-summary-viewer") -}}
 {{- $isBinding := and (eq $object.kind "ClusterRoleBinding") (has (dig "roleRef" "name" "" $object) $bound) -}}
 {{- $inside := list -}}
-{{- if $isRole -}}
+{{- if or $isRole $isViewer -}}
 {{- $outside := list -}}
 {{- range $rule := $object.rules -}}
 {{- $there := list -}}
