@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -13,6 +14,9 @@ from tests.clients import c1, c2, c3, source
 from tests.fleets import started
 from tests.kit import Fleet
 from vnode.api import kinds
+from vnode.kube import endpoint
+from vnode.kube.client import Client
+from vnode.kube.kubeconfig import Kubeconfig
 
 __all__ = ["c1", "c2", "c3", "fleet", "source"]
 
@@ -35,6 +39,17 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
         of_nobody = list(filter(audit_lines.is_of_nobody, audit_lines.written(fleet)))
 
     assert not of_nobody, "the agents do not know on whose behalf they did this"
+
+
+@pytest.fixture
+async def as_source(source: Client) -> AsyncIterator[Client]:
+    """Yield a client with the credentials of c1's Target: it may do in c2 what c1 may do."""
+    secret = await source.get(kinds.SECRETS, "vnode-target-c2", "default")
+    kubeconfig = base64.b64decode(secret["data"]["config"])
+    async with Client(
+        endpoint.from_kubeconfig(Kubeconfig.parse(kubeconfig)), name="c1 in c2"
+    ) as client:
+        yield client
 
 
 @pytest.fixture(autouse=True)

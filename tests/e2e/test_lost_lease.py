@@ -12,6 +12,7 @@ import aiohttp
 
 from tests import certificates, kit
 from tests.e2e import test_agent_endpoints as endpoints
+from tests.e2e.agent_metrics import until_metric
 from tests.e2e.own_targets import home, named, put_target
 from tests.kit import Fleet
 from vnode.api import keys, kinds, objects, webhook_paths
@@ -99,17 +100,6 @@ async def until_held(source: Client, by_stranger: bool) -> Object:
     )
 
 
-async def until_deposed(fleet: Fleet) -> None:
-    url = f"http://{endpoints.address(fleet, 'c1')}:8080/metrics"
-    async with asyncio.timeout(kit.PATIENCE), aiohttp.ClientSession() as session:
-        while True:
-            async with session.get(url) as answer:
-                if "vnode_leader 0.0" in await answer.text():
-                    return
-
-            await asyncio.sleep(0.1)  # a gauge has no event
-
-
 def written_at(target: Object) -> datetime:
     """Return when the status of a Target was last written, to the second."""
     fields = objects.metadata(target)["managedFields"]
@@ -127,7 +117,7 @@ async def test_an_agent_that_loses_its_lease_goes_on_to_serve_and_writes_nothing
     stream = Stream(fleet, configuration, node, "before")
     async with stream.flowing():
         await take_lease(source)
-        await until_deposed(fleet)
+        await until_metric(fleet, "vnode_leader 0.0")
         await source.create(kinds.PODS, kit.pod("between"), "default")
         await put_target(source, home, named())
         waiting = await source.get(kinds.PODS, "between", "default")

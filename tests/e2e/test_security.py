@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,7 +19,6 @@ from vnode.api.objects import Object
 from vnode.cli import kubeconfigs
 from vnode.kube import endpoint
 from vnode.kube.client import Client
-from vnode.kube.kubeconfig import Kubeconfig
 
 __all__ = ["home", "shared"]
 
@@ -32,17 +31,6 @@ def lawless(fleet: Fleet) -> Iterator[None]:
     fleet.run("stop", "c2", "agent")
     yield
     fleet.run("start", "c2", "agent")
-
-
-@pytest.fixture
-async def as_source(source: Client) -> AsyncIterator[Client]:
-    """Yield a client with the credentials of c1's Target: it may do in c2 what c1 may do."""
-    secret = await source.get(kinds.SECRETS, "vnode-target-c2", "default")
-    kubeconfig = base64.b64decode(secret["data"]["config"])
-    async with Client(
-        endpoint.from_kubeconfig(Kubeconfig.parse(kubeconfig)), name="c1 in c2"
-    ) as client:
-        yield client
 
 
 async def may(

@@ -6,24 +6,21 @@ all the time. A fleet on loopback addresses has none: API servers connect to no 
 
 from __future__ import annotations
 
-import asyncio
-import base64
 import ipaddress
-from collections.abc import AsyncIterator
 from typing import Final
 
 import aiohttp
 import pytest
 
 from tests import kit
+from tests.e2e.agent_metrics import until_metric
 from tests.e2e.test_agent_endpoints import address
 from tests.kit import Fleet
 from vnode.api import keys, kinds, objects, permissions
 from vnode.api.errors import ApiError, Denied
 from vnode.api.objects import Object
-from vnode.kube import endpoint, websockets
+from vnode.kube import websockets
 from vnode.kube.client import Client
-from vnode.kube.kubeconfig import Kubeconfig
 from vnode.pods import stream_messages
 
 PATH: Final = stream_messages.path("vnode")
@@ -34,27 +31,9 @@ def has_streams(fleet: Fleet) -> bool:
     return not ipaddress.ip_address(address(fleet, "c2")).is_loopback
 
 
-@pytest.fixture
-async def as_source(source: Client) -> AsyncIterator[Client]:
-    """Yield a client with the credentials of c1's Target: it may do in c2 what c1 may do."""
-    secret = await source.get(kinds.SECRETS, "vnode-target-c2", "default")
-    kubeconfig = base64.b64decode(secret["data"]["config"])
-    async with Client(
-        endpoint.from_kubeconfig(Kubeconfig.parse(kubeconfig)), name="c1 in c2"
-    ) as client:
-        yield client
-
-
 async def until_streams(fleet: Fleet) -> None:
-    """Wait until c1's agent has a stream to c2, as its metrics say."""
-    url = f"http://{address(fleet, 'c1')}:8080/metrics"
-    async with asyncio.timeout(kit.PATIENCE), aiohttp.ClientSession() as session:
-        while True:
-            async with session.get(url) as answer:
-                if 'vnode_agent_streams{target="default/c2"} 1.0' in await answer.text():
-                    return
-
-            await asyncio.sleep(0.1)
+    """Wait until c1's agent has a stream to c2."""
+    await until_metric(fleet, 'vnode_agent_streams{target="default/c2"} 1.0')
 
 
 async def chaperon_of(target: Client, pod: Object) -> Object:

@@ -266,7 +266,7 @@ class Term:
             clock=shared.clock,
             cluster=shared.identity,
             coexistence=self._coexistence,
-            model_labels=shared.options.config.model_labels,
+            model_labels=config.model_labels,
             streams_namespace=shared.options.namespace if config.ports.streams else "",
         )
 

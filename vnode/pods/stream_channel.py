@@ -7,6 +7,7 @@ few of them. Both sides listen in one task, and send in another one.
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, Protocol
@@ -69,7 +70,7 @@ class Outbox:
         """Wait for something to say; return the lists of one message."""
         await self._filled.wait()
         lists: dict[str, list[CandidateName]] = {}
-        for name in list(self._waiting)[:MOST]:
+        for name in [*itertools.islice(self._waiting, MOST)]:
             lists.setdefault(self._waiting.pop(name), []).append(name)
 
         if not self._waiting:

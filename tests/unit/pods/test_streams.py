@@ -66,6 +66,11 @@ class Pair:
             await asyncio.sleep(SETTLED)
             yield
 
+    def lose_streams(self):
+        """Cut all streams; none can be opened any more."""
+        self.is_up = False
+        self.wires.cut("c2")
+
     def candidate(self, name="web", digest=DIGEST, **annotations):
         """Store a new chaperon of the source; return its delegate."""
         labels = {keys.PARENT_UID: f"parent-of-{name}"}
@@ -114,8 +119,7 @@ async def test_reservations_are_written_once_the_stream_ends(pair):
     async with pair.running():
         task = await pair.ask(pod)
         assert pair.cluster.noted(keys.IS_RESERVED) is None
-        pair.is_up = False
-        pair.wires.cut("c2")
+        pair.lose_streams()
         await asyncio.sleep(SETTLED)
         assert pair.cluster.noted(keys.IS_RESERVED) == "true"
         assert pair.shows(keys.IS_RESERVED) == "true"
@@ -179,8 +183,7 @@ async def test_one_that_is_confirmed_is_not_until_the_stream_ends(pair):
         await asyncio.wait_for(task, 0.1)
         await asyncio.sleep(5 * told_permissions.SLOW)
         assert pair.shows(keys.IS_ALLOWED) == "true"
-        pair.is_up = False
-        pair.wires.cut("c2")
+        pair.lose_streams()
         await asyncio.sleep(0.1)
         assert pair.shows(keys.IS_ALLOWED) is None
         assert not pair.source.allow(pair.link, pair.shown())
@@ -219,8 +222,7 @@ async def test_permissions_are_written_once_the_stream_ends(pair):
     pair.candidate()
     async with pair.running():
         assert pair.source.allow(pair.link, pair.shown())
-        pair.is_up = False
-        pair.wires.cut("c2")
+        pair.lose_streams()
         await asyncio.sleep(0.1)
         assert pair.shows(keys.IS_ALLOWED) is None
         assert not pair.source.allow(pair.link, pair.shown())

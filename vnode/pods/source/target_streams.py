@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Final
@@ -227,9 +227,8 @@ class TargetStreams:
 
         for name in said.withdrawn:
             stream.reserved.discard(name)
-            if not any(name in other.reserved for other in target.streams.values()):
-                link.chaperons.restore(name.key, name.uid, keys.IS_RESERVED)
 
+        _withdraw(link, target, said.withdrawn)
         for name in said.confirmed:
             target.told.confirm(name)
 
@@ -239,11 +238,15 @@ class TargetStreams:
     @staticmethod
     def _take_back(link: Link, target: _TargetState, stream: _Stream) -> None:
         """Forget what a stream said that has ended, and that anything was heard there."""
-        for name in stream.reserved:
-            if not any(name in other.reserved for other in target.streams.values()):
-                link.chaperons.restore(name.key, name.uid, keys.IS_RESERVED)
-
+        _withdraw(link, target, stream.reserved)
         target.told.give_up()
+
+
+def _withdraw(link: Link, target: _TargetState, names: Iterable[CandidateName]) -> None:
+    """Show candidates as not reserved, but for those that another stream says are."""
+    for name in names:
+        if not any(name in other.reserved for other in target.streams.values()):
+            link.chaperons.restore(name.key, name.uid, keys.IS_RESERVED)
 
 
 def _count(link: Link, target: _TargetState) -> None:
