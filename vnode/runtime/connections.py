@@ -5,6 +5,10 @@ caller is known, and on some ports never. All ports of the kubelet API share the
 other port has its own. When a limit is reached, the connection is ended that is oldest or holds
 most, so that callers with credentials, who are authenticated within milliseconds, and those that
 send whole requests get through a flood of others.
+
+An API server opens more connections than it needs at once, keeps them, and fails a request that it
+sends on one that is ended in the same moment. So those on which nothing came yet may be silent for
+as long as those between two requests, and those on which something was served are counted apart.
 """
 
 from __future__ import annotations
@@ -31,9 +35,9 @@ class ConnectionLimits:
     is in a request's head.
     """
 
-    connections: int = 512  # and as many whose TLS handshake is not done
-    seconds: float = 30.0  # from the handshake, or the first byte of a request, to its end
-    idle: float = 30.0  # seconds from one request to the next
+    connections: int = 512  # and as many in their TLS handshake, and of which a request was served
+    seconds: float = 30.0  # from the first byte of a request to its end
+    idle: float = 30.0  # seconds from the handshake to a request, and from one to the next
     each: int = 1200 * _KIB  # bytes of a request: its line, its headers and its body
     total: int = 32 * _KIB * _KIB  # bytes of all requests that are not read yet
 
@@ -42,7 +46,7 @@ class ConnectionLimits:
 class _Connection:
     timeout: asyncio.TimerHandle
     held: int = 0  # bytes of the present request, and of its answer
-    idle: bool = False  # between two requests
+    idle: bool = True  # before the first byte of a request
 
 
 class UnauthenticatedConnections:
@@ -51,6 +55,8 @@ class UnauthenticatedConnections:
     def __init__(self, limits: ConnectionLimits | None = None) -> None:
         self.limits = limits or ConnectionLimits()
         self._connections: dict[asyncio.BaseTransport, _Connection] = {}  # longest idle first
+        # Those of them that have been served, in the same order.
+        self._served: dict[asyncio.BaseTransport, None] = {}
         self._held = 0
         # By descriptor, those whose TLS handshake is not done, oldest first; closed ones are
         # forgotten when there are too many.
@@ -79,21 +85,25 @@ class UnauthenticatedConnections:
         self._accepted[descriptor] = accepted
 
     def on_connected(self, transport: asyncio.Transport) -> None:
-        """Track a new connection; end the oldest one if there are too many."""
+        """Track a new connection; end the oldest one of its kind if there are too many."""
         if (connected := transport.get_extra_info("socket")) is not None:
             self._accepted.pop(connected.fileno(), None)
 
-        if len(self._connections) >= self.limits.connections:
-            self._end(next(iter(self._connections)), "too many connections")
+        if len(self._connections) - len(self._served) >= self.limits.connections:
+            oldest = next(each for each in self._connections if each not in self._served)
+            self._end(oldest, "too many connections")
 
-        self._connections[transport] = _Connection(self._timeout(transport, self.limits.seconds))
+        self._connections[transport] = _Connection(self._timeout(transport, self.limits.idle))
 
     def on_served(self, request: web.Request) -> None:
         """Wait for another request on a connection whose request has been answered."""
         if (transport := request.transport) is not None and transport in self._connections:
             self.forget(transport)
-            timeout = self._timeout(transport, self.limits.idle)
-            self._connections[transport] = _Connection(timeout, idle=True)
+            if len(self._served) >= self.limits.connections:
+                self._end(next(iter(self._served)), "too many connections")
+
+            self._connections[transport] = _Connection(self._timeout(transport, self.limits.idle))
+            self._served[transport] = None
 
     def on_answering(self, request: web.Request, size: int) -> None:
         """Count the bytes of an answer, which its caller may be slow to read."""
@@ -126,6 +136,7 @@ class UnauthenticatedConnections:
 
     def forget(self, transport: asyncio.BaseTransport) -> None:
         """Stop tracking a connection: its caller is authorized, or it is gone."""
+        self._served.pop(transport, None)
         if connection := self._connections.pop(transport, None):
             connection.timeout.cancel()
             self._held -= connection.held

@@ -96,11 +96,25 @@ async def ended(streamed: Streamed) -> bool:
 
 
 @pytest.mark.parametrize(
-    "sent", [b"", GET[:-3], POST % 10 + b"half"], ids=["nothing", "half a head", "half a body"]
+    "sent", [GET[:-3], POST % 10 + b"half"], ids=["half a head", "half a body"]
 )
 async def test_a_request_that_does_not_come_ends_the_connection(sent: bytes) -> None:
-    async with serve(limits=ConnectionLimits(seconds=0.1)) as port:
+    async with serve(limits=ConnectionLimits(seconds=0.1, idle=60)) as port:
         assert await ended(await port.connect(sent))
+
+
+async def test_a_connection_that_an_api_server_opened_to_have_one_stays() -> None:
+    """It would be ended in the moment in which a request is sent on it."""
+    async with serve(limits=ConnectionLimits(seconds=0.1, idle=60)) as port:
+        spare = await port.connect()
+        assert await ended(await port.connect(GET[:-3]))  # longer than a request may take
+        spare[1].write(GET)
+        assert await answer(spare) == OK + b" 0"
+
+
+async def test_a_connection_on_which_nothing_comes_ends() -> None:
+    async with serve(limits=ConnectionLimits(seconds=60, idle=0.1)) as port:
+        assert await ended(await port.connect())
 
 
 async def test_a_slow_drip_ends() -> None:
@@ -121,7 +135,7 @@ async def test_a_connection_stays_between_requests_and_ends_in_the_midst_of_one(
     async with serve(limits=ConnectionLimits(seconds=1.5, idle=60)) as port:
         kept = await port.connect(GET)
         assert await answer(kept) == OK + b" 0"
-        assert await ended(await port.connect())  # longer than a request may take
+        assert await ended(await port.connect(GET[:-3]))  # longer than a request may take
         kept[1].write(GET)
         assert await answer(kept) == OK + b" 0"
         kept[1].write(GET[:-2])
@@ -140,6 +154,28 @@ async def test_of_too_many_connections_the_oldest_ends_and_a_request_gets_throug
         first, *_others = [await port.connect() for _ in range(4)]
         assert await ended(first)
         assert await port.ask(GET) == OK + b" 0"
+
+
+async def test_a_flood_of_connections_ends_none_that_was_served() -> None:
+    async with serve(limits=ConnectionLimits(connections=3)) as port:
+        kept = await port.connect(GET)
+        assert await answer(kept) == OK + b" 0"
+        silent = [await port.connect() for _ in range(9)]
+        for each in silent[:6]:
+            assert await ended(each)
+
+        kept[1].write(GET)
+        assert await answer(kept) == OK + b" 0"
+
+
+async def test_of_too_many_that_were_served_the_longest_idle_ends() -> None:
+    async with serve(limits=ConnectionLimits(connections=2)) as port:
+        kept = [await port.connect(GET) for _ in range(2)]
+        assert [await answer(each) for each in kept] == [OK + b" 0"] * 2
+        kept[0][1].write(GET)
+        assert await answer(kept[0]) == OK + b" 0"
+        assert await port.ask(GET) == OK + b" 0"
+        assert await ended(kept[1])
 
 
 async def test_the_connection_that_holds_most_ends_when_all_hold_too_much() -> None:
@@ -178,7 +214,7 @@ async def test_an_answer_that_is_read_too_slowly_ends() -> None:
     async with serve(page, limits=ConnectionLimits(seconds=0.2, total=60_000_000)) as port:
         slow = await port.connect(GET)
         await slow[0].readuntil(b"\r\n\r\n")
-        assert await ended(await port.connect())
+        assert await ended(await port.connect(GET[:-3]))
         with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
             await slow[0].readexactly(50_000_000)
 

@@ -107,7 +107,7 @@ async def ended(streamed: Streamed) -> bool:
 
 
 async def test_a_connection_without_a_request_is_ended(port) -> None:
-    port.unauthenticated.limits = ConnectionLimits(seconds=0.05)
+    port.unauthenticated.limits = ConnectionLimits(seconds=0.05, idle=0.05)
     silent, slow = await port.connect(), await port.connect()
     slow[1].write(KNOWN[:-10])
 
@@ -124,7 +124,7 @@ async def test_connections_in_their_handshake_count_too(port) -> None:
 
 
 async def test_an_authorized_connection_stays(port) -> None:
-    port.unauthenticated.limits = ConnectionLimits(seconds=0.2)
+    port.unauthenticated.limits = ConnectionLimits(seconds=0.2, idle=0.2)
     known = await port.connect()
     assert await answer(known, KNOWN) == OK
     assert await ended(await port.connect())  # later than `known` came
@@ -133,7 +133,7 @@ async def test_an_authorized_connection_stays(port) -> None:
 
 
 async def test_a_refused_connection_stays_unauthenticated(port) -> None:
-    port.unauthenticated.limits = ConnectionLimits(seconds=0.2)
+    port.unauthenticated.limits = ConnectionLimits(seconds=0.2, idle=0.2)
     refused = await port.connect()
     assert await answer(refused, UNKNOWN) == UNAUTHORIZED
     assert len(port.unauthenticated) == 1
