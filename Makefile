@@ -47,6 +47,7 @@ help:
 	@echo 'make bench-streams  exec, copies and logs, beside the target itself; root only'
 	@echo 'make bench-scale  an agent with 10,000 pods, and with 100 targets'
 	@echo 'make bench-distance  pods, logs and exec with targets that are 100 ms away'
+	@echo 'make bench-leader  how many pods a second one leader can place, beside API servers in memory'
 	@echo 'make bench-policies  costly placement policies that change all the time, and thousands of them'
 	@echo 'make dist         the artefacts of a release, in dist/; DIST="--images none" leaves images out'
 	@echo 'make dist-test    builds and installs them, in ten minutes; not part of make test'
@@ -330,6 +331,10 @@ bench-scale: binaries
 .PHONY: bench-distance
 bench-distance: binaries
 	$(RUN) hack/bench-distance $(BENCH)
+
+.PHONY: bench-leader
+bench-leader: environment
+	$(RUN) hack/bench-leader $(BENCH)
 
 .PHONY: bench-policies
 bench-policies: environment
