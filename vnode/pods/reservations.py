@@ -3,7 +3,7 @@
 The candidate scheduler on a real node, or our own scheduler in the next cluster of a chain, finds
 the place. Then the chaperon is marked (is-reserved), and the binding waits for the source to allow
 it. The chaperons are the only state, but for what a source was told on a stream
-(`streams`): that is written to them once the stream ends, or the source is slow to answer.
+(`streams`): that is written to them once the stream ends, or if the source does not hear it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ from vnode.telemetry import turn_waits
 TIMEOUT: Final = 30.0  # seconds that a reservation is held, as Admiralty's PreBind has it
 
 SLOW: Final = 2.0
-"""Seconds after which a reservation that a source was told on a stream is written as well."""
+"""Seconds after which a reservation is written of which a source has not said that it heard."""
+
+SILENT: Final = 10.0
+"""Seconds after which one is that the source has heard of: its stream may be gone unnoticed."""
 
 _RESERVING: Final = 16  # reservations that are being written at any moment
 
@@ -102,15 +105,22 @@ class Reservations:
                 del self._waiting[key]
 
     async def _change(self, event: asyncio.Event, chaperon: Object) -> None:
-        """Wait for the chaperon to change; write the reservation if a source is slow to answer."""
+        """Wait for the chaperon to change; write the reservation if a source does not hear of it.
+
+        One that has heard of it decides when it can: in a burst that takes seconds.
+        """
         if not self.chaperons.is_assumed(objects.uid(chaperon), keys.IS_RESERVED):
             await event.wait()
             return
 
-        with suppress(TimeoutError):
-            async with asyncio.timeout(SLOW):
-                await event.wait()
-                return
+        for seconds in (SLOW, SILENT - SLOW):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await event.wait()
+                    return
+
+            if not self._streams.is_heard(chaperon):
+                break
 
         await self._write(self._live(objects.key(chaperon), objects.uid(chaperon)))
 

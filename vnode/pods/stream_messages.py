@@ -29,9 +29,6 @@ MOST: Final = 150
 """Candidates in a list of a message; the longest names and a UID make 400 bytes of one."""
 LARGEST: Final = 128 * 1024
 """Bytes of a message."""
-PAUSE: Final = 0.005
-"""Seconds between two messages that are heard, so that nobody has all of an agent's time."""
-
 _CONTEXT: Final = b"vnode streams 1\0"
 
 M = TypeVar("M", bound=msgspec.Struct)
@@ -74,10 +71,14 @@ class ReservationNews(msgspec.Struct, frozen=True, omit_defaults=True):
     confirmed: Candidates = ()
 
 
-class Permissions(msgspec.Struct, frozen=True):
-    """Says which candidates may run from now on, from the source."""
+class Decisions(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Says which candidates may run from now on, from the source.
 
-    allowed: Candidates
+    Of those that are `heard` it knows that they have a place, and has not decided yet.
+    """
+
+    allowed: Candidates = ()
+    heard: Candidates = ()
 
 
 def secret(key: bytes, target: str) -> str:

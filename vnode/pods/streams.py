@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Final
 
 from vnode.api import keys, objects
@@ -34,12 +35,20 @@ def name_of(chaperon: Object) -> CandidateName:
     return CandidateName(objects.key(chaperon), objects.uid(chaperon))
 
 
+@dataclass(eq=False, slots=True)
+class SourceStream:
+    """One stream; `heard` are the candidates of which its source knows that they have a place."""
+
+    outbox: Outbox = field(default_factory=Outbox)
+    heard: set[CandidateName] = field(default_factory=set)  # all of them are reserved
+
+
 class SourceStreams:
-    """Keeps the outboxes of open streams, and what is reserved by a stream, by digest."""
+    """Keeps open streams, and what is reserved by a stream, by digest."""
 
     def __init__(self, chaperons: Informer) -> None:
         self._chaperons = chaperons
-        self._open: dict[str, list[Outbox]] = {}  # oldest first; no empty lists
+        self._open: dict[str, list[SourceStream]] = {}  # oldest first; no empty lists
         self._reserved: dict[str, set[CandidateName]] = {}  # of open streams; still held
 
     def knows(self, digest: str) -> bool:
@@ -47,25 +56,25 @@ class SourceStreams:
         return self._chaperons.store.has(DIGEST_INDEX, digest)
 
     @contextmanager
-    def open(self, digest: str) -> Iterator[Outbox]:
-        """Have a stream within the block; yield what is to be said on it.
+    def open(self, digest: str) -> Iterator[SourceStream]:
+        """Have a stream within the block, which begins with all that is reserved.
 
         Raises StreamEnded if the source has too many.
         """
-        outboxes = self._open.setdefault(digest, [])
-        if len(outboxes) >= _STREAMS_EACH:
+        streams = self._open.setdefault(digest, [])
+        if len(streams) >= _STREAMS_EACH:
             raise StreamEnded(f"{_STREAMS_EACH} streams of this source are open")
 
-        outbox = Outbox()
-        outboxes.append(outbox)
+        stream = SourceStream()
+        streams.append(stream)
         for name in self._reserved.get(digest, ()):
-            outbox.put(name, "reserved")
+            stream.outbox.put(name, "reserved")
 
         try:
-            yield outbox
+            yield stream
         finally:
-            outboxes.remove(outbox)
-            if not outboxes:
+            streams.remove(stream)
+            if not streams:
                 self._end(digest)
 
     def _end(self, digest: str) -> None:
@@ -84,32 +93,44 @@ class SourceStreams:
 
         name = name_of(chaperon)
         self._reserved.setdefault(digest, set()).add(name)
-        for outbox in self._open[digest]:
-            outbox.put(name, "reserved")
+        for stream in self._open[digest]:
+            stream.outbox.put(name, "reserved")
 
         self._chaperons.assume(name.key, name.uid, keys.IS_RESERVED, "true")
         return True
+
+    def note_heard(self, digest: str, stream: SourceStream, names: Iterable[CandidateName]) -> None:
+        """Note what the source knows by a stream of its own."""
+        stream.heard |= self._reserved.get(digest, set()).intersection(names)
+
+    def is_heard(self, chaperon: Object) -> bool:
+        """Tell whether the source knows by a stream that a candidate has a place."""
+        name = name_of(chaperon)
+        return any(name in stream.heard for stream in self._open.get(self._digest(chaperon), ()))
 
     def withdraw(self, chaperon: Object) -> None:
         """Tell the source that a candidate has its place no longer, if it was told that it had."""
         digest, name = self._digest(chaperon), name_of(chaperon)
         if name in self._reserved.get(digest, ()):
-            for outbox in self._open[digest]:
-                outbox.put(name, "withdrawn")
+            for stream in self._open[digest]:
+                stream.outbox.put(name, "withdrawn")
 
         self.settle(chaperon)
         self._chaperons.restore(name.key, name.uid, keys.IS_RESERVED)
 
     def confirm(self, chaperon: Object) -> None:
         """Tell the source that whoever holds the place of a candidate knows that it may run."""
-        for outbox in self._open.get(self._digest(chaperon), ()):
-            outbox.put(name_of(chaperon), "confirmed")
+        for stream in self._open.get(self._digest(chaperon), ()):
+            stream.outbox.put(name_of(chaperon), "confirmed", is_urgent=False)
 
     def settle(self, chaperon: Object) -> None:
         """Tell streams that are opened from now on nothing of a candidate: it was decided."""
-        digest = self._digest(chaperon)
+        digest, name = self._digest(chaperon), name_of(chaperon)
+        for stream in self._open.get(digest, ()):
+            stream.heard.discard(name)
+
         told = self._reserved.get(digest, set())
-        told.discard(name_of(chaperon))
+        told.discard(name)
         if not told:
             self._reserved.pop(digest, None)
 

@@ -22,7 +22,7 @@ from vnode.pods import delegate, reservations, stream_messages
 from vnode.pods.reservations import TIMEOUT, Refusal, Reservations
 from vnode.pods.source import told_permissions
 from vnode.pods.source.target_streams import TargetStreams
-from vnode.pods.stream_messages import CandidateName, Hello, Permissions, StreamEnded
+from vnode.pods.stream_messages import CandidateName, Decisions, Hello, StreamEnded
 from vnode.pods.streams import SourceStreams
 from vnode.pods.target import stream_server
 from vnode.runtime.links import Links
@@ -127,16 +127,55 @@ async def test_reservations_are_written_once_the_stream_ends(pair):
         task.cancel()
 
 
-async def test_a_source_that_is_slow_to_answer_gets_it_in_writing(pair):
+async def test_a_source_that_has_heard_and_decides_later_needs_no_write(pair):
+    """In a burst of pods a source is seconds behind."""
     pod = pair.candidate()
     async with pair.running():
         task = await pair.ask(pod)
-        await asyncio.sleep(reservations.SLOW)
+        await asyncio.sleep(2 * reservations.SLOW)
+        assert pair.patches == 0
+        assert pair.source.allow(pair.link, pair.shown())
+        await asyncio.wait_for(task, 0.1)
+        assert pair.patches == 0
+
+
+async def test_a_source_that_stays_silent_gets_it_in_writing(pair):
+    pod = pair.candidate()
+    async with pair.running():
+        task = await pair.ask(pod)
+        await asyncio.sleep(reservations.SILENT)
         assert pair.cluster.noted(keys.IS_RESERVED) == "true"
         assert pair.patches == 1
-        await asyncio.sleep(3 * reservations.SLOW)
+        await asyncio.sleep(reservations.SILENT)
         assert pair.patches == 1
         task.cancel()
+
+
+async def test_a_source_that_does_not_hear_gets_it_in_writing_sooner(pair):
+    pod = pair.candidate()
+    async with pair.cluster.informed():
+        with pair.streams.open(DIGEST) as stream:
+            task = await pair.ask(pod)
+            assert (await stream.outbox.take())["reserved"]
+            await asyncio.sleep(reservations.SLOW)
+            assert pair.cluster.noted(keys.IS_RESERVED) == "true"
+            task.cancel()
+
+
+async def test_what_one_stream_has_heard_counts_while_that_is_open(pair):
+    pod = pair.candidate()
+    async with pair.cluster.informed():
+        with pair.streams.open(DIGEST):
+            with pair.streams.open(DIGEST) as gone:
+                task = await pair.ask(pod)
+                (name,) = (await gone.outbox.take())["reserved"]
+                stranger = CandidateName(name.key, "of another")
+                pair.streams.note_heard(DIGEST, gone, [name, stranger])
+                assert gone.heard == {name}
+
+            await asyncio.sleep(reservations.SLOW)
+            assert pair.cluster.noted(keys.IS_RESERVED) == "true"
+            task.cancel()
 
 
 async def test_a_place_that_is_given_back_is_none_for_the_source(pair):
@@ -304,7 +343,7 @@ async def test_a_stranger_is_told_nothing_and_can_allow_nothing(pair):
         task = await pair.ask(pod)
         name = CandidateName(f"{NAMESPACE}/web", objects.uid(pair.shown()))
         for guess in (DIGEST, "", SECRET + "x"):  # who may list chaperons knows the digest
-            end = await said(pair, Hello(guess), Permissions((name,)))
+            end = await said(pair, Hello(guess), Decisions((name,)))
             assert end == "the source has no PodChaperon here"
 
         assert not task.done()
@@ -318,7 +357,7 @@ async def test_a_source_can_allow_none_of_another_source(pair):
         task = await pair.ask(theirs)
         chaperon = pair.cluster.chaperon()
         name = CandidateName(f"{NAMESPACE}/web", objects.uid(chaperon))
-        assert await said(pair, Hello(SECRET), Permissions((name,))) == ""
+        assert await said(pair, Hello(SECRET), Decisions((name,))) == ""
         assert not task.done()
         task.cancel()
 
@@ -350,11 +389,11 @@ async def test_a_source_has_a_bounded_number_of_streams(pair):
 
 def test_a_message_has_a_bounded_number_of_candidates():
     name = CandidateName("shop/web", "u")
-    whole = stream_messages.encode(Permissions((name,) * stream_messages.MOST))
-    assert stream_messages.decode(Permissions, whole).allowed
+    whole = stream_messages.encode(Decisions((name,) * stream_messages.MOST))
+    assert stream_messages.decode(Decisions, whole).allowed
     with pytest.raises(StreamEnded, match="length"):
         stream_messages.decode(
-            Permissions, stream_messages.encode(Permissions((name,) * (stream_messages.MOST + 1)))
+            Decisions, stream_messages.encode(Decisions((name,) * (stream_messages.MOST + 1)))
         )
 
 

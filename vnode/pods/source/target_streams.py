@@ -25,11 +25,11 @@ from vnode.api.objects import Object
 from vnode.kube import websockets
 from vnode.pods import stream_messages
 from vnode.pods.source.told_permissions import ToldPermissions
-from vnode.pods.stream_channel import Channel, Outbox, WebSocketChannel, telling
+from vnode.pods.stream_channel import Channel, Outbox, WebSocketChannel, listen, telling
 from vnode.pods.stream_messages import (
     CandidateName,
+    Decisions,
     Hello,
-    Permissions,
     ReservationNews,
     StreamEnded,
     Welcome,
@@ -208,11 +208,8 @@ class TargetStreams:
         stream = target.streams[replica] = _Stream()
         _count(link, target)
         try:
-            async with telling(_tell(channel, stream.outbox)):
-                while True:
-                    said = stream_messages.decode(ReservationNews, await channel.receive())
-                    self._hear(link, target, stream, said)
-                    await asyncio.sleep(stream_messages.PAUSE)
+            async with telling(channel, stream.outbox, Decisions):
+                await listen(channel, lambda text: self._hear(link, target, stream, text))
         finally:
             del target.streams[replica]
             _count(link, target)
@@ -220,9 +217,11 @@ class TargetStreams:
             target.ended.set()
 
     @staticmethod
-    def _hear(link: Link, target: _TargetState, stream: _Stream, said: ReservationNews) -> None:
+    def _hear(link: Link, target: _TargetState, stream: _Stream, text: str) -> None:
+        said = stream_messages.decode(ReservationNews, text)
         for name in said.reserved:
             stream.reserved.add(name)
+            stream.outbox.put(name, "heard", is_urgent=False)
             link.chaperons.assume(name.key, name.uid, keys.IS_RESERVED, "true")
 
         for name in said.withdrawn:
@@ -261,8 +260,3 @@ async def _greet(channel: Channel, secret: str) -> str:
             return stream_messages.decode(Welcome, await channel.receive()).replica
     except TimeoutError:
         raise StreamEnded("the target did not answer") from None
-
-
-async def _tell(channel: Channel, outbox: Outbox) -> None:
-    while True:
-        await channel.send(stream_messages.encode(Permissions(**await outbox.take())))

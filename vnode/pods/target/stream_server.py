@@ -14,8 +14,8 @@ from typing import Final
 from aiohttp import web
 
 from vnode.pods import stream_messages
-from vnode.pods.stream_channel import Channel, Outbox, WebSocketChannel, telling
-from vnode.pods.stream_messages import Hello, Permissions, ReservationNews, StreamEnded, Welcome
+from vnode.pods.stream_channel import Channel, WebSocketChannel, listen, telling
+from vnode.pods.stream_messages import Decisions, Hello, ReservationNews, StreamEnded, Welcome
 from vnode.pods.streams import SourceStreams
 
 _FIRST: Final = 10.0  # seconds until a source has said who it is
@@ -42,18 +42,16 @@ async def serve(
         raise StreamEnded("the source has no PodChaperon here")
 
     on_known()
-    with streams.open(digest) as outbox:
+    with streams.open(digest) as stream:
         await channel.send(stream_messages.encode(Welcome(replica)))
-        async with telling(_tell(channel, outbox)):
-            while True:
-                permissions = stream_messages.decode(Permissions, await channel.receive())
-                streams.allow(digest, permissions.allowed)
-                await asyncio.sleep(stream_messages.PAUSE)
 
+        def hear(text: str) -> None:
+            decisions = stream_messages.decode(Decisions, text)
+            streams.note_heard(digest, stream, decisions.heard)
+            streams.allow(digest, decisions.allowed)
 
-async def _tell(channel: Channel, outbox: Outbox) -> None:
-    while True:
-        await channel.send(stream_messages.encode(ReservationNews(**await outbox.take())))
+        async with telling(channel, stream.outbox, ReservationNews):
+            await listen(channel, hear)
 
 
 class StreamPages:
