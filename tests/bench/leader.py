@@ -37,7 +37,7 @@ _PATIENCE: Final = 900.0  # seconds until all of a crowd run
 _REST: Final = 10.0  # seconds without anything to do
 
 
-class Crowd(msgspec.Struct, frozen=True):
+class PodCrowd(msgspec.Struct, frozen=True):
     """Pods that came at once: milliseconds of CPU of each agent for one of them."""
 
     pods: int
@@ -61,7 +61,7 @@ class LeaderRun(msgspec.Struct, frozen=True):
     cores: int
     python: str
     vnode: str
-    crowds: list[Crowd]
+    crowds: list[PodCrowd]
 
 
 def parser() -> argparse.ArgumentParser:
@@ -77,11 +77,11 @@ def parser() -> argparse.ArgumentParser:
     return found
 
 
-async def measured(folder: Path, sizes: Iterable[int]) -> list[Crowd]:
+async def measured(folder: Path, sizes: Iterable[int]) -> list[PodCrowd]:
     """Have crowds of pods run, one after the other, with agents of their own."""
     logging.getLogger("aiohttp.server").setLevel(logging.CRITICAL)
     env = FuzzEnvironment(folder, random.Random())
-    found: list[Crowd] = []
+    found: list[PodCrowd] = []
     async with env.running():
         for size in sizes:
             progress.say(f"{size} pods ...")
@@ -90,7 +90,7 @@ async def measured(folder: Path, sizes: Iterable[int]) -> list[Crowd]:
     return found
 
 
-async def _crowd(env: FuzzEnvironment, size: int, there: int) -> Crowd:
+async def _crowd(env: FuzzEnvironment, size: int, there: int) -> PodCrowd:
     source, target = (env.agents[name].pid for name in ("source", "honest"))
     env.forget_past()
     begun = time.monotonic()
@@ -111,7 +111,7 @@ async def _crowd(env: FuzzEnvironment, size: int, there: int) -> Crowd:
     after = accounts.usage(source), accounts.usage(target)
     await asyncio.sleep(_REST)
     idle = (accounts.usage(source).cpu - after[0].cpu) / _REST
-    return Crowd(
+    return PodCrowd(
         size,
         there,
         round(took, 1),
