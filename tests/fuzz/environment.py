@@ -180,6 +180,7 @@ class FuzzEnvironment:
         annotations = {
             keys.AGENT_VERSION: "0",
             keys.CLUSTER_NAME: "hostile",
+            keys.STREAMS: "vnode",
             keys.CLUSTER_UID: objects.uid(system),
         }
         self.hostile.add(

@@ -10,6 +10,7 @@ from typing import Final
 from tests.apiserver import resources
 from tests.fuzz.agents import FuzzFinding
 from vnode.api.kinds import Kind
+from vnode.pods import stream_messages
 
 BYSTANDERS: Final = frozenset({"bystander", "kube-system", "kube-public"})
 """Namespaces that nobody has given to vnode."""
@@ -23,8 +24,13 @@ def _of_group(kind: Kind) -> str:
     return re.escape(kind.path().rpartition("/")[0])
 
 
+# Its namespace is what a target says, so that it may be nothing but a label.
+_STREAM: Final = (
+    "/api/v1/namespaces/[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
+    f"/services/https:vnode:streams/proxy{stream_messages.PATH}"
+)
 _PATHS: Final = re.compile(
-    r"/version|"
+    rf"/version|{_STREAM}|"
     + "|".join(sorted({_of_group(kind) for kind in resources.ALL}))
     + "|"
     + "|".join(
