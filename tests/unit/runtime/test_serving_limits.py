@@ -105,7 +105,7 @@ async def test_a_request_that_does_not_come_ends_the_connection(sent: bytes) -> 
 
 async def test_a_connection_that_an_api_server_opened_to_have_one_stays() -> None:
     """It would be ended in the moment in which a request is sent on it."""
-    async with serve(limits=ConnectionLimits(seconds=0.1, idle=60)) as port:
+    async with serve(limits=ConnectionLimits(seconds=1.5, idle=60)) as port:
         spare = await port.connect()
         assert await ended(await port.connect(GET[:-3]))  # longer than a request may take
         spare[1].write(GET)
