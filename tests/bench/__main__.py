@@ -31,7 +31,9 @@ from vnode.api.errors import VnodeError
 def parser() -> argparse.ArgumentParser:
     """Return the options; there is no need for any."""
     found = results.parser("hack/bench", __doc__)
-    found.add_argument("--bursts", type=_sizes, default=(100, 300, 1000), help="100,300,1000")
+    found.add_argument(
+        "--bursts", type=results.sizes, default=(100, 300, 1000), help="100,300,1000"
+    )
     found.add_argument("--nodes", type=int, default=20, help="kwok nodes in each cluster (20)")
     found.add_argument("--vnode-only", action="store_true", help="without the plain scheduler")
     found.add_argument(
@@ -47,10 +49,6 @@ def parser() -> argparse.ArgumentParser:
         help="record where the agents spend their time in the last burst (needs py-spy)",
     )
     return found
-
-
-def _sizes(text: str) -> tuple[int, ...]:
-    return tuple(int(size) for size in text.split(","))
 
 
 def _options(nodes: int) -> FleetOptions:

@@ -24,13 +24,10 @@ from typing import Final
 import msgspec
 
 from hack.fleetlib import progress
-from tests.bench import accounts, results
+from tests.bench import accounts, memory_pods, results
 from tests.bench.report import grid
-from tests.fuzz import canary
 from tests.fuzz.environment import TENANT, FuzzEnvironment
-from tests.simulation.owners import TOLERATIONS
 from vnode import __version__
-from vnode.api import kinds, objects
 
 _AT_ONCE: Final = 32  # pods that are created
 _PATIENCE: Final = 900.0  # seconds until all of a crowd run
@@ -69,8 +66,8 @@ def parser() -> argparse.ArgumentParser:
     found = results.parser("hack/bench-leader", __doc__, "leader-")
     found.add_argument(
         "--crowds",
-        type=lambda text: [int(word) for word in text.split(",")],
-        default=[300, 1000, 2000, 300],
+        type=results.sizes,
+        default=(300, 1000, 2000, 300),
         metavar="PODS,...",
         help="one after the other; all stay (300,1000,2000,300)",
     )
@@ -95,18 +92,8 @@ async def _crowd(env: FuzzEnvironment, size: int, there: int) -> PodCrowd:
     env.forget_past()
     begun = time.monotonic()
     before = accounts.usage(source), accounts.usage(target)
-    gate = asyncio.Semaphore(_AT_ONCE)
-
-    async def create(number: int) -> None:
-        pod = canary.pod(f"pod-{there + number}", TENANT)
-        pod["spec"]["tolerations"] = list(TOLERATIONS)  # else a pause of the machine evicts it
-        async with gate:
-            assert await canary.admit(env, pod) is not None, "refused"
-
-    await asyncio.gather(*map(create, range(size)))
-    if not await env.happens(lambda: _running(env) == there + size, _PATIENCE):
-        raise TimeoutError(f"only {_running(env) - there} of {size} pods run")
-
+    pods = [memory_pods.lasting(f"pod-{there + number}", TENANT) for number in range(size)]
+    await memory_pods.start(env, pods, at_once=_AT_ONCE, patience=_PATIENCE)
     took = time.monotonic() - begun
     after = accounts.usage(source), accounts.usage(target)
     await asyncio.sleep(_REST)
@@ -120,11 +107,6 @@ async def _crowd(env: FuzzEnvironment, size: int, there: int) -> PodCrowd:
         rss=after[0].rss,
         idle=round(idle, 4),
     )
-
-
-def _running(env: FuzzEnvironment) -> int:
-    pods = env.source.store.all(kinds.PODS)
-    return sum(objects.status(pod).get("phase") == "Running" for pod in pods)
 
 
 def text(run: LeaderRun) -> str:

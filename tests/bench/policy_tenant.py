@@ -24,12 +24,11 @@ import aiohttp
 
 from hack.fleetlib import progress
 from tests import placement_policies
-from tests.bench import accounts, policy_figures
+from tests.bench import accounts, memory_pods, policy_figures
 from tests.bench.figures import quantiles
 from tests.bench.policy_figures import AFTER, BEFORE, CREATED, PATCHED, PolicyStage
 from tests.fuzz import canary
 from tests.fuzz.environment import CANARY, TENANT, FuzzEnvironment
-from tests.simulation.owners import TOLERATIONS
 from vnode.api import kinds, objects
 from vnode.api.objects import Object
 
@@ -51,15 +50,8 @@ class PolicyTenant:
 
     async def fill(self, pods: int) -> None:
         """Have the tenant's pods run."""
-        gate = asyncio.Semaphore(_AT_ONCE)
-
-        async def create(number: int) -> None:
-            async with gate:
-                assert await canary.admit(self._env, _pod(number)) is not None, "refused"
-
-        await asyncio.gather(*map(create, range(pods)))
-        if not await self._env.happens(lambda: self._running(TENANT) == pods, _PATIENCE):
-            raise TimeoutError(f"only {self._running(TENANT)} of {pods} pods run")
+        manifests = [_pod(number) for number in range(pods)]
+        await memory_pods.start(self._env, manifests, at_once=_AT_ONCE, patience=_PATIENCE)
 
     async def measure(self, seconds: float, a_second: float) -> list[PolicyStage]:
         """Measure before there are policies, as they are created, as one is patched, and after."""
@@ -133,13 +125,6 @@ class PolicyTenant:
         if not await self._env.happens(runs, _PATIENCE):
             raise TimeoutError(f"{name} does not run")
 
-    def _running(self, namespace: str) -> int:
-        pods = self._env.source.store.all(kinds.PODS)
-        return sum(
-            objects.namespace(pod) == namespace and objects.status(pod).get("phase") == "Running"
-            for pod in pods
-        )
-
     async def _look(self) -> None:
         """Ask the agent whether it is healthy."""
         url = f"http://{self._agent.address}:8080/healthz"
@@ -194,8 +179,7 @@ async def _repeated(
 
 def _pod(number: int) -> Object:
     """Build a pod with labels of its own, for which all but one expression of each policy hold."""
-    pod = canary.pod(f"tenant-{number}", TENANT)
-    pod["spec"]["tolerations"] = list(TOLERATIONS)  # else a pause of the machine evicts it
+    pod = memory_pods.lasting(f"tenant-{number}", TENANT)
     pod["metadata"]["labels"] = placement_policies.costly_labels(number)
     return pod
 

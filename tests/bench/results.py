@@ -27,3 +27,8 @@ def save(run: msgspec.Struct, text: str, path: Path) -> None:
     path.write_bytes(msgspec.json.format(msgspec.json.encode(run)))
     print(text)
     print(f"all figures: {path}")
+
+
+def sizes(text: str) -> tuple[int, ...]:
+    """Parse the sizes of bursts: positive numbers with commas in between."""
+    return tuple(int(word) for word in text.split(","))

@@ -3,7 +3,7 @@
 The candidate scheduler on a real node, or our own scheduler in the next cluster of a chain, finds
 the place. Then the chaperon is marked (is-reserved), and the binding waits for the source to allow
 it. The chaperons are the only state, but for what a source was told on a stream
-(`streams`): that is written to them once the stream ends, or if the source does not hear it.
+(`streams`): that is written to them once the stream ends, or if the source does not acknowledge it.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from vnode.telemetry import turn_waits
 TIMEOUT: Final = 30.0  # seconds that a reservation is held, as Admiralty's PreBind has it
 
 SLOW: Final = 2.0
-"""Seconds after which a reservation is written of which a source has not said that it heard."""
+"""Seconds after which a reservation is written that a source has not acknowledged."""
 
 SILENT: Final = 10.0
-"""Seconds after which one is that the source has heard of: its stream may be gone unnoticed."""
+"""Seconds after which one is that it has acknowledged: its stream may be gone unnoticed."""
 
 _RESERVING: Final = 16  # reservations that are being written at any moment
 
@@ -105,9 +105,9 @@ class Reservations:
                 del self._waiting[key]
 
     async def _change(self, event: asyncio.Event, chaperon: Object) -> None:
-        """Wait for the chaperon to change; write the reservation if a source does not hear of it.
+        """Wait for the chaperon to change; write one that is not acknowledged.
 
-        One that has heard of it decides when it can: in a burst that takes seconds.
+        A source that has acknowledged it decides when it can: in a burst that takes seconds.
         """
         if not self.chaperons.is_assumed(objects.uid(chaperon), keys.IS_RESERVED):
             await event.wait()
@@ -119,7 +119,7 @@ class Reservations:
                     await event.wait()
                     return
 
-            if not self._streams.is_heard(chaperon):
+            if not self._streams.is_acknowledged(chaperon):
                 break
 
         await self._write(self._live(objects.key(chaperon), objects.uid(chaperon)))

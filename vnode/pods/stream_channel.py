@@ -96,7 +96,7 @@ class Outbox:
         return {what: tuple(names) for what, names in lists.items()}
 
 
-async def listen(channel: Channel, hear: Callable[[str], None]) -> NoReturn:
+async def receive_all(channel: Channel, handle: Callable[[str], None]) -> NoReturn:
     """Call a function with each message that comes, until the stream ends, by StreamEnded.
 
     What takes long to work with is followed by as long a pause.
@@ -105,7 +105,7 @@ async def listen(channel: Channel, hear: Callable[[str], None]) -> NoReturn:
     while True:
         text = await channel.receive()
         begun = loop.time()
-        hear(text)
+        handle(text)
         spent += loop.time() - begun
         if spent > _STRETCH:
             await asyncio.sleep(spent)
@@ -113,11 +113,11 @@ async def listen(channel: Channel, hear: Callable[[str], None]) -> NoReturn:
 
 
 @asynccontextmanager
-async def telling(
+async def sending(
     channel: Channel, outbox: Outbox, kind: Callable[..., msgspec.Struct]
 ) -> AsyncIterator[None]:
     """Have messages of a kind sent beside the block, which listens."""
-    task = asyncio.create_task(_tell(channel, outbox, kind), name="stream")
+    task = asyncio.create_task(_send_all(channel, outbox, kind), name="stream")
     task.add_done_callback(lambda done: done.cancelled() or done.exception())
     try:
         yield
@@ -126,7 +126,9 @@ async def telling(
         await asyncio.wait({task})
 
 
-async def _tell(channel: Channel, outbox: Outbox, kind: Callable[..., msgspec.Struct]) -> NoReturn:
+async def _send_all(
+    channel: Channel, outbox: Outbox, kind: Callable[..., msgspec.Struct]
+) -> NoReturn:
     while True:
         await channel.send(stream_messages.encode(kind(**await outbox.take())))
         await asyncio.sleep(GATHERED)

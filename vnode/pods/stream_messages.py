@@ -29,6 +29,7 @@ MOST: Final = 150
 """Candidates in a list of a message; the longest names and a UID make 400 bytes of one."""
 LARGEST: Final = 128 * 1024
 """Bytes of a message."""
+
 _CONTEXT: Final = b"vnode streams 1\0"
 
 M = TypeVar("M", bound=msgspec.Struct)
@@ -71,14 +72,14 @@ class ReservationNews(msgspec.Struct, frozen=True, omit_defaults=True):
     confirmed: Candidates = ()
 
 
-class Decisions(msgspec.Struct, frozen=True, omit_defaults=True):
+class PermissionNews(msgspec.Struct, frozen=True, omit_defaults=True):
     """Says which candidates may run from now on, from the source.
 
-    Of those that are `heard` it knows that they have a place, and has not decided yet.
+    Of those that are `acknowledged` it knows that they have a place, and has not decided yet.
     """
 
     allowed: Candidates = ()
-    heard: Candidates = ()
+    acknowledged: Candidates = ()
 
 
 def secret(key: bytes, target: str) -> str:

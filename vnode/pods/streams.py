@@ -37,10 +37,10 @@ def name_of(chaperon: Object) -> CandidateName:
 
 @dataclass(eq=False, slots=True)
 class SourceStream:
-    """One stream; `heard` are the candidates of which its source knows that they have a place."""
+    """One stream; its source knows of those that are `acknowledged` that they have a place."""
 
     outbox: Outbox = field(default_factory=Outbox)
-    heard: set[CandidateName] = field(default_factory=set)  # all of them are reserved
+    acknowledged: set[CandidateName] = field(default_factory=set)  # all of them are reserved
 
 
 class SourceStreams:
@@ -99,14 +99,18 @@ class SourceStreams:
         self._chaperons.assume(name.key, name.uid, keys.IS_RESERVED, "true")
         return True
 
-    def note_heard(self, digest: str, stream: SourceStream, names: Iterable[CandidateName]) -> None:
-        """Note what the source knows by a stream of its own."""
-        stream.heard |= self._reserved.get(digest, set()).intersection(names)
+    def acknowledge(
+        self, digest: str, stream: SourceStream, names: Iterable[CandidateName]
+    ) -> None:
+        """Note which reservations the source knows by a stream of its own."""
+        stream.acknowledged |= self._reserved.get(digest, set()).intersection(names)
 
-    def is_heard(self, chaperon: Object) -> bool:
+    def is_acknowledged(self, chaperon: Object) -> bool:
         """Tell whether the source knows by a stream that a candidate has a place."""
         name = name_of(chaperon)
-        return any(name in stream.heard for stream in self._open.get(self._digest(chaperon), ()))
+        return any(
+            name in stream.acknowledged for stream in self._open.get(self._digest(chaperon), ())
+        )
 
     def withdraw(self, chaperon: Object) -> None:
         """Tell the source that a candidate has its place no longer, if it was told that it had."""
@@ -127,7 +131,7 @@ class SourceStreams:
         """Tell streams that are opened from now on nothing of a candidate: it was decided."""
         digest, name = self._digest(chaperon), name_of(chaperon)
         for stream in self._open.get(digest, ()):
-            stream.heard.discard(name)
+            stream.acknowledged.discard(name)
 
         told = self._reserved.get(digest, set())
         told.discard(name)

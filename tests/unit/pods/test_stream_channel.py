@@ -8,7 +8,7 @@ import time
 import pytest
 
 from vnode.pods import stream_messages
-from vnode.pods.stream_channel import GATHERED, LATER, Outbox, listen, telling
+from vnode.pods.stream_channel import GATHERED, LATER, Outbox, receive_all, sending
 from vnode.pods.stream_messages import CandidateName, ReservationNews, StreamEnded
 
 NAMES = [CandidateName(f"ns/pod-{number}", str(number)) for number in range(100)]
@@ -38,7 +38,7 @@ async def channel():
 @pytest.mark.looptime
 async def test_what_is_said_of_many_goes_in_few_messages(channel):
     outbox, begun = Outbox(), asyncio.get_running_loop().time()
-    async with telling(channel, outbox, ReservationNews):
+    async with sending(channel, outbox, ReservationNews):
         for name in NAMES:
             outbox.put(name, "reserved")
             await asyncio.sleep(0.001)
@@ -54,7 +54,7 @@ async def test_what_is_said_of_many_goes_in_few_messages(channel):
 @pytest.mark.looptime
 async def test_what_is_not_urgent_goes_with_what_is(channel):
     outbox = Outbox()
-    async with telling(channel, outbox, ReservationNews):
+    async with sending(channel, outbox, ReservationNews):
         outbox.put(NAMES[0], "confirmed", is_urgent=False)
         await asyncio.sleep(LATER / 2)
         assert not channel.sent
@@ -67,7 +67,7 @@ async def test_what_is_not_urgent_goes_with_what_is(channel):
 @pytest.mark.looptime
 async def test_or_alone_after_a_while_each_time(channel):
     outbox = Outbox()
-    async with telling(channel, outbox, ReservationNews):
+    async with sending(channel, outbox, ReservationNews):
         for name in NAMES[:3]:
             outbox.put(name, "confirmed", is_urgent=False)
             await asyncio.sleep(LATER - GATHERED)
@@ -95,14 +95,14 @@ async def test_who_says_much_does_not_have_all_of_an_agent():
             await asyncio.sleep(0)
             others += 1
 
-    def hear(_text: str) -> None:
+    def handle(_text: str) -> None:
         done = time.perf_counter() + 0.001
         while time.perf_counter() < done:
             pass
 
     task = asyncio.create_task(count())
     with pytest.raises(StreamEnded):
-        await listen(Full(), hear)
+        await receive_all(Full(), handle)
 
     task.cancel()
     assert others > 20

@@ -7,100 +7,23 @@ said must come to the same as what is written, whatever becomes of the stream.
 from __future__ import annotations
 
 import asyncio
-from contextlib import ExitStack, asynccontextmanager
 
 import pytest
 
-from tests import background
-from tests.apiserver import links
-from tests.memory_streams import MemoryPipe, MemoryStreams, StreamPeer
-from tests.unit.pods.target_side import NAMESPACE, SETTLED, TargetCluster
-from vnode.api import keys, kinds, objects, summary_reports
-from vnode.api.identity import Identity
-from vnode.api.target_key import TargetKey
-from vnode.pods import delegate, reservations, stream_messages
-from vnode.pods.reservations import TIMEOUT, Refusal, Reservations
+from tests.unit.pods.stream_pair import DIGEST, StreamPair
+from tests.unit.pods.target_side import NAMESPACE, SETTLED
+from vnode.api import keys, kinds
+from vnode.pods import reservations
+from vnode.pods.reservations import TIMEOUT, Refusal
 from vnode.pods.source import told_permissions
-from vnode.pods.source.target_streams import TargetStreams
-from vnode.pods.stream_messages import CandidateName, Decisions, Hello, StreamEnded
-from vnode.pods.streams import SourceStreams
-from vnode.pods.target import stream_server
-from vnode.runtime.links import Links
+from vnode.pods.stream_messages import CandidateName
 
 pytestmark = pytest.mark.looptime
-
-SECRET = "of c1"
-DIGEST = stream_messages.digest(SECRET)
-SOURCE, TARGET = Identity("c1", "uid-of-c1"), TargetKey(NAMESPACE, "c2")
-
-
-class Pair:
-    """A source and its target: the agents' ends of streams, and what decides with them."""
-
-    def __init__(self, clock):
-        self.clock = clock
-        self.cluster = TargetCluster(clock)
-        offers = summary_reports.listed({keys.AGENT_VERSION: "1", keys.STREAMS: "vnode"})
-        metadata = {"name": keys.SUMMARY_NAME, "annotations": offers}
-        self.cluster.server.add(kinds.CLUSTER_SUMMARIES, {"metadata": metadata})
-        self.streams = SourceStreams(self.cluster.chaperons)
-        agent = self.cluster.server.client("agent")
-        self.reservations = Reservations(agent, self.cluster.chaperons, streams=self.streams)
-        self.is_up = True
-        self.wires = MemoryStreams({"c2": StreamPeer("r1", self._reached)})
-        self.link = links.link_to(self.cluster.server, TARGET, SOURCE, clock)
-        self.links = Links()
-        self.source = TargetStreams(self.links, lambda _link: SECRET, self.wires.connect, clock)
-
-    def _reached(self):
-        return self.streams if self.is_up else None
-
-    @asynccontextmanager
-    async def running(self):
-        async with (
-            self.cluster.informed(),
-            links.connected(self.link),
-            background.running(self.source.run()),
-        ):
-            self.links.add(self.link)
-            await asyncio.sleep(SETTLED)
-            yield
-
-    def lose_streams(self):
-        """Cut all streams; none can be opened any more."""
-        self.is_up = False
-        self.wires.cut("c2")
-
-    def candidate(self, name="web", digest=DIGEST, **annotations):
-        """Store a new chaperon of the source; return its delegate."""
-        labels = {keys.PARENT_UID: f"parent-of-{name}"}
-        labels |= {keys.PARENT_CLUSTER_NAME: "c1", keys.PARENT_CLUSTER_UID: SOURCE.uid}
-        annotations |= {keys.SOURCE_DIGEST: digest, keys.PARENT_NAMESPACE: NAMESPACE}
-        annotations |= {keys.PARENT_NAME: name, keys.TARGET: str(TARGET)}
-        annotations |= {keys.PARENT_CLUSTER_UID: SOURCE.uid}
-        return delegate.build(self.cluster.send(name, labels=labels, annotations=annotations))
-
-    async def ask(self, pod):
-        """Begin to hold a place."""
-        task = asyncio.create_task(self.reservations.allowed(pod))
-        await asyncio.sleep(SETTLED)
-        return task
-
-    def shown(self, name="web"):
-        """Return what the source's store shows of a chaperon."""
-        return self.link.chaperons.store.get(objects.join_key(NAMESPACE, name)) or {}
-
-    def shows(self, annotation, name="web"):
-        return objects.annotations(self.shown(name)).get(annotation)
-
-    @property
-    def patches(self):
-        return self.cluster.count("patch", "podchaperons")
 
 
 @pytest.fixture
 async def pair(clock):
-    return Pair(clock)
+    return StreamPair(clock)
 
 
 async def test_a_pod_is_reserved_and_allowed_without_a_write(pair):
@@ -170,8 +93,8 @@ async def test_what_one_stream_has_heard_counts_while_that_is_open(pair):
                 task = await pair.ask(pod)
                 (name,) = (await gone.outbox.take())["reserved"]
                 stranger = CandidateName(name.key, "of another")
-                pair.streams.note_heard(DIGEST, gone, [name, stranger])
-                assert gone.heard == {name}
+                pair.streams.acknowledge(DIGEST, gone, [name, stranger])
+                assert gone.acknowledged == {name}
 
             await asyncio.sleep(reservations.SLOW)
             assert pair.cluster.noted(keys.IS_RESERVED) == "true"
@@ -316,109 +239,3 @@ async def test_replicas_that_are_known_are_asked_ever_more_rarely(pair):
     async with pair.running():
         await asyncio.sleep(600)
         assert 5 < pair.wires.opened < 20
-
-
-# Who speaks with a target.
-
-
-async def said(pair, *messages, replica="r1"):
-    """Tell the target's agent this; return why it ended the stream, "" if it did not."""
-    pipe = MemoryPipe()
-    near, far = pipe.ends()
-    known = asyncio.Event()
-    task = asyncio.create_task(stream_server.serve(pair.streams, far, replica, known.set))
-    for message in messages:
-        await near.send(message if isinstance(message, str) else stream_messages.encode(message))
-
-    await asyncio.sleep(SETTLED)
-    has_ended = task.done()
-    pipe.cut()
-    await asyncio.wait({task})
-    return str(task.exception()) if has_ended else ""
-
-
-async def test_a_stranger_is_told_nothing_and_can_allow_nothing(pair):
-    pod = pair.candidate()
-    async with pair.running():
-        task = await pair.ask(pod)
-        name = CandidateName(f"{NAMESPACE}/web", objects.uid(pair.shown()))
-        for guess in (DIGEST, "", SECRET + "x"):  # who may list chaperons knows the digest
-            end = await said(pair, Hello(guess), Decisions((name,)))
-            assert end == "the source has no PodChaperon here"
-
-        assert not task.done()
-        task.cancel()
-
-
-async def test_a_source_can_allow_none_of_another_source(pair):
-    pair.candidate("ours")
-    theirs = pair.candidate(digest=stream_messages.digest("of c9"))
-    async with pair.running():
-        task = await pair.ask(theirs)
-        chaperon = pair.cluster.chaperon()
-        name = CandidateName(f"{NAMESPACE}/web", objects.uid(chaperon))
-        assert await said(pair, Hello(SECRET), Decisions((name,))) == ""
-        assert not task.done()
-        task.cancel()
-
-
-@pytest.mark.parametrize("text", ["", "{}", "[", '{"secret": 1}', "null", '{"secret": null}'])
-async def test_whoever_begins_with_nonsense_is_not_known(pair, text):
-    pair.candidate()
-    async with pair.running():
-        assert "no Hello" in await said(pair, text)
-
-
-async def test_whoever_says_nothing_is_not_waited_for(pair):
-    pair.candidate()
-    async with pair.running():
-        _near, far = MemoryPipe().ends()
-        with pytest.raises(StreamEnded, match="did not say who it is"):
-            await asyncio.wait_for(stream_server.serve(pair.streams, far, "r1", lambda: None), 11)
-
-
-async def test_a_source_has_a_bounded_number_of_streams(pair):
-    pair.candidate()
-    async with pair.running():
-        with ExitStack() as stack:
-            for _ in range(7):  # and one is open
-                stack.enter_context(pair.streams.open(DIGEST))
-
-            assert await said(pair, Hello(SECRET)) == "8 streams of this source are open"
-
-
-def test_a_message_has_a_bounded_number_of_candidates():
-    name = CandidateName("shop/web", "u")
-    whole = stream_messages.encode(Decisions((name,) * stream_messages.MOST))
-    assert stream_messages.decode(Decisions, whole).allowed
-    with pytest.raises(StreamEnded, match="length"):
-        stream_messages.decode(
-            Decisions, stream_messages.encode(Decisions((name,) * (stream_messages.MOST + 1)))
-        )
-
-
-async def test_a_burst_is_told_in_messages_of_that_size(pair):
-    pods = [pair.candidate(f"web-{number}") for number in range(2 * stream_messages.MOST + 1)]
-    async with pair.running():
-        tasks = [asyncio.create_task(pair.reservations.allowed(pod)) for pod in pods]
-        await asyncio.sleep(SETTLED)
-        for pod in pods:
-            assert pair.source.allow(pair.link, pair.shown(objects.name(pod)))
-
-        await asyncio.wait_for(asyncio.gather(*tasks), 1)
-        assert pair.patches == 0
-
-
-def test_a_secret_is_of_one_key_and_one_target():
-    made = {
-        stream_messages.secret(key, target)
-        for key in (b"a" * 32, b"b" * 32)
-        for target in ("default/c2", "default/c3")
-    }
-    assert len(made) == 4
-
-
-@pytest.mark.parametrize("namespace", ["", "..", "a/b", "A", "x" * 64, "a?b"])
-def test_a_target_cannot_choose_another_path(namespace):
-    with pytest.raises(Exception, match="no name of a namespace"):
-        stream_messages.path(namespace)

@@ -25,11 +25,11 @@ from vnode.api.objects import Object
 from vnode.kube import websockets
 from vnode.pods import stream_messages
 from vnode.pods.source.told_permissions import ToldPermissions
-from vnode.pods.stream_channel import Channel, Outbox, WebSocketChannel, listen, telling
+from vnode.pods.stream_channel import Channel, Outbox, WebSocketChannel, receive_all, sending
 from vnode.pods.stream_messages import (
     CandidateName,
-    Decisions,
     Hello,
+    PermissionNews,
     ReservationNews,
     StreamEnded,
     Welcome,
@@ -208,8 +208,8 @@ class TargetStreams:
         stream = target.streams[replica] = _Stream()
         _count(link, target)
         try:
-            async with telling(channel, stream.outbox, Decisions):
-                await listen(channel, lambda text: self._hear(link, target, stream, text))
+            async with sending(channel, stream.outbox, PermissionNews):
+                await receive_all(channel, lambda text: self._hear(link, target, stream, text))
         finally:
             del target.streams[replica]
             _count(link, target)
@@ -221,7 +221,7 @@ class TargetStreams:
         said = stream_messages.decode(ReservationNews, text)
         for name in said.reserved:
             stream.reserved.add(name)
-            stream.outbox.put(name, "heard", is_urgent=False)
+            stream.outbox.put(name, "acknowledged", is_urgent=False)
             link.chaperons.assume(name.key, name.uid, keys.IS_RESERVED, "true")
 
         for name in said.withdrawn:

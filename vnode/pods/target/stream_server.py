@@ -14,8 +14,8 @@ from typing import Final
 from aiohttp import web
 
 from vnode.pods import stream_messages
-from vnode.pods.stream_channel import Channel, WebSocketChannel, listen, telling
-from vnode.pods.stream_messages import Decisions, Hello, ReservationNews, StreamEnded, Welcome
+from vnode.pods.stream_channel import Channel, WebSocketChannel, receive_all, sending
+from vnode.pods.stream_messages import Hello, PermissionNews, ReservationNews, StreamEnded, Welcome
 from vnode.pods.streams import SourceStreams
 
 _FIRST: Final = 10.0  # seconds until a source has said who it is
@@ -45,13 +45,13 @@ async def serve(
     with streams.open(digest) as stream:
         await channel.send(stream_messages.encode(Welcome(replica)))
 
-        def hear(text: str) -> None:
-            decisions = stream_messages.decode(Decisions, text)
-            streams.note_heard(digest, stream, decisions.heard)
-            streams.allow(digest, decisions.allowed)
+        def handle(text: str) -> None:
+            news = stream_messages.decode(PermissionNews, text)
+            streams.acknowledge(digest, stream, news.acknowledged)
+            streams.allow(digest, news.allowed)
 
-        async with telling(channel, stream.outbox, ReservationNews):
-            await listen(channel, hear)
+        async with sending(channel, stream.outbox, ReservationNews):
+            await receive_all(channel, handle)
 
 
 class StreamPages:
