@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import yaml
 
 from tests import kit
 from tests.chart.helm import CHART, one, template
+from tests.chart.situations import AT, ONE, SITUATIONS
 from vnode.agent import replica  # declares what lives in single modules
 from vnode.telemetry import metrics
 
@@ -150,7 +152,7 @@ def test_the_rules_are_valid() -> None:
 def test_the_operators_object_has_the_same_rules_about_its_own_namespace() -> None:
     objs = template({"monitoring": {"prometheusRule": {"enabled": True}}}, namespace="agents")
     text = RULES.read_text()
-    own = text.replace("absent(vnode_build_info)", 'absent(vnode_build_info{namespace="agents"})')
+    own = text.replace("vnode_build_info", 'vnode_build_info{namespace="agents"}')
     assert own != text
     assert one(objs, "PrometheusRule")["spec"] == yaml.safe_load(own)
 
@@ -197,72 +199,17 @@ def test_it_fires_when_it_should_and_only_then(alert: str, tmp_path: Path) -> No
     kit.run([kit.program("promtool"), "test", "rules", str(file)])
 
 
-LEADS = {f'vnode_leader{{{N},pod="a"}}': "1x60", f'vnode_build_info{{{N},version="1"}}': "1x60"}
-ATTEMPTS = "vnode_scheduling_attempts_total"
-
-# What happens -> series of an hour, and all alerts that fire then.
-SITUATIONS: dict[str, tuple[dict[str, str], set[str]]] = {
-    "all is well": (
-        {
-            **LEADS,
-            f'vnode_target_healthy{{{N},target="t",pod="a"}}': "1x60",
-            f'{ATTEMPTS}{{{N},result="bound"}}': "0+1x60",
-            f'vnode_pending_pods{{{N},queue="unschedulable"}}': "3x60",
-        },
-        set(),
-    ),
-    "no agent runs": ({f'vnode_leader{{{N},pod="a"}}': "1x5"}, {"VnodeAgentAbsent"}),
-    "agents run, and none leads": (
-        {**LEADS, f'vnode_leader{{{N},pod="a"}}': "0x60"},
-        {"VnodeNoLeader"},
-    ),
-    "a target is away since the agent began, and pods wait for it": (
-        {
-            **LEADS,
-            f'vnode_target_healthy{{{N},target="t",pod="a"}}': "0x60",
-            f'vnode_pending_pods{{{N},queue="unschedulable"}}': "3x60",
-        },
-        {"VnodeTargetUnhealthy", "VnodePodsPending"},
-    ),
-    "only a replica that does not lead cannot reach a target": (
-        {
-            **LEADS,
-            f'vnode_leader{{{N},pod="b"}}': "0x60",
-            f'vnode_target_healthy{{{N},target="t",pod="a"}}': "1x60",
-            f'vnode_target_healthy{{{N},target="t",pod="b"}}': "0x60",
-        },
-        set(),
-    ),
-    "a target's candidate scheduler has ended": (
-        {
-            **LEADS,
-            f'vnode_target_healthy{{{N},target="t",pod="a"}}': "1x60",
-            f'vnode_candidate_duration_seconds_count{{{N},target="t",outcome="silent"}}': "0+1x60",
-            f'{ATTEMPTS}{{{N},result="bound"}}': "7x60",
-            f'{ATTEMPTS}{{{N},result="unschedulable"}}': "0+1x60",
-            f'vnode_pending_pods{{{N},queue="backoff"}}': "3x60",
-        },
-        {"VnodeCandidatesSilent", "VnodePodsPending"},
-    ),
-    "pods wait for gates of other controllers": (
-        {**LEADS, f'vnode_pending_pods{{{N},queue="held"}}': "9x60"},
-        set(),
-    ),
-}
-
-
 @pytest.mark.parametrize("name", SITUATIONS)
 def test_in_a_situation_these_alerts_fire_and_no_others(name: str, tmp_path: Path) -> None:
     series, expected = SITUATIONS[name]
-    samples = [{"labels": f'{{alertname="{alert}"}}', "value": 1} for alert in sorted(expected)]
     test = {
         "interval": "1m",
         "input_series": [{"series": k, "values": v} for k, v in series.items()],
         "promql_expr_test": [
             {
-                "expr": 'count by (alertname) (ALERTS{alertstate="firing"})',
-                "eval_time": "50m",
-                "exp_samples": samples,
+                "expr": 'group by (alertname, cluster) (ALERTS{alertstate="firing"})',
+                "eval_time": AT,
+                "exp_samples": [{"labels": _labels(alert), "value": 1} for alert in expected],
             }
         ],
     }
@@ -270,6 +217,29 @@ def test_in_a_situation_these_alerts_fire_and_no_others(name: str, tmp_path: Pat
     file = tmp_path / "test.yaml"
     file.write_text(yaml.safe_dump(body))
     kit.run([kit.program("promtool"), "test", "rules", str(file)])
+
+
+def _labels(alert: str) -> str:
+    name, _, cluster = alert.partition(" ")
+    return f'{{alertname="{name}",cluster="{cluster}"}}' if cluster else f'{{alertname="{name}"}}'
+
+
+def test_every_alert_fires_in_a_situation() -> None:
+    fired = {alert.split()[0] for _series, alerts in SITUATIONS.values() for alert in alerts}
+    assert fired == {rule["alert"] for rule in rules()}
+
+
+def test_a_situation_has_every_metric_that_a_rule_asks_for() -> None:
+    """A rule whose series are missing is silent, which would prove nothing."""
+    asked = {name for rule in rules() for name in re.findall(r"\bvnode_\w+", rule["expr"])}
+    assert asked == {series.partition("{")[0] for series in ONE.healthy()}
+
+
+def test_every_rule_tells_clusters_apart() -> None:
+    """One Prometheus may see several: a healthy one must not hide another."""
+    for rule in rules():
+        for labels in re.findall(r"\b(?:by|on) \(([^)]+)\)", rule["expr"]):
+            assert labels.startswith("cluster, namespace"), rule["alert"]
 
 
 def test_the_exposition_passes_prometheus_lint() -> None:
