@@ -2,15 +2,17 @@
 
 The one source is `vnode/manifests` and `vnode scheduler-config`. `expected` says what the chart
 must hold, by path; `write` writes that, and deletes all other files. The chart's version is that of
-the command, too: `metadata` says what Chart.yaml must be.
+the command, too: `metadata` says what Chart.yaml must be. `schema` says what the schema of values
+must be: an agent refuses a field that it does not know, so helm has to do so before.
 """
 
 from __future__ import annotations
 
 import importlib.resources
+import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -21,6 +23,9 @@ CHART = Path(__file__).resolve().parents[2] / "charts" / "vnode"
 _HEAD = "# Written by hack/chart from {source}: change it there.\n"
 _FOLDERS = ("crds", "policies", "rbac")
 _FILES = ("scoped-rbac.yaml", "self-targets.yaml", "webhook.yaml")
+_OF_AGENT = "agent."
+_DEFINITIONS = '  "definitions": {\n'
+_FOR_READERS = ("title", "description", "default")
 _MADE = ("candidate-scheduler.yaml", "cluster-scoped.yaml")
 
 
@@ -52,6 +57,34 @@ def metadata() -> str:
     return re.sub(r"(?m)^(version|appVersion): .*$", rf"\1: {__version__}", text)
 
 
+def schema() -> str:
+    """Return what values.schema.json must be: it has each Struct of the agent's configuration."""
+    import msgspec
+
+    from vnode.agent.config import AgentConfig
+
+    refs = f"#/definitions/{_OF_AGENT}{{name}}"
+    _refs, found = msgspec.json.schema_components([AgentConfig], ref_template=refs)
+    lines = [
+        f'    "{_OF_AGENT}{name}": {json.dumps(_bare(definition))},\n'
+        for name, definition in sorted(found.items())
+    ]
+    text = re.sub(rf'(?m)^    "{_OF_AGENT}.*\n', "", (CHART / "values.schema.json").read_text())
+    return text.replace(_DEFINITIONS, _DEFINITIONS + "".join(lines), 1)
+
+
+def _bare(part: Any) -> Any:
+    """Return a part of a schema without what is for readers: configuration.md says it better."""
+    if isinstance(part, list):
+        return [_bare(each) for each in part]
+    if not isinstance(part, dict):
+        return part
+    kept = {key: _bare(value) for key, value in part.items() if key not in _FOR_READERS}
+    if "properties" in part:  # whose names may be those of keywords
+        kept["properties"] = {name: _bare(value) for name, value in part["properties"].items()}
+    return kept
+
+
 def actual() -> dict[str, str]:
     """Return the contents that the chart has, by path below its `files`."""
     files = [CHART / "files" / name for name in (*_FILES, *_MADE)]
@@ -66,9 +99,10 @@ def write() -> list[Path]:
     """Bring the chart up to date; return the files that were changed or deleted."""
     wanted, present = expected(), actual()
     changed = []
-    if (file := CHART / "Chart.yaml").read_text() != (described := metadata()):
-        file.write_text(described)
-        changed.append(file)
+    for name, text in (("Chart.yaml", metadata()), ("values.schema.json", schema())):
+        if (file := CHART / name).read_text() != text:
+            file.write_text(text)
+            changed.append(file)
 
     for path in sorted(wanted.keys() | present.keys()):
         file = CHART / "files" / path

@@ -164,6 +164,32 @@ MATRIX: Final[dict[str, Object]] = {
             "podLabels": {"azure.workload.identity/use": "true"},
         }
     },
+    "cert-manager, an Issuer": {
+        "controllerManager": {"certManager": {"issuerRef": {"name": "company"}}}
+    },
+    "cert-manager, a ClusterIssuer and approval": {
+        "controllerManager": {
+            "certManager": {
+                "issuerRef": {"name": "company", "kind": "ClusterIssuer"},
+                "approve": True,
+            }
+        }
+    },
+    "cert-manager, addresses that stay": {
+        "controllerManager": {
+            "hostNetwork": True,
+            "nodeSelector": {"agents-of-vnode": "true"},
+            "config": {"ports": {"kubelet": 11250}},
+            "certManager": {
+                "issuerRef": {
+                    "name": "company",
+                    "kind": "ClusterIssuer",
+                    "group": "cert-manager.io",
+                },
+                "ipAddresses": ["192.0.2.7", "192.0.2.8"],
+            },
+        }
+    },
     "dashboard": {
         "controllerManager": {"config": {"ports": {"dashboard": 9445}}},
         "dashboard": {
@@ -209,61 +235,4 @@ MATRIX: Final[dict[str, Object]] = {
         "postDeleteJob": {"nodeSelector": {}},
         "debug": {"proxyScheduler": False, "restarter": False},
     },
-}
-
-# Values -> what the refusal says.
-REFUSED: Final[dict[str, Object]] = {
-    "ports.kubelet, e.g. to 11250": {"controllerManager": {"hostNetwork": True}},
-    "set webhook.url": {"debug": {"controllerManager": True}},
-    "is Admiralty's image": {
-        "controllerManager": {"image": {"repository": "example.com/admiralty-agent"}}
-    },
-    "name an upstream kube-scheduler": {
-        "scheduler": {"image": {"repository": "example.com/admiralty-scheduler"}}
-    },
-    "controllerManager.config.kind is the chart's": {
-        "controllerManager": {"config": {"kind": "AgentConfiguration"}}
-    },
-    "config.namespaces would not change the agent's rights": {
-        "controllerManager": {"config": {"namespaces": ["default"]}}
-    },
-    "namespaces has vnode, the agent's own": {"namespaces": ["vnode"]},
-    "targetSets need rights in all namespaces": {
-        "namespaces": ["default"],
-        "targetSets": {"enabled": True},
-    },
-    "namespaces/0": {"namespaces": ["Team"]},
-    "extraVolumes has tmp": {"controllerManager": {"extraVolumes": [{"name": "tmp"}]}},
-    "mounts the volume plugins, which is not there": {
-        "controllerManager": {"extraVolumeMounts": [{"name": "plugins", "mountPath": "/plugins"}]}
-    },
-    "mounts the volume bin, which is not there": {
-        "controllerManager": {
-            "initContainers": [
-                {"name": "a", "image": "b", "volumeMounts": [{"name": "bin", "mountPath": "/c"}]}
-            ]
-        }
-    },
-    "mountPath": {"controllerManager": {"extraVolumeMounts": [{"name": "config"}]}},
-    "replica": {"controllerManager": {"replica": 2}},
-    "streamGracePeriodSeconds": {
-        "controllerManager": {"config": {"streamGracePeriodSeconds": 100000}}
-    },
-    "reinvocationPolicy": {"webhook": {"reinvocationPolicy": "Sometimes"}},
-    "clusterName": {"clusterName": "no spaces"},
-    "scheduler.image names a digest in its tag": {
-        "scheduler": {"image": {"tag": f"v1@{DIGEST}", "digest": DIGEST}}
-    },
-    "digest": {"controllerManager": {"image": {"digest": "sha256:short"}}},
-    "imageRegistry": {"global": {"imageRegistry": "https://mirror.example.com"}},
-    "imagePullSecrets/0": {"imagePullSecrets": ["ours"]},
-    "dashboard.ingress leads to the dashboard, which agents do not serve": {
-        "dashboard": {"ingress": {"enabled": True}}
-    },
-    "name one in dashboard.httpRoute.parentRefs": {
-        "controllerManager": {"config": {"ports": {"dashboard": 9445}}},
-        "dashboard": {"httpRoute": {"enabled": True}},
-    },
-    "backend": {"dashboard": {"ingress": {"backend": {"name": "proxy"}}}},
-    "serviceAccount": {"controllerManager": {"serviceAccount": {"name": "own"}}},
 }

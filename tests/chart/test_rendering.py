@@ -10,7 +10,8 @@ import yaml
 
 from tests import kit, pages
 from tests.chart.helm import CHART, KUBERNETES, helm, one, template
-from tests.chart.matrix import DIGEST, MATRIX, NAMESPACE, REFUSED
+from tests.chart.matrix import DIGEST, MATRIX, NAMESPACE
+from tests.chart.refused import REFUSED
 from tests.fleets import SOURCE
 from tests.kit import Fleet
 from vnode.agent import config
@@ -24,9 +25,13 @@ _OTHERS = {
     "ServiceMonitor": ("servicemonitors", _MONITORING),
     "PodMonitor": ("podmonitors", _MONITORING),
     "PrometheusRule": ("prometheusrules", _MONITORING),
+    "Certificate": ("certificates", "cert-manager.io"),
     "HTTPRoute": ("httproutes", "gateway.networking.k8s.io"),
 }
 """Kinds of others that the chart has objects of: the plural and the group of each."""
+
+
+_ON_THE_HOST = ("host network", "cert-manager, addresses that stay")
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +104,7 @@ def test_the_api_server_accepts_every_object(
     assert len(printed.splitlines()) == len(rendered[name])
 
 
-@pytest.mark.parametrize("name", [name for name in MATRIX if name != "host network"])
+@pytest.mark.parametrize("name", [name for name in MATRIX if name not in _ON_THE_HOST])
 def test_its_pods_pass_the_restricted_standard(
     rendered: dict[str, Objects], server: Fleet, name: str
 ) -> None:

@@ -27,7 +27,7 @@
 {{- if and .Values.controllerManager.hostNetwork (has $level (list "restricted" "baseline")) -}}
 {{- fail (printf "with controllerManager.hostNetwork agents do not pass the Pod Security level %s of their namespace: kubectl label --overwrite namespace %s pod-security.kubernetes.io/enforce=privileged" $level .Release.Namespace) -}}
 {{- end -}}
-{{- $volumes := list "config" "tmp" -}}
+{{- $volumes := list "config" "tmp" "kubelet-certificate" -}}
 {{- range .Values.controllerManager.extraVolumes -}}
 {{- if has .name $volumes -}}
 {{- fail (printf "controllerManager.extraVolumes has %s, which the chart or an earlier entry has: give it another name" .name) -}}
@@ -42,6 +42,16 @@
 {{- if not (has .name $volumes) -}}
 {{- fail (printf "controllerManager mounts the volume %s, which is not there: add it to controllerManager.extraVolumes" .name) -}}
 {{- end -}}
+{{- end -}}
+{{- $certManager := .Values.controllerManager.certManager -}}
+{{- if and (or $certManager.ipAddresses $certManager.approve) (not $certManager.issuerRef.name) -}}
+{{- fail "controllerManager.certManager names no issuer: set controllerManager.certManager.issuerRef.name" -}}
+{{- end -}}
+{{- if and $certManager.ipAddresses $certManager.approve -}}
+{{- fail "controllerManager.certManager.approve is for requests of agents, and with ipAddresses they make none: leave out one of both" -}}
+{{- end -}}
+{{- if and $certManager.issuerRef.name (or .Values.controllerManager.certificateSignerName (hasKey .Values.controllerManager.config "kubeletCertificate")) -}}
+{{- fail "the kubelet API has one certificate: leave out controllerManager.certManager, or certificateSignerName and config.kubeletCertificate" -}}
 {{- end -}}
 {{- if and .Values.debug.controllerManager (not .Values.webhook.url) -}}
 {{- fail "debug.controllerManager leaves the agent out: set webhook.url to where yours runs, https://HOST:9443" -}}

@@ -92,6 +92,27 @@ imagePullSecrets:
 {{- if hasKey $config "streamGracePeriodSeconds" }}{{ $config.streamGracePeriodSeconds }}{{ else }}20{{ end -}}
 {{- end -}}
 
+{{/* The signer of the kubelet API's certificate, if it is asked for: by name, or as cert-manager has it. */}}
+{{- define "vnode.kubeletSigner" -}}
+{{- $values := .Values.controllerManager -}}
+{{- $issuer := $values.certManager.issuerRef -}}
+{{- if and $issuer.name (not $values.certManager.ipAddresses) -}}
+{{- if eq ($issuer.kind | default "Issuer") "ClusterIssuer" -}}
+clusterissuers.cert-manager.io/{{ $issuer.name }}
+{{- else -}}
+issuers.cert-manager.io/{{ .Release.Namespace }}.{{ $issuer.name }}
+{{- end -}}
+{{- else -}}
+{{ $values.certificateSignerName }}
+{{- end -}}
+{{- end -}}
+
+{{/* The Secret with the kubelet API's certificate, if cert-manager writes one. */}}
+{{- define "vnode.kubeletSecret" -}}
+{{- $certManager := .Values.controllerManager.certManager -}}
+{{- if and $certManager.issuerRef.name $certManager.ipAddresses }}{{ include "vnode.fullname" . }}-kubelet-certificate{{ end -}}
+{{- end -}}
+
 {{- define "vnode.agentEnabled" -}}
 {{- if not .Values.debug.controllerManager }}true{{ end -}}
 {{- end -}}

@@ -32,6 +32,17 @@ def test_chart_and_command_have_one_version():
     assert chart["appVersion"] == chart["version"] == vnode.__version__, "run hack/chart"
 
 
+def test_the_schema_of_values_has_the_fields_of_the_agents_configuration():
+    """Where it had others, helm would install what an agent refuses at its start."""
+    assert charting.schema() == (charting.CHART / "values.schema.json").read_text(), (
+        "run hack/chart"
+    )
+    definitions = json.loads(charting.schema())["definitions"]
+    structs = [part for name, part in definitions.items() if name.startswith("agent.")]
+    assert len(structs) > 10
+    assert all(part["additionalProperties"] is False for part in structs)
+
+
 def test_pages_and_examples_name_this_version():
     others = ("Containerfile", "CONTRIBUTING.md", "README.md", "vnode/cli/examples.py")
     for file in (*(ROOT / name for name in others), *(ROOT / "docs").glob("*.md")):
