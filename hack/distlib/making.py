@@ -29,7 +29,7 @@ class Request:
 
     out: Path
     base_url: str = ""
-    """Where the artefacts will be downloaded from; without it krew gets no manifest."""
+    """Where the artefacts will be downloaded from; without it krew's manifest has a placeholder."""
     homepage: str = ""
     image: str = ""
     """What the chart installs, REPOSITORY@DIGEST; without it users name theirs."""
@@ -38,6 +38,11 @@ class Request:
     builder: str = provenance.LOCAL
     architectures: tuple[str, ...] = ()
     """Of the images; none are built for none."""
+
+    @property
+    def runbooks(self) -> str:
+        """Where the pages of alerts can be read; empty if nobody says where the repository is."""
+        return packages.runbooks(self.homepage, self.tag)
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -76,16 +81,19 @@ def _make(release: ReleaseSource, request: Request, out: Path, work: Path) -> No
     text = notes.section(changelog, release.version, final=bool(request.tag))
     with progress.reported("building wheel, sdist and chart"):
         packages.python(release, out)
-        packages.chart(release, out, request.image)
+        packages.chart(release, out, request.image, request.runbooks)
         packages.crds(release, out)
+        packages.monitoring(release, out, request.runbooks)
     wheel = packages.wheel(out)
     for architecture in plugin.ARCHITECTURES:
         with progress.reported(f"packing kubectl vnode for {architecture}"):
             plugin.write_archive(release, wheel, architecture, out)
-    if request.base_url:
-        plugin.write_manifest(release.version, request.base_url, request.homepage, out)
-    else:
-        progress.say("no manifest for krew: --base-url says where archives will be")
+    plugin.write_manifest(release.version, request.base_url, request.homepage, out)
+    if not request.base_url:
+        progress.say(
+            f"{plugin.MANIFEST} has a placeholder ({plugin.NOWHERE}): krew installs with --archive "
+            "only; --base-url says where the archives will be"
+        )
 
     with progress.reported("listing what the wheel needs"):
         libraries = sbom.of_wheel(release, wheel, work / "environment")

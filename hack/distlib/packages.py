@@ -1,10 +1,13 @@
-"""Builds what is installed: wheel and sdist by hatchling, the chart by helm, and the CRDs alone.
+"""Builds what is installed: wheel and sdist by hatchling, the chart by helm, and parts of it alone.
 
-Helm gives files of a package the time of the day, so its package is written anew.
+What a release knows and the repository does not is written into the chart: the image by its digest,
+and where the pages are that alerts link to. Helm gives files of a package the time of the day, so
+its package is written anew.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 import tempfile
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
     from hack.distlib.archives import ArchivedFile
     from hack.distlib.source import ReleaseSource
 
+_RUNBOOKS = "docs/runbooks"
+_NO_RUNBOOKS = 'runbooks: ""}'
 _IMAGE = re.compile(r'(    repository: )vnode(\n    tag: )""')
 
 
@@ -47,22 +52,29 @@ def wheel(out: Path) -> Path:
     return found
 
 
-def chart(release: ReleaseSource, out: Path, image: str = "") -> None:
-    """Write the chart as a package of Helm, which installs `image` (REPOSITORY@DIGEST) if given."""
+def chart(release: ReleaseSource, out: Path, image: str = "", pages: str = "") -> None:
+    """Write the chart as a package of Helm.
+
+    If given, it installs `image` (REPOSITORY@DIGEST), and its alerts link to pages below `pages`.
+    """
     helm = binaries.locate(["helm"])["helm"]
     with tempfile.TemporaryDirectory() as folder:
         running.output([helm, "package", release.folder / "charts" / "vnode", "-d", folder])
         [package] = Path(folder).iterdir()
         files = archives.of_archive(package)
-        if image:
-            files = [_with_image(file, image, release.version) for file in files]
+        files = [_released(file, release.version, image, pages) for file in files]
         archives.write(out / package.name, files, release.epoch)
 
 
-def _with_image(file: ArchivedFile, image: str, version: str) -> ArchivedFile:
+def _released(file: ArchivedFile, version: str, image: str, pages: str) -> ArchivedFile:
     if file.path != "vnode/values.yaml":
         return file
-    return replace(file, content=naming(file.content.decode(), image, version).encode())
+    values = file.content.decode()
+    if image:
+        values = naming(values, image, version)
+    if pages:
+        values = linking(values, pages)
+    return replace(file, content=values.encode())
 
 
 def naming(values: str, image: str, version: str) -> str:
@@ -75,6 +87,29 @@ def naming(values: str, image: str, version: str) -> str:
     if count != 1:
         raise FleetError("values.yaml does not name the image as hack/distlib/packages.py expects")
     return made
+
+
+def runbooks(homepage: str, tag: str) -> str:
+    """Return where a forge shows the pages of a release; empty if page or tag is not known."""
+    return f"{homepage.rstrip('/')}/blob/{tag}/{_RUNBOOKS}" if homepage and tag else ""
+
+
+def linking(values: str, pages: str) -> str:
+    """Return the chart's values with where the pages are that alerts link to."""
+    if values.count(_NO_RUNBOOKS) != 1:
+        raise FleetError("values.yaml has no runbooks as hack/distlib/packages.py expects")
+    return values.replace(_NO_RUNBOOKS, f"runbooks: {json.dumps(pages)}}}")
+
+
+def monitoring(release: ReleaseSource, out: Path, pages: str = "") -> None:
+    """Write the alerts and the dashboard, for those who monitor without the chart."""
+    chart = release.folder / "charts" / "vnode"
+    rules = (chart / "files" / "alerts.yaml").read_text()
+    if pages:
+        rules = rules.replace(f"runbook_url: {_RUNBOOKS}/", f"runbook_url: {pages}/")
+    (out / f"vnode-alerts-{release.version}.yaml").write_text(rules)
+    dashboard = (chart / "dashboards" / "vnode.json").read_text()
+    (out / f"vnode-dashboard-{release.version}.json").write_text(dashboard)
 
 
 def crds(release: ReleaseSource, out: Path) -> None:

@@ -31,6 +31,13 @@ ARCHITECTURES = {"amd64": "x86_64", "arm64": "aarch64"}
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 PROGRAM = "kubectl-vnode"
 MANIFEST = "vnode.yaml"
+NOWHERE = "https://vnode.invalid/name-it-by-base-url"
+"""Stands for an address that nobody has given: a name that never resolves (RFC 2606)."""
+_PLACEHOLDER = (
+    f"# {NOWHERE} is a placeholder: it was made without --base-url. Install with\n"
+    "# kubectl krew install --manifest=vnode.yaml --archive=FILE, or make it anew with\n"
+    '# make dist DIST="--base-url URL".\n'
+)
 _SHARED = "any"
 _GLIBC = ("manylinux2014", "manylinux_2_17", "manylinux_2_24", "manylinux_2_28")
 _LAUNCHER = "hack/distlib/kubectl_vnode.py"
@@ -111,11 +118,15 @@ def manifest(version: str, base_url: str, sums: dict[str, str], homepage: str) -
 
 
 def write_manifest(version: str, base_url: str, homepage: str, out: Path) -> None:
-    """Write the manifest of the archives in `out`, which will be found below `base_url`."""
+    """Write the manifest of the archives in `out`, which will be found below `base_url`.
+
+    Without one it has a placeholder, which is enough to install an archive that is there.
+    """
     sums = {
         architecture: checksums.sha256(file)
         for architecture in ARCHITECTURES
         if (file := out / archive_name(version, architecture)).exists()
     }
-    described = manifest(version, base_url, sums, homepage)
-    (out / MANIFEST).write_text(yaml.safe_dump(described, sort_keys=False))
+    described = manifest(version, base_url or NOWHERE, sums, homepage)
+    head = "" if base_url else _PLACEHOLDER
+    (out / MANIFEST).write_text(head + yaml.safe_dump(described, sort_keys=False))

@@ -26,7 +26,9 @@ def test_everything_is_there(artefacts: Artefacts):
         f"vnode-{VERSION}.cdx.json",
         f"vnode-{VERSION}.provenance.json",
         f"vnode-{VERSION}.tgz",
+        f"vnode-alerts-{VERSION}.yaml",
         f"vnode-crds-{VERSION}.yaml",
+        f"vnode-dashboard-{VERSION}.json",
         f"vnode_kubernetes-{VERSION}-py3-none-any.whl",
         f"vnode_kubernetes-{VERSION}.tar.gz",
     }

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 from packaging.utils import parse_wheel_filename
 
 from hack.distlib import plugin
@@ -40,6 +41,19 @@ def test_the_manifest_names_each_archive_below_the_given_address():
         assert platform["uri"] == f"https://example.com/v0.2.0/{name}"
         assert platform["sha256"] == sums[architecture]
         assert platform["bin"] == "kubectl-vnode"
+
+
+def test_without_an_address_the_manifest_says_that_it_has_a_placeholder(tmp_path: Path):
+    for architecture in plugin.ARCHITECTURES:
+        (tmp_path / plugin.archive_name("0.2.0", architecture)).write_bytes(b"")
+    plugin.write_manifest("0.2.0", "", "", tmp_path)
+    text = (tmp_path / plugin.MANIFEST).read_text()
+    assert text.startswith(f"# {plugin.NOWHERE} is a placeholder")
+    made = yaml.safe_load(text)
+    for platform in made["spec"]["platforms"]:
+        assert platform["uri"].startswith(f"{plugin.NOWHERE}/kubectl-vnode-0.2.0-linux-")
+    plugin.write_manifest("0.2.0", "https://example.com", "", tmp_path)
+    assert "placeholder" not in (tmp_path / plugin.MANIFEST).read_text()
 
 
 def test_versions_of_python_are_those_that_are_supported():

@@ -66,6 +66,51 @@ def test_a_script_fails_if_any_part_of_a_pipe_does(text: str):
             assert step.get("shell") == "bash", step
 
 
+def workflow(name: str) -> dict[str, Any]:
+    loaded: dict[str, Any] = yaml.safe_load(
+        (ROOT / ".github" / "workflows" / f"{name}.yml").read_text()
+    )
+    return loaded
+
+
+def test_what_is_released_was_tried_before_it_is_signed():
+    """Images are built and run by root only: without it `make dist-test` leaves them out."""
+    jobs = workflow("release")["jobs"]
+    assert any(
+        step.get("run") == "sudo --preserve-env=CI make dist-test" for step in jobs["test"]["steps"]
+    )
+    runs = [step.get("run", "") for step in jobs["images"]["steps"]]
+    [tried] = [place for place, run in enumerate(runs) if "docker run --rm" in run]
+    [signed] = [place for place, run in enumerate(runs) if "cosign sign" in run]
+    assert tried < signed
+    built = jobs["images"]["steps"][tried]["env"]["IMAGE"]
+    assert built == jobs["images"]["steps"][signed]["env"]["IMAGE"]
+    assert "@${{ steps.build.outputs.digest }}" in built
+    [pushed] = [step["with"] for step in jobs["images"]["steps"] if step.get("id") == "build"]
+    for platform in pushed["platforms"].split(","):
+        assert platform.removeprefix("linux/") in re.findall(r"\w+", runs[tried])
+
+
+def test_a_change_of_what_versions_tell_each_other_runs_the_upgrades():
+    asked = workflow("upgrades")
+    triggers = asked[True]  # YAML 1.1 reads `on` so
+    assert triggers["pull_request"]["paths"] == triggers["push"]["paths"]
+    paths = triggers["push"]["paths"]
+    assert {"tests/unit/upgrades/wire.txt", "vnode/manifests/crds/**"} <= set(paths)
+    for path in paths:
+        assert (ROOT / path.removesuffix("/**")).exists(), path
+    found = steps(asked)
+    assert found[-1]["run"] == "make upgrades"
+    assert found[0]["with"]["fetch-depth"] == 0  # the version before comes from the history
+
+
+def test_unit_tests_run_on_each_python_that_is_supported():
+    [job] = workflow("pythons")["jobs"].values()
+    supported = re.findall(r"Python :: (3\.\d+)", (ROOT / "pyproject.toml").read_text())
+    assert job["strategy"]["matrix"]["python"] == supported
+    assert job["steps"][-1]["run"] == "make unit"
+
+
 def test_no_registry_is_named(text: str):
     assert not _HOST.search(text)
 
@@ -84,8 +129,11 @@ def test_targets_and_flags_that_are_called_exist(text: str):
 
 def test_both_images_of_the_containerfile_are_released_and_scanned():
     containerfile = (ROOT / "Containerfile").read_text()
-    for file in WORKFLOWS:
-        text = file.read_text()
+    texts = {file.stem: file.read_text() for file in WORKFLOWS}
+    building = {name: text for name, text in texts.items() if "file Containerfile" in text}
+    building |= {name: text for name, text in texts.items() if "file: Containerfile" in text}
+    assert building.keys() == {"audit", "release"}
+    for text in building.values():
         for stage in re.findall(r"stage: \[?\"\", (\w+)|stage: (\w+)$", text, re.MULTILINE):
             assert f"AS {''.join(stage)}\n" in containerfile
         assert "distroless" in text
