@@ -51,6 +51,7 @@ help:
 	@echo 'make bench-policies  costly placement policies that change all the time, and thousands of them'
 	@echo 'make dist         the artefacts of a release, in dist/; DIST="--images none" leaves images out'
 	@echo 'make dist-test    builds and installs them, in ten minutes; not part of make test'
+	@echo 'make dist-image-test  the chart and the image that are in dist/, in clusters of real nodes; root only'
 	@echo 'make audit        asks whether libraries have known vulnerabilities'
 	@echo 'make format       let ruff format and fix'
 	@echo 'make clean-cache  remove the virtual environments and programs'
@@ -359,6 +360,13 @@ dist:
 dist-test: environment
 	@$(PYTHON) hack/binaries helm krew > /dev/null
 	$(RUN) -m pytest tests/dist --timeout 3600
+
+# The chart's package and the image's archive of DIST_FOLDER (`make dist` before), on real nodes; root only.
+DIST_FOLDER ?= dist
+.PHONY: dist-image-test
+dist-image-test: binaries realnode-programs
+	@$(PYTHON) hack/binaries helm kube-proxy coredns > /dev/null
+	@export VNODE_TEST_DIST=$(abspath $(DIST_FOLDER)); $(RUN) -m pytest tests/image --timeout 600
 
 # Known vulnerabilities of libraries, and of the workflows; asks a database on the network.
 .PHONY: audit

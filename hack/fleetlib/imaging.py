@@ -8,8 +8,10 @@ an archive of vnode's image alone, for any architecture that the machine runs or
 
 from __future__ import annotations
 
+import json
 import os
 import platform
+import tarfile
 import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 _REPOSITORY = Path(__file__).resolve().parents[2]
 _PROGRAMS = {"buildah": "buildah", "debootstrap": "debootstrap", "tar": "tar"}
 _PYTHON = ("python3", "python3-venv", "python-is-python3", "ca-certificates")
+_REF_NAME = "org.opencontainers.image.ref.name"
 _BASE, _VNODE, _SCHEDULER = "localhost/python", "localhost/vnode", "localhost/kube-scheduler"
 # What a machine behind a proxy or a mirror needs to reach a package index; not kept in the image.
 _OF_THE_MACHINE = ("/etc/ssl/certs", "/etc/pip.conf")
@@ -63,20 +66,39 @@ class Variant:
         return _BASE if own else f"{_BASE}-{self.architecture}"
 
 
-def write(layout: Path) -> None:
+def write(layout: Path, archive: Path | None = None) -> None:
     """Build both images and put them into the OCI layout in the folder `layout`, by their names.
 
-    FleetError, with the end of what was printed, if something fails.
+    With `archive`, one that `write_archive` wrote, vnode's image is that one as it is. FleetError,
+    with the end of what was printed, if something fails.
     """
-    variant = Variant(_machine())
     scheduler = binaries.locate(["kube-scheduler"])["kube-scheduler"]
     with _building():
-        _build_variant(variant)
         with progress.reported("building an image of kube-scheduler"):
             _build_from(_SCHEDULER, scheduler.parent, "COPY kube-scheduler /usr/local/bin/")
-        for image in (_VNODE, _SCHEDULER):
+        images = [_SCHEDULER]
+        if archive is None:
+            _build_variant(Variant(_machine()))
+            images.append(_VNODE)
+        for image in images:
             name = image.rpartition("/")[2]
             _buildah("push", "--disable-compression", image, f"oci:{layout}:{name}")
+    if archive is not None:
+        add(layout, archive, _VNODE.rpartition("/")[2])
+
+
+def add(layout: Path, archive: Path, name: str) -> None:
+    """Put the image of an OCI archive into a layout that there is, under a name; same digest."""
+    listed = json.loads((layout / "index.json").read_text())
+    with tarfile.open(archive) as opened:
+        index = opened.extractfile("index.json")
+        if index is None:
+            raise FleetError(f"{archive}: no index.json: it is no OCI archive")
+        [image] = json.loads(index.read())["manifests"]
+        blobs = [member for member in opened.getmembers() if member.name.startswith("blobs/")]
+        opened.extractall(layout, blobs, filter="data")
+    listed["manifests"].append({**image, "annotations": {_REF_NAME: name}})
+    (layout / "index.json").write_text(json.dumps(listed))
 
 
 def write_archive(file: Path, variant: Variant, source: Path = _REPOSITORY, epoch: int = 0) -> None:

@@ -1,7 +1,8 @@
 """Two clusters of real nodes, with the chart and its images: as an operator has it. Needs root.
 
 Values are the chart's own but for the cluster's name: the nodes pull images of the chart's names
-from what `hack/image` has built.
+from what `hack/image` has built. If $VNODE_TEST_DIST names a folder that `make dist` wrote, vnode's
+image is the archive that is there, and the chart is the package beside it.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
         return
 
     images = tmp_path_factory.mktemp("images")
-    kit.run([sys.executable, str(kit.ROOT / "hack" / "image"), str(images)])
+    given = ["--from", str(archive)] if (archive := operating.released_image()) else []
+    kit.run([sys.executable, str(kit.ROOT / "hack" / "image"), str(images), *given])
     with started(tmp_path_factory, *_WORDS, "--images", str(images), sources=()) as fleet:
         yield fleet
 

@@ -1,19 +1,43 @@
-"""What an operator does with the chart: helm, and looks at its pods."""
+"""What an operator does with the chart: helm, and looks at its pods.
+
+The chart is the checkout's, or the package among the artefacts in $VNODE_TEST_DIST.
+"""
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
+from hack.fleetlib.tools import binaries
 from tests import kit
 from tests.chart.helm import CHART, helm
 from tests.kit import Fleet
 from tests.realnode.cluster import SOURCE, TARGET, NodeCluster
+from vnode import __version__
 
 NAMESPACE: Final = "vnode"
 DEPLOYMENTS: Final = ("vnode-agent", "vnode-candidate-scheduler")
 VIRTUAL_NODES: Final = ("-l", "virtual-kubelet.io/provider=admiralty")
+
+
+def chart() -> Path:
+    """Return the chart that is installed."""
+    return dist / f"vnode-{__version__}.tgz" if (dist := _dist()) else CHART
+
+
+def released_image() -> Path | None:
+    """Return the archive of the image that is installed; None if it is to be built."""
+    machine = binaries.system_and_machine()[1]
+    return (
+        dist / f"vnode-image-{__version__}-linux-{machine}.oci.tar" if (dist := _dist()) else None
+    )
+
+
+def _dist() -> Path | None:
+    folder = os.environ.get("VNODE_TEST_DIST")
+    return Path(folder) if folder else None
 
 
 def release(fleet: Fleet, cluster: str, *words: str | Path) -> str:
@@ -32,7 +56,7 @@ def install(fleet: Fleet, *values: str) -> None:
 
 
 def _install(fleet: Fleet, cluster: str, values: tuple[str, ...]) -> None:
-    words = ("upgrade", "--install", "vnode", CHART, "--create-namespace", "--wait", kit.TIMEOUT)
+    words = ("upgrade", "--install", "vnode", chart(), "--create-namespace", "--wait", kit.TIMEOUT)
     chosen = [word for value in (f"clusterName={cluster}", *values) for word in ("--set", value)]
     release(fleet, cluster, *words, *chosen)
 
