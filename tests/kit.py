@@ -50,6 +50,12 @@ class Fleet:
         """Return what kubectl prints; CalledProcessError, with its standard error, if it fails."""
         return run([*self.kubectl_command(name), *words], **options)
 
+    def wait(self, name: str, what: str, *conditions: str) -> None:
+        """Have `kubectl wait` meet conditions, `TYPE` or `TYPE=STATUS`, of what is named."""
+        for condition in conditions:
+            words = (*what.split(), f"--for=condition={condition}", TIMEOUT)
+            assert "condition met" in self.kubectl(name, "wait", *words)
+
     def opt_in(self, name: str) -> None:
         """Have the webhook look at the namespace default of a cluster."""
         label = "=".join(keys.WEBHOOK_NAMESPACE_LABEL)

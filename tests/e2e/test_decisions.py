@@ -5,6 +5,7 @@ The controller of Open Cluster Management is played: its decisions are written a
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -62,8 +63,10 @@ async def test_new_pods_follow_a_decision_and_running_ones_stay(
     await scale(source, 4)
     await until_there(source, c2=2, c3=2)
 
+    await asyncio.to_thread(fleet.wait, "c1", "placementpolicy/web", "Decided", "Ready")
     await decide(source, of_placement("web"))
     message = await until_decided(source, "False", "NoClusters")
+    await asyncio.to_thread(fleet.wait, "c1", "placementpolicy/web", "Decided=False", "Ready=False")
     assert message == "pods of the policy stay pending: placement/default/web selects no clusters"
     await scale(source, 5)
     pods = await until_there(source, c2=2, c3=2, waiting=1)

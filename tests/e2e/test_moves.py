@@ -6,6 +6,7 @@ Disruption budgets of the source are kept all the time: a real API server refuse
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
@@ -22,6 +23,7 @@ from tests.e2e.places import (
     until_told,
 )
 from tests.e2e.test_quotas import set_quota
+from tests.kit import Fleet
 from vnode.api import kinds
 from vnode.api.kinds import Kind
 from vnode.kube.client import Client
@@ -55,7 +57,7 @@ async def quotas(c3: Client) -> AsyncIterator[None]:
 
 @pytest.mark.usefixtures("budget")
 async def test_pods_go_back_are_drained_and_rebalanced(
-    source: Client, policy: Policy, rooms: Rooms
+    fleet: Fleet, source: Client, policy: Policy, rooms: Rooms
 ) -> None:
     await rooms(2, 50)
     await policy(
@@ -86,13 +88,7 @@ async def test_pods_go_back_are_drained_and_rebalanced(
         },
     }
     await source.create(kinds.REBALANCES, body, "default")
-    await kit.until_one(
-        source,
-        kinds.REBALANCES,
-        "now",
-        "default",
-        lambda obj: kit.has_condition(obj, "Complete"),
-    )
+    await asyncio.to_thread(fleet.wait, "c1", "rebalance/now", "Complete")
     await until_there(source, c2=4, c3=2)
     await kit.until_gone(source, kinds.REBALANCES, "default")
 

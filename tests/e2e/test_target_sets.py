@@ -7,6 +7,7 @@ import base64
 import json
 import sys
 from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -78,7 +79,10 @@ async def profiles(
         reach, _name = kubeconfigs.read(fleet.kubeconfig(cluster))
         authority = base64.b64encode(reach.authority or b"").decode()
         access = inventory.access(reach.server, authority, cluster)
-        status = {"accessProviders": [access]}
+        healthy = {"type": "ControlPlaneHealthy", "status": "True", "reason": "Healthy"}
+        since = objects.timestamp(datetime.now(UTC))
+        conditions = [{**healthy, "message": "", "lastTransitionTime": since}]
+        status = {"accessProviders": [access], "conditions": conditions}
         await inventory.add_profile(source, "default", name, status, env="prod", region=name)
 
     await inventory.add_profile(source, "default", "lab", {}, env="test")
@@ -103,6 +107,18 @@ async def test_a_profile_that_goes_is_drained_and_leaves_nothing(
         *(source, kinds.CLUSTER_TARGETS),
         lambda all_: all_.keys() == PLACES.keys() and all(map(kit.is_ready, all_.values())),
     )
+    waited = {
+        "clustertargetset/prod": ("Ready", "RemovalHeld=False"),
+        "clustertarget/east": ("Ready", "ControlPlaneHealthy"),
+        "targetset/none": ("Ready=False",),
+    }
+    # None of its profiles are there; a set of one namespace is told of that in the same way.
+    nothing = {"profiles": {"selector": {"matchLabels": {"env": "nowhere"}}}}
+    none = {"metadata": {"name": "none", "namespace": "default"}, "spec": nothing}
+    await source.create(kinds.TARGET_SETS, none)
+    for what, conditions in waited.items():
+        await asyncio.to_thread(fleet.wait, "c1", what, *conditions)
+
     for name in PLACES:
         constraints = json.dumps({"nodeSelector": {"region": name}})
         pod = kit.pod(name, annotations={keys.ELECT: "", keys.PROXY_CONSTRAINTS: constraints})

@@ -254,7 +254,7 @@ def decided(policy: Object) -> str:
 
 
 async def test_pods_follow_a_decision_about_profiles_and_another_is_published(
-    source: Client,
+    fleet: Fleet, source: Client
 ) -> None:
     await decisions.install(source, decisions.SIG)
     reference = decisions.reference(decisions.SIG, "web")
@@ -279,18 +279,17 @@ async def test_pods_follow_a_decision_about_profiles_and_another_is_published(
     await runs("web-0", C3)
     await decide("c2")
     await runs("web-1", C2)
-    await publish(source, "web")
+    await publish(fleet, source, "web")
 
 
-async def publish(source: Client, policy: str) -> None:
+async def publish(fleet: Fleet, source: Client, policy: str) -> None:
     """Have the agent publish, by the role that it is given for that, where a policy's pods run."""
     await decisions.allow_publishing(source)
     spec = {"publish": {"name": "shop"}}
     await source.patch(kinds.PLACEMENT_POLICIES, policy, {"spec": spec}, "default")
-    published = await kit.until_one(
-        *(source, kinds.PLACEMENT_POLICIES, policy, "default"),
-        lambda obj: kit.has_condition(obj, "Published"),
-    )
+    waited = ("c1", f"placementpolicy/{policy}", "Published", "Decided", "Ready")
+    await asyncio.to_thread(fleet.wait, *waited)
+    published = await source.get(kinds.PLACEMENT_POLICIES, policy, "default")
     message = (objects.condition(published, "Published") or {})["message"]
     assert message == "placementdecision/default/shop has 2 clusters"
     found = await source.get(decisions.SIG, "shop-0", "default")

@@ -20,6 +20,7 @@ from tests.fleets import started, vnode
 from tests.kit import Fleet
 from vnode.api import kinds, objects
 from vnode.api.errors import Denied, NotFound
+from vnode.issuing.steps import IssueStep
 from vnode.kube import endpoint
 from vnode.kube.client import Client
 from vnode.kube.kubeconfig import Kubeconfig
@@ -78,10 +79,8 @@ async def test_a_token_is_issued_by_a_profile_shown_and_revoked(
     await turn_issuing_on(fleet, target)
     kind = kinds.AUTH_TOKEN_REQUESTS
     await source.create(kind, REQUEST)
-    await kit.until_one(
-        *(source, kind, "reader", "default"),
-        lambda obj: kit.has_condition(obj, "ServiceAccountTokenRetrieved"),
-    )
+    conditions = (*(step.value for step in IssueStep), "Expired=False")
+    await asyncio.to_thread(fleet.wait, "c1", "authtokenrequest/reader", *conditions)
     secret = await source.get(kinds.SECRETS, "reader", "default")
     text = base64.b64decode(secret["data"]["kubeconfig"])
     async with Client(endpoint.from_kubeconfig(Kubeconfig.parse(text)), name="issued") as issued:
