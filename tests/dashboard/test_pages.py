@@ -21,6 +21,10 @@ from vnode.kube.client import Client
 
 CONTRAST = (Path(__file__).parent / "contrast.js").read_text()
 HAS_FOCUS = "document.activeElement"
+PATHS = (
+    *("", "pods", "pods/default/runs", "pods/default/refused"),
+    *("targets/default/c2", "search?q=r", "policies"),
+)
 
 
 async def created(
@@ -130,7 +134,7 @@ async def test_light_and_dark_differ_and_all_texts_have_enough_contrast(
     grounds = set()
     for scheme in ("light", "dark"):
         await page.prefer(scheme)
-        for path in ("", "pods", "pods/default/runs", "pods/default/refused"):
+        for path in PATHS:
             await page.goto(address + path)
             await page.until("document.getElementById('pulse').dataset.state === 'live'")
             found = await page.evaluate(CONTRAST)

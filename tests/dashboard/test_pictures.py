@@ -99,6 +99,7 @@ async def test_pictures_for_the_documentation(
             ("story", "pods/default/training", 1280),
             ("target", "targets/default/c2", 1280),
             ("phone", "", 400),
+            ("phone-pods", "pods", 400),
         ):
             await page.width(width)
             await page.goto(address + path)
