@@ -6,47 +6,10 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from vnode.api import cures, keys, objects, saved_manifest
+from vnode.api import keys, objects
 from vnode.api.objects import Object
-from vnode.insight import looked_up_cures
+from vnode.insight import looked_up_cures, whole_reasons
 from vnode.insight.facts import Facts
-
-_WHOLE_REASONS: Final = (
-    (
-        rf"{saved_manifest.UNKNOWN}.*",
-        (
-            "vnode migrate signs what Admiralty has saved of pods that wait; delete any other, and "
-            "create it again from the manifest that its user wrote"
-        ),
-    ),
-    (
-        rf"is forbidden: User \S+ cannot .*?{cures.NOT_GRANTED}.*",
-        "have an administrator of the target run the command that the reason names, there",
-    ),
-    (
-        r"the agent may not make tokens:.*? of the Target",
-        (
-            "give the agent the right to make tokens, by the command that the reason names, or "
-            "have the Target not ask for them"
-        ),
-    ),
-    (
-        r"Secret \S+ is the token of service account \S+, which would end in a variable",
-        "mount the Secret as a volume, whole, or create one of that name in the target",
-    ),
-    (
-        r"Secret \S+ is the token of service account \S+",
-        (
-            "have the target ask for tokens of the source, run the pod as that service account, or "
-            "create a Secret of that name in the target"
-        ),
-    ),
-    (
-        r"Secret \S+ holds no valid token of service account \S+",
-        "see that the service account exists, and create the Secret again",
-    ),
-)
-"""Reasons that are matched and removed first, since patterns of `_CURES` match parts of them."""
 
 _NO_KUBECONFIG: Final = (
     r"there is no Secret|Secret \S+ has no key|^(?!the target cannot be reached).*kubeconfig"
@@ -164,7 +127,35 @@ _CURES: Final = (
         ),
     ),
     (r"cannot allocate all claims", "add devices in the target, or claim fewer"),
-    (r"free ports|host ports?", "the host port is taken on the target's nodes"),
+    (
+        r"free ports|host ports?",
+        (
+            "other pods have that host port on the nodes of {target}: add nodes there, or have the "
+            "pod ask for no hostPort; a Service reaches it as well"
+        ),
+    ),
+    (
+        r"persistent volumes to bind|enough free storage",
+        (
+            "there is no volume in {target} for the pod's claim where the pod may run: there, "
+            "kubectl describe pvc says more; make one, or a StorageClass that does"
+        ),
+    ),
+    (
+        r"bound to non-existent pv",
+        "the volume of the pod's claim is gone in {target}: there, make the claim anew",
+    ),
+    (
+        r"Pod's required features",
+        "the nodes of {target} are too old for a field of the pod: upgrade them, or leave it out",
+    ),
+    (
+        r"scheduler-enforced node affinity",
+        (
+            "the candidate scheduler of {target} has an addedAffinity in its configuration: label "
+            "nodes there, or change that"
+        ),
+    ),
     (
         r"this cluster does not bind the pod",
         "see which webhook or policy of this cluster is against the binding, and change that",
@@ -197,11 +188,8 @@ def unschedulable(reasons: Mapping[str, str], facts: Facts | None = None) -> tup
     Waiting is always one of them, because pods are tried again.
     """
     left, found = (dict(reasons), []) if facts is None else looked_up_cures.find(reasons, facts)
-    for pattern, cure in _WHOLE_REASONS:
-        if any(re.search(pattern, text) for text in left.values()):
-            left = {name: re.sub(pattern, "", text) for name, text in left.items()}
-            found.append(cure)
-
+    left, whole = whole_reasons.take(left)
+    found += whole
     for pattern, cure in _CURES:
         matching = [n for n, text in left.items() if re.search(pattern, text, re.IGNORECASE)]
         if matching:

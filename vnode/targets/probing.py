@@ -273,6 +273,7 @@ def _explain_denied(error: Denied, namespace: str) -> tuple[str, str]:
         "Forbidden",
         (
             f"the target refuses: {error.message}; create a {kind} there{where} for this user or "
-            "service account (vnode connect does), and see that the target's agent runs"
+            "service account (vnode connect does), and see that the target's agent runs; if there "
+            f"is one, its role has been changed: there, {cures.REPAIR}"
         ),
     )

@@ -126,7 +126,10 @@ def _details(facts: ConnectionFacts) -> Iterator[tuple[str, tuple[Level, str, st
         text = "those of Admiralty's role, which has no kubectl attach and port-forward"
         yield "rights", (Level.OK, text, "")
     elif denied:
-        cure = "create a Source there (vnode connect does); its agent must run to bind it"
+        cure = (
+            "create a Source there (vnode connect does); its agent must run to bind it. If there "
+            f"is one, its role has been changed: there, {cures.REPAIR}"
+        )
         yield "rights", (Level.FAIL, f"it may not: {', '.join(denied)}", cure)
     elif facts.rights:
         yield "rights", (Level.OK, f"all {len(facts.rights)} that are needed", "")
