@@ -19,6 +19,7 @@ class LeftOut(NamedTuple):
 LEFT_OUT = (
     LeftOut("make test", "these tests are a part of it", "Makefile"),
     LeftOut("make demo", "`make test` runs it, too", "Makefile"),
+    LeftOut("vnode quickstart", "its pods run the image", "tests/chart/test_quickstart.py"),
     LeftOut("make bench", "takes from minutes to hours, of a machine that is quiet"),
     LeftOut(r".*\bconformance\b", "builds a program, then takes minutes to an hour"),
     LeftOut(r"python=\$\(python3 hack/venv", "done: every target of make does it", "Makefile"),

@@ -118,6 +118,22 @@ def test_each_page_is_in_the_index(page: Path) -> None:
     assert page.name == "README.md" or f"({page.name})" in (ROOT / "docs/README.md").read_text()
 
 
+READERS = ("users.md", "operators.md", "reviewers.md", "developers.md")
+
+
+def test_the_index_begins_with_a_page_for_each_reader() -> None:
+    index = (ROOT / "docs/README.md").read_text()
+    assert tuple(_LINK.findall(index)[: len(READERS)]) == READERS
+
+
+@pytest.mark.parametrize("page", READERS)
+def test_a_readers_page_is_short_and_says_whom_it_is_for(page: str) -> None:
+    text = (ROOT / "docs" / page).read_text()
+    assert len(text.splitlines()) < 120
+    assert "This page stands alone" in text
+    assert text.partition("\n\n")[2].startswith("For those who ")
+
+
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
 
 
