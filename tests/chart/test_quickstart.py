@@ -89,8 +89,8 @@ async def test_two_clusters_are_installed_connected_and_run_a_pod(
     ):
         chosen = ("--source-values", values(c1, tmp_path), "--target-values", values(c2, tmp_path))
         async with asyncio.TaskGroup() as group:
-            words = (*as_the_readme_says(fleet), "--name", TARGET, *chosen)
-            running = group.create_task(timed(run(words)))
+            as_told = as_the_readme_says(fleet)
+            running = group.create_task(timed(run([*as_told, "--name", TARGET, *map(str, chosen)])))
             group.create_task(play(c1, AGENT))
             group.create_task(play(c2, AGENT, SCHEDULER))
 

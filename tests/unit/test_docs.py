@@ -113,6 +113,15 @@ def test_relative_links_lead_somewhere(page: Path) -> None:
         assert not anchor or other.suffix != ".md" or anchor in pages.anchors(other), target
 
 
+def test_pictures_are_there_and_each_is_shown() -> None:
+    shown = {
+        page.parent / source
+        for page in PAGES
+        for source in re.findall(r'src(?:set)?="([^":]+)"', page.read_text())
+    }
+    assert shown == set(ROOT.glob("docs/images/*"))
+
+
 @pytest.mark.parametrize("page", sorted(ROOT.glob("docs/*.md")), ids=lambda page: page.name)
 def test_each_page_is_in_the_index(page: Path) -> None:
     assert page.name == "README.md" or f"({page.name})" in (ROOT / "docs/README.md").read_text()
