@@ -209,6 +209,12 @@ def test_what_the_tests_of_commands_leave_out_is_there_and_covered(line: LeftOut
     assert (ROOT / line.covered).exists()
 
 
+def test_make_test_runs_what_pages_have_it_run() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    suites = " ".join(re.findall(r"^SUITES :?= (.*)$", makefile, re.MULTILINE)).split()
+    assert {"demo", "integration", "e2e", "faults", "docs-test"} <= set(suites)
+
+
 @pytest.mark.parametrize(
     "block",
     [block for block, document in documents() if document["kind"] == AGENT_CONFIGURATION],
