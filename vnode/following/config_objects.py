@@ -8,7 +8,8 @@ only a digest of it is kept; likewise of the copies.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from typing import Final
 
 from vnode.api import keys, kinds, objects
 from vnode.api.kinds import Kind
@@ -21,6 +22,27 @@ from vnode.kube.informer import Informer
 from vnode.runtime.keyed_tasks import KeyedTasks
 from vnode.runtime.links import Link
 from vnode.runtime.supervisor import Supervisor
+
+
+@dataclass(slots=True)
+class _WatchedNamespace:
+    """What is known of the originals in a namespace where something refers to some."""
+
+    informers: dict[Kind, Informer] = field(default_factory=dict)
+    known: dict[Ref, Original] = field(default_factory=dict)
+    """Without bodies; valid while the version is the same."""
+    tokens: dict[Ref, str] = field(default_factory=dict)
+    """Tokens of service accounts, which stay; their versions."""
+    absent: set[Ref] = field(default_factory=set)
+    """Read, and not found; counts until the namespace is listed."""
+
+    def forget(self, ref: Ref) -> None:
+        """Drop what was read of an object."""
+        self.known.pop(ref, None)
+        self.tokens.pop(ref, None)
+
+
+_UNWATCHED: Final = _WatchedNamespace()  # empty, and stays so
 
 
 class ConfigObjects(Family):
@@ -46,10 +68,7 @@ class ConfigObjects(Family):
         self._references = references
         self._demands: Sequence[Demand] = (references, *others)
         self._tasks: KeyedTasks[tuple[Kind, str]] | None = None  # None until `open`
-        self._informers: dict[tuple[Kind, str], Informer] = {}  # by kind and namespace
-        self._known: dict[Ref, Original] = {}  # without bodies; valid while the version is the same
-        self._tokens: dict[Ref, str] = {}  # tokens of service accounts, which stay; their versions
-        self._absent: set[Ref] = set()  # read, and not found; counts until the namespace is listed
+        self._namespaces: dict[str, _WatchedNamespace] = {}
 
     async def open(self, tasks: Supervisor) -> None:
         self._tasks = tasks.keyed()
@@ -78,24 +97,25 @@ class ConfigObjects(Family):
 
     def has_changed(self, ref: Ref) -> bool:
         """Tell whether the version that was read is no longer that of the informer."""
-        informer, known = self._informers.get((ref.kind, ref.namespace)), self._known.get(ref)
-        read = known.version if known else self._tokens.get(ref)
+        there = self._there(ref)
+        informer, known = there.informers.get(ref.kind), there.known.get(ref)
+        read = known.version if known else there.tokens.get(ref)
         listed = informer and informer.store.get(objects.join_key(ref.namespace, ref.name))
         return bool(read and listed and objects.resource_version(listed) != read)
 
     async def _original(self, ref: Ref, *, sure: bool) -> Original | None:
         """Return the original; with `sure` it is None only if it does not exist."""
-        informer = self._informer(ref.kind, ref.namespace)
+        informer, there = self._informer(ref.kind, ref.namespace), self._there(ref)
         if informer.synced.is_set():
             listed = informer.store.get(objects.join_key(ref.namespace, ref.name))
             if listed is None and not sure:
-                self._tokens.pop(ref, None)
+                there.tokens.pop(ref, None)
                 return None
 
-            if listed and self._tokens.get(ref) == objects.resource_version(listed):
+            if listed and there.tokens.get(ref) == objects.resource_version(listed):
                 return None
 
-            known = self._known.get(ref)
+            known = there.known.get(ref)
             if listed and known and known.version == objects.resource_version(listed):
                 return known
 
@@ -108,13 +128,13 @@ class ConfigObjects(Family):
         else:
             await self._original(ref, sure=sure)
 
-        return ref in self._tokens
+        return ref in self._there(ref).tokens
 
     def is_absent(self, ref: Ref) -> bool:
         """Tell whether the source lacks an object, as far as known; costs no request."""
-        informer = self._informers.get((ref.kind, ref.namespace))
+        informer = self._there(ref).informers.get(ref.kind)
         if informer is None or not informer.synced.is_set():
-            return ref in self._absent
+            return ref in self._there(ref).absent
 
         return objects.join_key(ref.namespace, ref.name) not in informer.store
 
@@ -140,36 +160,40 @@ class ConfigObjects(Family):
 
     async def _read(self, ref: Ref) -> Original | None:
         body = await self.read(self._local, ref)
+        there = self._namespaces.setdefault(ref.namespace, _WatchedNamespace())
         if body is None:
-            self._known.pop(ref, None)
-            self._tokens.pop(ref, None)
-            self._absent.add(ref)
+            there.forget(ref)
+            there.absent.add(ref)
             return None
 
         version, uid = objects.resource_version(body), objects.uid(body)
-        self._tokens.pop(ref, None)
+        there.tokens.pop(ref, None)
         if body.get("type") == copies.TOKEN_TYPE:
-            self._tokens[ref] = version
+            there.tokens[ref] = version
 
-        self._absent.discard(ref)
+        there.absent.discard(ref)
         if copies.is_stray(body):
             return None
 
         marks = copies.marks(copies.content(body, self._identity))
         original = Original(uid, version, copies.digest(body), marks, body)
-        self._known[ref] = replace(original, body=None)
+        there.known[ref] = replace(original, body=None)
         return original
+
+    def _there(self, ref: Ref) -> _WatchedNamespace:
+        return self._namespaces.get(ref.namespace, _UNWATCHED)
 
     def _informer(self, kind: Kind, namespace: str) -> Informer:
         """Return the informer of a kind in a namespace; start it the first time."""
-        if found := self._informers.get((kind, namespace)):
+        informers = self._namespaces.setdefault(namespace, _WatchedNamespace()).informers
+        if found := informers.get(kind):
             return found
 
         informer = Informer(
             self._local, kind, namespace=namespace, metadata_only=True, trim=copies.only_names
         )
         informer.subscribe(lambda old, new: self._on_original(kind, old, new))
-        self._informers[kind, namespace] = informer
+        informers[kind] = informer
         assert self._tasks is not None, "open it first"
         name = f"following {kind.plural} of {namespace}"
         self._tasks.start((kind, namespace), informer.run, name)
@@ -186,12 +210,7 @@ class ConfigObjects(Family):
 
     def _leave(self, namespace: str) -> None:
         """Stop watching a namespace to which nothing refers."""
-        for kind in self.carried:
-            if self._informers.pop((kind, namespace), None) and self._tasks is not None:
+        left = self._namespaces.pop(namespace, None)
+        for kind in left.informers if left else ():
+            if self._tasks is not None:
                 self._tasks.stop((kind, namespace))
-
-        for ref in [ref for ref in (*self._known, *self._tokens) if ref.namespace == namespace]:
-            self._known.pop(ref, None)
-            self._tokens.pop(ref, None)
-
-        self._absent = {ref for ref in self._absent if ref.namespace != namespace}

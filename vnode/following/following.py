@@ -9,7 +9,7 @@ from vnode.api.clock import Clock
 from vnode.api.errors import ConfigError
 from vnode.api.identity import Identity, parent_key
 from vnode.api.objects import Object
-from vnode.following import missing
+from vnode.following import missing, references
 from vnode.following.claims import Claims
 from vnode.following.config import FollowingConfig
 from vnode.following.config_objects import ConfigObjects
@@ -221,6 +221,9 @@ class Following:
         try:
             if self._device_claims is not None:
                 await self._device_claims.admit(pod, link, self._introduced.find(pod))
+
+            if wanted and (refusal := references.refusal(pod)):
+                raise ConfigError(refusal)
 
             needed = self._references.announce(pod, link.node_name) if wanted else []
             introduced = self._introduced.announce(pod, link, (key.ref for key in needed))

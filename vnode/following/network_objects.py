@@ -35,6 +35,7 @@ from vnode.runtime.supervisor import Supervisor
 
 _NAMESPACE: Final = "namespace"
 _CERTIFICATE: Final = "certificate"
+_WITH_CERTIFICATES: Final = "with certificates"
 
 
 class NetworkObjects(Family):
@@ -81,6 +82,7 @@ class NetworkObjects(Family):
                 indexes={
                     _NAMESPACE: _namespace,
                     _CERTIFICATE: _certificates,
+                    _WITH_CERTIFICATES: _namespace_with_certificates,
                     global_objects.INDEX: global_objects.index,
                 },
             )
@@ -184,10 +186,7 @@ class NetworkObjects(Family):
     def has_certificates(self, namespace: str) -> bool:
         """Tell whether a namespace has an Ingress that names a Secret, and may be in a target."""
         goes = self._pod_index.nodes(namespace) or self._global.may_have_some(namespace)
-        return bool(goes) and any(
-            any(services.certificates(found))
-            for found in self._ingresses.by_index(_NAMESPACE, namespace)
-        )
+        return bool(goes) and self._ingresses.has(_WITH_CERTIFICATES, namespace)
 
     @property
     def _ingresses(self) -> Store:
@@ -323,6 +322,11 @@ class NetworkObjects(Family):
 
 def _namespace(obj: Object) -> Iterable[str]:
     yield objects.namespace(obj)
+
+
+def _namespace_with_certificates(obj: Object) -> Iterable[str]:
+    if any(services.certificates(obj)):
+        yield objects.namespace(obj)
 
 
 def _certificates(obj: Object) -> Iterable[str]:

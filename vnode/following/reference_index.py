@@ -4,6 +4,9 @@ Only the source's own objects count. A bound pod uses what it refers to in the t
 bound to; a pending one in the targets for which this process has announced a candidate of it. If
 only the target says that it has a candidate of a pending pod, a copy there is kept, but none is
 created: else a target could ask for any Secret.
+
+What is asked about an object looks at the pods that use it, and at no other tenant's. Of a pod,
+the first `references.MOST` count.
 """
 
 from __future__ import annotations
@@ -11,7 +14,8 @@ from __future__ import annotations
 import enum
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final, NamedTuple, TypeVar
+from itertools import chain
+from typing import Any, Final, NamedTuple, TypeVar
 
 from vnode.api import objects
 from vnode.api.clock import Clock
@@ -43,8 +47,15 @@ class Need(enum.Enum):
 
 
 def strongest(needs: Iterable[Need]) -> Need:
-    """Return the strongest of several needs of one object."""
-    return min(needs, key=lambda need: need.value, default=Need.NONE)
+    """Return the strongest of several needs of one object; none is asked for after WANTED."""
+    found = Need.NONE
+    for need in needs:
+        if need is Need.WANTED:
+            return need
+
+        found = min(found, need, key=lambda each: each.value)
+
+    return found
 
 
 class _Use(NamedTuple):
@@ -70,8 +81,11 @@ class ReferenceIndex:
         self._wake = wake
         self._clock = clock
         self._uses: dict[str, _Use] = {}  # by pod key; only pods that refer to something
-        self._bound: Counter[Key] = Counter()  # how many bound pods use it there; no zeros
-        self._pending: dict[Ref, set[str]] = {}  # pod keys; no empty sets
+        # The keys of the pods that use an object, in order; no empty dicts. Of pending pods: where
+        # a candidate is announced, and, by `_pending`, whatever they refer to.
+        self._bound: dict[Key, dict[str, None]] = {}
+        self._awaiting: dict[Key, dict[str, None]] = {}
+        self._pending: dict[Ref, dict[str, None]] = {}
         self._announced: dict[str, dict[str, float]] = {}  # pod UID -> node -> until (monotonic)
         self._namespaces: Counter[str] = Counter()  # how many of `_uses` each has; no zeros
         # By UID and node: what pods refer to by overrides alone; no empty ones.
@@ -132,8 +146,13 @@ class ReferenceIndex:
         """
         refs = references.of(pod)
         if refs and not objects.node_name(pod):
+            key, uid = objects.key(pod), objects.uid(pod)
             until = self._clock.monotonic() + _CANDIDATE_TIMEOUT
-            self._announced.setdefault(objects.uid(pod), {})[node] = until
+            self._announced.setdefault(uid, {})[node] = until
+            use = self._uses.get(key)
+            if use is not None and use.uid == uid and not use.node:
+                for ref in use.on(node):
+                    self._awaiting.setdefault(Key(node, ref), {})[key] = None
 
         return [Key(node, ref) for ref in refs]
 
@@ -142,51 +161,52 @@ class ReferenceIndex:
         if key in self._bound:
             return Need.WANTED
 
-        needs: set[Need] = set()
-        for pod in self._pending.get(key.ref, ()):
+        need = Need.NONE
+        for pod in self._awaiting.get(key, ()):
             uid = self._uses[pod].uid
-            if key.ref not in self._uses[pod].on(key.node):
-                continue
+            if link.candidate(pod, uid) is not None:
+                return Need.WANTED
 
-            candidate = link.candidate(pod, uid) is not None
-            until = self._announced.get(uid, {}).get(key.node)
-            if candidate:
-                needs.add(Need.WANTED if until is not None else Need.TOLERATED)
-            elif until is not None and until > self._clock.monotonic():
-                needs.add(Need.ANNOUNCED)
+            if self._announced[uid][key.node] > self._clock.monotonic():
+                need = Need.ANNOUNCED
 
-        return strongest(needs)
+        if need is Need.NONE and any(self._has_candidate(pod, key, link) for pod in self._of(key)):
+            return Need.TOLERATED
+
+        return need
+
+    def _of(self, key: Key) -> Iterable[str]:
+        return self._pending.get(key.ref, ())
+
+    def _has_candidate(self, pod: str, key: Key, link: Link) -> bool:
+        """Tell whether the target says that it has a candidate of a pod that uses it there."""
+        use = self._uses[pod]
+        return link.candidate(pod, use.uid) is not None and key.ref in use.on(key.node)
 
     def involved_objects(self, key: Key) -> Iterator[Object]:
         """Yield references to the pods that use an object in a target, for Events."""
-        for pod, use in self._uses.items():
-            if key.ref in use.on(key.node) and (
-                use.node == key.node or key.node in self._announced.get(use.uid, ())
-            ):
-                namespace, name = objects.split_key(pod)
-                body = {"metadata": {"namespace": namespace, "name": name, "uid": use.uid}}
-                yield about(body)
+        for pod in chain(self._bound.get(key, ()), self._awaiting.get(key, ())):
+            namespace, name = objects.split_key(pod)
+            uid = self._uses[pod].uid
+            yield about({"metadata": {"namespace": namespace, "name": name, "uid": uid}})
 
     def keys_on(self, node: str) -> list[Key]:
         """Return all that pods, and candidates announced there, use in one target."""
-        announced = (
-            Key(node, ref)
-            for ref, pods in self._pending.items()
-            if any(
-                node in self._announced.get(self._uses[pod].uid, ())
-                and ref in self._uses[pod].on(node)
-                for pod in pods
-            )
-        )
-        return list({*(key for key in self._bound if key.node == node), *announced})
+        used = chain(self._bound, self._awaiting)
+        return list(dict.fromkeys(key for key in used if key.node == node))
 
     def release(self, pod_key: str, uid: str, node: str) -> None:
         """Note that the candidate of exactly that pod in a target is deleted."""
         use = self._uses.get(pod_key)
-        if use is not None and use.uid == uid:
-            self._announced.get(use.uid, {}).pop(node, None)
+        if use is None or use.uid != uid:
+            return
+
+        if self._announced.get(uid, {}).pop(node, None) is not None and not use.node:
             for ref in use.on(node):
-                self._wake(Key(node, ref))
+                _discard(self._awaiting, Key(node, ref), pod_key)
+
+        for ref in use.on(node):
+            self._wake(Key(node, ref))
 
     def in_namespace(self, namespace: str) -> bool:
         """Tell whether any pod of that namespace refers to something."""
@@ -194,7 +214,8 @@ class ReferenceIndex:
 
     def _use(self, pod: Object) -> _Use | None:
         """Return what a pod uses; None for a finished one, whose containers never start again."""
-        refs, introduced = references.of(pod), self._introduced.get(objects.uid(pod), {})
+        refs = references.of(pod)[: references.MOST]
+        introduced = self._introduced.get(objects.uid(pod), {})
         if not (refs or introduced) or objects.is_finished(pod):
             return None
 
@@ -209,22 +230,31 @@ class ReferenceIndex:
     def _put(self, key: str, use: _Use) -> None:
         self._uses[key] = use
         self._namespaces[objects.split_key(key)[0]] += 1
-        for ref in use.on(use.node) if use.node else use.everywhere:
-            if use.node:
-                self._bound[Key(use.node, ref)] += 1
-            else:
-                self._pending.setdefault(ref, set()).add(key)
+        for index, entry in self._entries(use):
+            index.setdefault(entry, {})[key] = None
 
     def _drop(self, key: str, use: _Use) -> None:
         del self._uses[key]
         _decrement(self._namespaces, objects.split_key(key)[0])
-        for ref in use.on(use.node) if use.node else use.everywhere:
-            if use.node:
-                _decrement(self._bound, Key(use.node, ref))
-            else:
-                self._pending[ref].discard(key)
-                if not self._pending[ref]:
-                    del self._pending[ref]
+        for index, entry in self._entries(use):
+            _discard(index, entry, key)
+
+    def _entries(self, use: _Use) -> Iterator[tuple[dict[Any, dict[str, None]], Any]]:
+        """Yield where a pod is to be found, by what it uses."""
+        if use.node:
+            yield from ((self._bound, Key(use.node, ref)) for ref in use.on(use.node))
+            return
+
+        yield from ((self._pending, ref) for ref in use.everywhere)
+        for node in self._announced.get(use.uid, ()):
+            yield from ((self._awaiting, Key(node, ref)) for ref in use.on(node))
+
+
+def _discard(index: dict[_T, dict[str, None]], entry: _T, pod: str) -> None:
+    pods = index.get(entry, {})
+    pods.pop(pod, None)
+    if not pods:
+        index.pop(entry, None)
 
 
 def _decrement(counts: Counter[_T], key: _T) -> None:

@@ -27,6 +27,9 @@ DEFAULT_ACCOUNT: Final = "default"
 FIELD: Final = "references"
 """Where a trimmed pod has them; no field of Kubernetes."""
 
+MOST: Final = 500
+"""References of one pod that follow it: with more it does not go to a target."""
+
 SHARED: Final = 32
 """References of a pod that are shared with others, and so stay for a while when it has gone."""
 
@@ -62,7 +65,10 @@ _Found: TypeAlias = tuple[Kind, str, ReferenceRequirement]
 
 
 def of(pod: Object) -> tuple[Ref, ...]:
-    """Return what a pod refers to, optional or not, in a stable order."""
+    """Return what a pod refers to, optional or not, in a stable order.
+
+    Of more than `MOST`, the first of its specification, and one more than that.
+    """
     kept: tuple[Ref, ...] | None = pod.get(FIELD)
     return _find(pod) if kept is None else kept
 
@@ -91,14 +97,30 @@ def _find(pod: Object) -> tuple[Ref, ...]:
     return tuple(sorted(optionalities(pod), key=_order))
 
 
+def refusal(pod: Object) -> str:
+    """Return why a pod with too many references does not go to a target; "" if it may go."""
+    if len(of(pod)) <= MOST:
+        return ""
+
+    return (
+        f"the pod refers to more than {MOST} ConfigMaps, Secrets, claims and service accounts, and "
+        f"{MOST} may follow a pod: have it refer to fewer, for instance by putting several into one"
+    )
+
+
 def optionalities(pod: Object) -> dict[Ref, ReferenceRequirement]:
-    """Return what a whole pod refers to, each with the strongest of its references."""
+    """Return what a whole pod refers to, each with the strongest of its references.
+
+    It ends with the first that is beyond `MOST`.
+    """
     spec, namespace = objects.spec(pod), objects.namespace(pod)
     strongest: dict[Ref, ReferenceRequirement] = {}
     for kind, name, optionality in _references(spec):
         if name and name != ROOT_CA:
             ref = Ref(kind, namespace, name)
             strongest[ref] = min(strongest.get(ref, optionality), optionality)
+            if len(strongest) > MOST:
+                break
 
     return strongest
 

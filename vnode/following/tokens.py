@@ -98,7 +98,7 @@ class Tokens:
         )
         self._remote = RemoteTokens(links, identity, self._wake, self._bound, clock)
         self._pods: dict[str, _PodState] = {}  # by key; those that have not finished
-        self._announced: dict[Place, float] = {}  # until (monotonic)
+        self._announced: dict[str, dict[str, float]] = {}  # UID -> node -> until (monotonic)
         self._made: dict[Place, _MadeTokens] = {}
         self._none: set[str] = set()  # UIDs of pods that want no token
 
@@ -123,7 +123,7 @@ class Tokens:
 
         for state in (before, after):
             if state is not None:
-                for node in {state.node, *(p.node for p in self._announced if p.uid == state.uid)}:
+                for node in {state.node, *self._announced.get(state.uid, ())}:
                     self._wake(Place(node, key, state.uid))
 
         if before is not None and (after is None or after.uid != before.uid):
@@ -173,14 +173,21 @@ class Tokens:
 
     def _announce(self, pod: Object, link: Link) -> Place:
         place = Place(link.node_name, objects.key(pod), objects.uid(pod))
-        self._announced[place] = self._clock.monotonic() + _CANDIDATE_TIMEOUT
+        until = self._clock.monotonic() + _CANDIDATE_TIMEOUT
+        self._announced.setdefault(place.uid, {})[place.node] = until
         return place
 
     def release(self, pod_key: str, uid: str, node: str) -> None:
         """Note that the candidate of exactly that pod in a target is deleted."""
         place = Place(node, pod_key, uid)
-        self._announced.pop(place, None)
+        self._retract(place)
         self._wake(place)
+
+    def _retract(self, place: Place) -> None:
+        nodes = self._announced.get(place.uid, {})
+        nodes.pop(place.node, None)
+        if not nodes:
+            self._announced.pop(place.uid, None)
 
     def _wake(self, place: Place) -> None:
         if self._remote.is_watched(place.node):
@@ -192,7 +199,7 @@ class Tokens:
         return (Place(node, key, pod.uid) for key, pod in self._pods.items() if pod.node == node)
 
     def _forget(self, place: Place) -> None:
-        self._announced.pop(place, None)
+        self._retract(place)
         self._made.pop(place, None)
 
     async def _reconcile(self, place: Place) -> float | None:
@@ -222,7 +229,8 @@ class Tokens:
         if link.options.source_api is None:
             return Need.TOLERATED  # until the pod ends; it gets no new one
 
-        announced, candidate = self._announced.get(place), link.candidate(place.pod, place.uid)
+        announced = self._announced.get(place.uid, {}).get(place.node)
+        candidate = link.candidate(place.pod, place.uid)
         if pod.ending and candidate is None:
             return Need.NONE  # its delegate pod is deleted, whoever keeps the proxy pod
 
