@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 from collections.abc import Callable, Collection
 
 from vnode.api import keys, objects
@@ -25,6 +27,7 @@ from vnode.following.own_delegates import OwnDelegates
 from vnode.following.reference_index import ReferenceIndex
 from vnode.following.service_accounts import ServiceAccounts
 from vnode.following.services import Relabel
+from vnode.following.stale_objects import SLICE
 from vnode.following.tls import TlsSecrets
 from vnode.following.token_secrets import Holders, TokenSecrets
 from vnode.following.tokens import Tokens
@@ -175,8 +178,10 @@ class Following:
 
     async def _bring_services(self, there: NodeNamespace) -> None:
         await self._follower.opened.wait()
-        if self._network:
-            await self._follower.ensure(self._network.services_in(there))
+        found = self._network.services_in(there) if self._network else iter(())
+        while looked_at := list(itertools.islice(found, SLICE)):
+            await self._follower.ensure([key for key in looked_at if key is not None])
+            await asyncio.sleep(0)
 
     async def _holders(self, pod: Object) -> tuple[Holders, str]:
         found = self._token_secrets

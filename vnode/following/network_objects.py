@@ -22,11 +22,11 @@ from vnode.following import copies, exposure, global_objects, services
 from vnode.following.family import Family, FamilyContext, Original
 from vnode.following.first_pods import NodeNamespace
 from vnode.following.global_objects import GlobalObjects
-from vnode.following.pod_index import IndexedPod, PodIndex
+from vnode.following.pod_index import PodIndex
 from vnode.following.reference_index import Key, Need
 from vnode.following.references import Ref
 from vnode.following.services import Relabel
-from vnode.following.stale_ingresses import StaleIngresses
+from vnode.following.stale_objects import StaleObjects, StaleParts
 from vnode.following.write_back import WriteBackController
 from vnode.kube.informer import Informer
 from vnode.kube.store import Store
@@ -90,7 +90,7 @@ class NetworkObjects(Family):
         }
         stores = {kind: each.store for kind, each in self._originals.items()}
         self._global = GlobalObjects(stores, is_global)
-        self._stale = StaleIngresses(self._ingresses_of, self._wake)
+        self._stale = StaleObjects(self._stale_keys, self._wake)
 
     async def open(self, tasks: Supervisor) -> None:
         """Begin to watch; all originals are known when it returns."""
@@ -103,10 +103,10 @@ class NetworkObjects(Family):
 
         self._links.subscribe(lambda _link: None, self._on_link_gone)
         self._delegates.subscribe(
-            lambda there: self._wake_namespace(there.namespace, (there.node,))
+            lambda there: self._stale.add(there.namespace, (there.node,), services=True)
         )
         tasks.start(self._write_back.run(), "services-controller")
-        tasks.start(self._stale.run(), "stale-ingresses")
+        tasks.start(self._stale.run(), "stale-services")
 
     def on_pod(self, old: Object | None, new: Object | None) -> None:
         """Wake the objects that a pod's change moves to other targets, or away from them."""
@@ -114,33 +114,32 @@ class NetworkObjects(Family):
         for pod in self._pod_index.on_pod(old, new):
             nodes = self._pod_index.nodes(namespace)
             if pod.node and nodes[pod.node] <= 1:  # the first on that node, or it was the last
-                self._wake_namespace(namespace, (pod.node,))
+                self._stale.add(namespace, (pod.node,), services=True)
 
             others = self._covering(namespace) if self._global.has_whole(namespace) else ()
-            self._wake_namespace(namespace, {*nodes, *others, pod.node} - {""}, pod)
+            self._stale.add(namespace, {*nodes, *others, pod.node} - {""}, pod=pod)
 
     def _covering(self, namespace: str) -> Iterator[str]:
         return (link.node_name for link in self._links.covering(namespace))
-
-    def _wake_namespace(
-        self, namespace: str, nodes: Iterable[str], pod: IndexedPod | None = None
-    ) -> None:
-        """Wake a namespace's objects in those targets: all, or those that such a pod concerns."""
-        for obj in self._originals[kinds.SERVICES].store.by_index(_NAMESPACE, namespace):
-            if pod is None or _selects(obj, pod):
-                self._wake_all(kinds.SERVICES, obj, nodes)
-
-        self._stale.add(namespace, nodes)  # any of them may lead to a Service of the pod
 
     def _wake_all(self, kind: Kind, obj: Object, nodes: Iterable[str]) -> None:
         for node in nodes:
             for ref in _refs(kind, obj):
                 self._wake(Key(node, ref))
 
-    def _ingresses_of(self, namespace: str) -> Iterator[Ref]:
-        """Yield the Ingresses of a namespace, each with the Secrets that it names."""
+    def _stale_keys(self, namespace: str, parts: StaleParts) -> Iterator[Key | None]:
+        """Yield the Services that are stale, and Ingresses with the Secrets that they name."""
+        if parts.services or parts.pods:
+            for obj in self._originals[kinds.SERVICES].store.by_index(_NAMESPACE, namespace):
+                yield None
+                ref = Ref(kinds.SERVICES, namespace, objects.name(obj))
+                for node in parts.nodes_of(services.selector(obj)):
+                    yield Key(node, ref)
+
         for obj in self._ingresses.by_index(_NAMESPACE, namespace):
-            yield from _refs(kinds.INGRESSES, obj)
+            for ref in _refs(kinds.INGRESSES, obj):
+                for node in parts.nodes:
+                    yield Key(node, ref)
 
     def need(self, key: Key, _link: Link | None = None) -> Need:
         """Return WANTED where pods of the namespace are bound, if proxy pods are behind it.
@@ -222,9 +221,11 @@ class NetworkObjects(Family):
             if self.need(key) is Need.WANTED:
                 yield key
 
-    def services_in(self, there: NodeNamespace) -> list[Key]:
-        """Return the Services that are to be there; originals must be known."""
-        return list(self._wanted(kinds.SERVICES, there))
+    def services_in(self, there: NodeNamespace) -> Iterator[Key | None]:
+        """Yield the Services that are to be there, None for others; originals must be known."""
+        for obj in self._originals[kinds.SERVICES].store.by_index(_NAMESPACE, there.namespace):
+            key = Key(there.node, Ref(kinds.SERVICES, there.namespace, objects.name(obj)))
+            yield key if self.need(key) is Need.WANTED else None
 
     def has_pods(self, there: NodeNamespace) -> bool:
         """Tell whether pods of a namespace are bound to a virtual node."""
@@ -337,9 +338,3 @@ def _refs(kind: Kind, obj: Object) -> set[Ref]:
     """Return an object, and the Secrets that it names if it is an Ingress."""
     own = Ref(kind, objects.namespace(obj), objects.name(obj))
     return {own, *services.certificates(obj)} if kind is kinds.INGRESSES else {own}
-
-
-def _selects(service: Object, pod: IndexedPod) -> bool:
-    """Tell whether a Service is that of the pod."""
-    wanted = services.selector(service).items()
-    return bool(wanted) and wanted <= pod.labels.items()

@@ -1,4 +1,4 @@
-"""Ingresses are woken a few at a time, once for all that has changed, and namespaces take turns."""
+"""Services and Ingresses are woken a few at a time, once for all that has changed, and namespaces take turns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from vnode.api import kinds
 from vnode.following import services
 from vnode.following.reference_index import Key
 from vnode.following.references import Ref
-from vnode.following.stale_ingresses import SLICE, StaleIngresses
+from vnode.following.stale_objects import SLICE, StaleObjects, StaleParts
 
 pytestmark = pytest.mark.looptime
 
@@ -23,11 +23,12 @@ class Woken:
     def __init__(self, **counts: int) -> None:
         self.keys: list[Key] = []
         self._counts = counts
-        self.stale = StaleIngresses(self._ingresses_of, self.keys.append)
+        self.stale = StaleObjects(self._keys_of, self.keys.append)
 
-    def _ingresses_of(self, namespace: str) -> Iterator[Ref]:
+    def _keys_of(self, namespace: str, parts: StaleParts) -> Iterator[Key | None]:
         for number in range(self._counts[namespace]):
-            yield Ref(kinds.INGRESSES, namespace, f"i{number}")
+            for node in parts.nodes:
+                yield Key(node, Ref(kinds.INGRESSES, namespace, f"i{number}"))
 
     def count(self, namespace: str) -> int:
         return sum(key.ref.namespace == namespace for key in self.keys)
