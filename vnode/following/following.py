@@ -267,7 +267,8 @@ class Following:
                 f"{link.target.name}, as its annotation {keys.NETWORK_POLICIES} says"
             )
 
-        if problem := await self._follower.ensure(self._policies.announce(pod, found, link)):
+        needed = await self._policies.announce(pod, found, link)
+        if problem := await self._follower.ensure(needed):
             raise ConfigError(problem)  # another one of that name: what it allows is not known
 
         return ""

@@ -10,6 +10,7 @@ target itself. So an administrator of the target has to give it, by a role of it
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterator
 from typing import Final
@@ -18,13 +19,15 @@ from vnode.api import cures, keys, kinds, objects
 from vnode.api.clock import Clock, happens_within
 from vnode.api.errors import ConfigError, Denied, Unreachable
 from vnode.api.objects import Object
-from vnode.following import copies, policy_copies, services
+from vnode.following import policy_copies, policy_forms
 from vnode.following.family import Family, FamilyContext, Original
 from vnode.following.first_pods import NodeNamespace
 from vnode.following.pod_index import PodIndex
+from vnode.following.policy_forms import PolicyForms
 from vnode.following.reference_index import Key, Need
 from vnode.following.references import Ref
 from vnode.following.services import Relabel
+from vnode.following.stale_objects import StaleObjects, StaleParts
 from vnode.kube.informer import Informer
 from vnode.runtime.certs import renewal
 from vnode.runtime.links import Link
@@ -51,6 +54,9 @@ class NetworkPolicies(Family):
         self._clock: Clock = context.clock
         self._delegates = context.delegates
         self._relabel = relabel
+        self._forms = PolicyForms(context.identity)
+        self._counts: Counter[str] = Counter()  # policies of each namespace; no zeros
+        self._stale = StaleObjects(self._stale_keys, context.wake)
         self._pod_index = PodIndex()
         self._chaperons: Counter[NodeNamespace] = Counter()  # ours, in each target; no zeros
         self._announced: dict[NodeNamespace, float] = {}  # until when (monotonic)
@@ -74,13 +80,17 @@ class NetworkPolicies(Family):
         self._originals.subscribe(self._on_policy)
         self._links.subscribe(self._on_link, self._on_link_gone)
         self._delegates.subscribe(self._wake_all)
+        tasks.start(self._stale.run(), "stale-networkpolicies")
         tasks.start(renewal.follow(self._originals, self._on_list), "following networkpolicies")
 
     def _on_list(self) -> None:
         self._wake_kind(kinds.NETWORK_POLICIES)
 
     async def selecting(self, pod: Object) -> list[Object]:
-        """Return the policies that select a pod; VnodeError while they are not known."""
+        """Return the policies that select a pod; VnodeError while they are not known.
+
+        ConfigError if there are too many to tell.
+        """
         if not self._originals.synced.is_set():
             await happens_within(self._originals.answered, _FIRST_LIST)
 
@@ -96,14 +106,39 @@ class NetworkPolicies(Family):
 
             raise Unreachable(f"{text}: {failure or 'they are being read'}")
 
-        labels = objects.labels(pod)
-        return [
-            policy
-            for policy in self._in_namespace(objects.namespace(pod))
-            if policy_copies.follows(policy) and policy_copies.selects(policy, labels)
-        ]
+        return await self._selecting(objects.namespace(pod), objects.labels(pod))
 
-    def announce(self, pod: Object, policies: list[Object], link: Link) -> list[Key]:
+    async def _selecting(self, namespace: str, labels: dict[str, str]) -> list[Object]:
+        if self._counts[namespace] > policy_forms.POLICIES:
+            raise _too_many(namespace, f"{policy_forms.POLICIES} NetworkPolicies")
+
+        found, weight = [], 0
+        for policy in self._in_namespace(namespace):
+            if not policy_copies.follows(policy):
+                continue
+
+            is_new, form = self._forms.known(policy) is None, self._forms.of(policy)
+            weight += form.weight
+            if weight > policy_forms.REQUIREMENTS:
+                raise _too_many(
+                    namespace,
+                    f"{policy_forms.REQUIREMENTS} labels and expressions in the podSelectors of "
+                    "its NetworkPolicies",
+                )
+
+            if form.selects(labels):
+                found.append(policy)
+                if len(found) > policy_forms.SELECTING:
+                    raise _too_many(
+                        namespace, f"{policy_forms.SELECTING} NetworkPolicies that select this pod"
+                    )
+
+            if is_new:
+                await asyncio.sleep(0)
+
+        return found
+
+    async def announce(self, pod: Object, policies: list[Object], link: Link) -> list[Key]:
         """Record that a candidate is about to be created; return the policies that must be there.
 
         ConfigError if a copy would not select the delegate of the pod.
@@ -112,14 +147,17 @@ class NetworkPolicies(Family):
         own = self._relabel(objects.labels(pod), kept)
         labels = {**own, **self._identity.labels}
         for policy in policies:
-            copy = policy_copies.policy(policy, self._identity, self._identity.labels)
-            if not policy_copies.selects(copy, labels):
+            is_new = self._forms.of(policy).delegates is None
+            if not self._forms.delegates(policy).matches(labels):
                 raise ConfigError(
                     f"networkpolicy/{objects.name(policy)} selects this pod, and would not select "
                     f"it in target {link.target.name}, where annotation "
                     f"{keys.NO_PREFIX_LABEL_REGEXP} has it keep labels: give the NetworkPolicy the "
                     "same annotation"
                 )
+
+            if is_new:
+                await asyncio.sleep(0)
 
         there = NodeNamespace(objects.namespace(pod), link.node_name)
         self._announced[there] = self._clock.monotonic() + _ANNOUNCED
@@ -163,9 +201,14 @@ class NetworkPolicies(Family):
 
         present = policy_copies.selected_labels(copy) if copy is not None else None
         source = self._delegates.labels(ref.namespace, link, present)
-        wanted = policy_copies.policy(policy, self._identity, source)
-        version = objects.resource_version(policy)
-        return Original(objects.uid(policy), version, version, copies.marks(wanted), policy, wanted)
+        made = self._forms.copy(policy, source)
+        version = made.version
+        return Original(made.uid, version, version, made.marks, policy, made.body)
+
+    def has_changed(self, ref: Ref) -> bool:
+        """Tell whether the copy has to be made anew, which takes longer than to compare it."""
+        policy = self._object(ref)
+        return policy is not None and self._forms.has_changed(policy)
 
     async def build(self, _ref: Ref, original: Original, _link: Link) -> Object | None:
         return original.wanted
@@ -173,7 +216,7 @@ class NetworkPolicies(Family):
     def is_up_to_date(self, _ref: Ref, copy: Object, original: Original) -> bool:
         """Tell whether specification and parent are right."""
         ours = objects.labels(copy).get(keys.PARENT_UID) == original.uid
-        return ours and services.is_up_to_date(copy, original.wanted or {})
+        return ours and self._forms.is_up_to_date(original.body or {}, original.wanted or {}, copy)
 
     def on_pod(self, old: Object | None, new: Object | None) -> None:
         """Wake the policies of a namespace whose first pod comes to a target, or last one goes."""
@@ -183,6 +226,13 @@ class NetworkPolicies(Family):
                 self._wake_all(NodeNamespace(namespace, pod.node))
 
     def _on_policy(self, old: Object | None, new: Object | None) -> None:
+        namespace = objects.namespace(objects.latest(old, new))
+        self._counts[namespace] += (new is not None) - (old is not None)
+        if new is None:
+            self._forms.forget(objects.key(old or {}))
+            if not self._counts[namespace]:
+                del self._counts[namespace]
+
         for link in self._links:
             self._wake(Key(link.node_name, _ref(objects.latest(old, new))))
 
@@ -210,11 +260,22 @@ class NetworkPolicies(Family):
                 del known[there]
 
     def _wake_all(self, there: NodeNamespace) -> None:
-        for policy in self._in_namespace(there.namespace):
-            self._wake(Key(there.node, _ref(policy)))
+        self._stale.add(there.namespace, (there.node,))
+
+    def _stale_keys(self, namespace: str, parts: StaleParts) -> Iterator[Key]:
+        for policy in self._in_namespace(namespace):
+            for node in parts.nodes:
+                yield Key(node, _ref(policy))
 
     def _object(self, ref: Ref) -> Object | None:
         return self._originals.store.get(objects.join_key(ref.namespace, ref.name))
+
+
+def _too_many(namespace: str, bound: str) -> ConfigError:
+    return ConfigError(
+        f"namespace {namespace} has more than {bound}, and pods of such a namespace go to no "
+        "target: replace several by one, or delete those that nobody needs"
+    )
 
 
 def _ref(policy: Object) -> Ref:

@@ -11,13 +11,17 @@ source are no peers there, but by their addresses.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Final
 
 from vnode.api import keys, objects, renaming, selectors
-from vnode.api.errors import ConfigError
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
 from vnode.api.patterns import LabelPattern
+from vnode.api.selectors import Selector
 from vnode.following import copies
+
+DIRECTIONS: Final = (("ingress", "from"), ("egress", "to"))
+"""The fields of a policy that have rules, and those of a rule that have peers."""
 
 
 def policy(original: Object, identity: Identity, source: Mapping[str, str]) -> Object:
@@ -30,7 +34,7 @@ def policy(original: Object, identity: Identity, source: Mapping[str, str]) -> O
     labels = {keys.PARENT_CLUSTER_NAME: identity.name, **source}
     spec = dict(objects.spec(original))
     spec["podSelector"] = _of_delegates(spec.get("podSelector"), labels, keep)
-    for rules, peers in (("ingress", "from"), ("egress", "to")):
+    for rules, peers in DIRECTIONS:
         if spec.get(rules):
             spec[rules] = [_rule(rule, peers, labels, keep) for rule in spec[rules]]
 
@@ -68,17 +72,15 @@ def _of_delegates(
     return {**renamed, "matchLabels": {**(renamed.get("matchLabels") or {}), **source}}
 
 
-def selects(policy: Object, labels: dict[str, str]) -> bool:
-    """Tell whether a NetworkPolicy selects pods with these labels.
+def delegates(original: Object, identity: Identity) -> Selector:
+    """Return what the copy of a NetworkPolicy selects where all delegates have all labels.
 
-    One that cannot be read selects all: nothing may run because of that.
+    ConfigError for a bad expression.
     """
-    try:
-        selector = selectors.from_label_selector(objects.spec(policy).get("podSelector") or {})
-    except ConfigError:
-        return True
-
-    return selector is None or selector.matches(labels)
+    keep = renaming.kept_labels_of(original)
+    labels = {keys.PARENT_CLUSTER_NAME: identity.name, **identity.labels}
+    selector = _of_delegates(objects.spec(original).get("podSelector"), labels, keep)
+    return selectors.from_label_selector(selector) or Selector()
 
 
 def follows(policy: Object) -> bool:
