@@ -3,7 +3,8 @@
 `EventRecorder.event` only queues. `run` writes: a first occurrence at once, further ones as a
 higher `count` on the same Event, at most once a minute. While the API server is slow or away,
 Events wait; when too many wait, new ones are dropped and counted, because no work may wait for an
-Event. So are those of an object about which too many different ones are told, as client-go's
+Event. Namespaces take turns, and a flood in one costs no other its Events (`event_queue`). Events
+of an object about which too many different ones are told are dropped, too, as client-go's
 EventSourceObjectSpamFilter does: messages quote other clusters, which may say something else each
 time.
 """
@@ -13,6 +14,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+import math
+from collections import Counter as Counts
 from collections import OrderedDict
 from contextlib import suppress
 from dataclasses import dataclass
@@ -35,6 +38,7 @@ from vnode.api.errors import (
 from vnode.api.objects import Object
 from vnode.api.token_bucket import TokenBucket
 from vnode.kube.client import Client
+from vnode.kube.event_queue import EventQueue, over_share
 from vnode.telemetry import metrics
 
 NORMAL: Final = "Normal"
@@ -44,7 +48,7 @@ WINDOW: Final = 600.0  # seconds without a repetition after which the next one i
 REWRITE: Final = 60.0  # seconds between two writes of one Event
 MESSAGE_LIMIT: Final = 1024  # characters, the API server's own limit
 SERIES_LIMIT: Final = 4096  # Events that are remembered, to count repetitions
-WAITING_LIMIT: Final = 1000  # Events that wait to be written
+WAITING_LIMIT: Final = 1000  # new Events that wait to be written
 OBJECT_BURST: Final = 25  # different Events about one object at once, as in client-go
 OBJECT_RATE: Final = 1 / 300  # and a second, over time
 _RETRY: Final = 5.0  # seconds
@@ -87,11 +91,13 @@ class EventRecorder:
         self._client = client
         self._component = component
         self._clock: Clock = clock or SystemClock()
-        self._series: OrderedDict[_Key, _Series] = OrderedDict()  # the latest used is last
+        # By namespace, none empty; the latest used is last. All together are SERIES_LIMIT.
+        self._series: dict[str, OrderedDict[_Key, _Series]] = {}
+        self._counts: Counts[str] = Counts()  # of those
+        self._forget_at = 0.0  # when (monotonic) those that are not repeated any more go
         # By object; the latest used is last, and there are no more than SERIES_LIMIT.
         self._buckets: OrderedDict[str, TokenBucket] = OrderedDict()
-        # When (monotonic) each waiting Event is to be written; its keys are a subset of `_series`.
-        self._due: dict[_Key, float] = {}
+        self._queue: EventQueue[_Key] = EventQueue(WAITING_LIMIT)  # all are in `_series`
         self._wake = asyncio.Event()  # set when an Event is due earlier than `run` knows
 
     def event(self, about: Object, type_: str, reason: str, message: str) -> None:
@@ -103,41 +109,41 @@ class EventRecorder:
         identity = "/".join(str(about.get(part, "")) for part in ("kind", "namespace", "name"))
         key = (f"{identity}/{about.get('uid', '')}", type_, reason, message)
         now, moment = self._clock.monotonic(), self._clock.now()
-        series = self._series.get(key)
+        namespace = _namespace(about)
+        series = self._series.get(namespace, {}).get(key)
         if series is not None and now - series.seen_at < WINDOW:
             series.count += 1
             series.last, series.seen_at = moment, now
+            self._series[namespace].move_to_end(key)
         elif not self._bucket(key[0]).take(now):
             DROPPED.labels(self._client.name).inc()
             return
         else:
-            series = self._series[key] = _Series(about, moment, moment, now)
+            series = _Series(about, moment, moment, now)
+            self._remember(namespace, key, series)
 
-        self._series.move_to_end(key)
-        self._forget_old()
-        if key in self._due:
+        if (namespace, key) in self._queue:
             return
 
-        if len(self._due) >= WAITING_LIMIT:
+        if series.written:
+            self._queue.add_later(namespace, key, max(now, series.written_at + REWRITE))
+        elif not self._queue.add_new(namespace, key):
             DROPPED.labels(self._client.name).inc()
-            return
 
-        self._due[key] = max(now, series.written_at + REWRITE)
         self._wake.set()
 
     async def run(self) -> None:
         """Write Events until cancelled."""
         while True:
             self._wake.clear()
-            now = self._clock.monotonic()
-            for key in [key for key, due in self._due.items() if due <= now]:
-                if key in self._due and not await self._write(key):
+            while (found := self._queue.next(self._clock.monotonic())) is not None:
+                if not await self._write(*found):
                     await self._clock.sleep(_RETRY)
-                    break
 
             now = self._clock.monotonic()
-            wait = min(self._due.values(), default=float("inf")) - now
-            await happens_within(self._wake, None if wait == float("inf") else max(TICK, wait))
+            self._forget_old(now)
+            wait = min(self._queue.due_in(now), self._forget_at - now if self._series else math.inf)
+            await happens_within(self._wake, None if wait == math.inf else max(TICK, wait))
 
     def _bucket(self, about: str) -> TokenBucket:
         bucket = self._buckets.setdefault(about, TokenBucket(OBJECT_RATE, OBJECT_BURST))
@@ -147,14 +153,42 @@ class EventRecorder:
 
         return bucket
 
-    def _forget_old(self) -> None:
-        while len(self._series) > SERIES_LIMIT:
-            oldest, _series = self._series.popitem(last=False)
-            self._due.pop(oldest, None)
+    def _remember(self, namespace: str, key: _Key, series: _Series) -> None:
+        self._forget(namespace, key)
+        if self._counts.total() >= SERIES_LIMIT:
+            other = over_share(self._counts, namespace, SERIES_LIMIT)
+            self._forget(other, next(iter(self._series[other])))
 
-    async def _write(self, key: _Key) -> bool:
+        self._series.setdefault(namespace, OrderedDict())[key] = series
+        self._counts[namespace] += 1
+
+    def _forget(self, namespace: str, key: _Key) -> None:
+        known = self._series.get(namespace, {})
+        if known.pop(key, None) is None:
+            return
+
+        self._queue.remove(namespace, key)
+        self._counts[namespace] -= 1
+        if not known:
+            del self._series[namespace], self._counts[namespace]
+
+    def _forget_old(self, now: float) -> None:
+        """Forget, now and then, what is a new Event when it comes again."""
+        if now < self._forget_at:
+            return
+
+        self._forget_at = now + WINDOW
+        for namespace, known in list(self._series.items()):
+            for key, series in list(known.items()):
+                if now - series.seen_at < WINDOW:
+                    break
+
+                if (namespace, key) not in self._queue:
+                    self._forget(namespace, key)
+
+    async def _write(self, namespace: str, key: _Key) -> bool:
         """Write one Event; False if the API server takes none at the moment."""
-        series = self._series[key]
+        series = self._series[namespace][key]
         count = series.count
         try:
             await (self._count(key, series) if series.written else self._create(key, series))
@@ -167,10 +201,10 @@ class EventRecorder:
             log.exception("event %s of %s cannot be recorded", key[2], key[0])
 
         series.written, series.written_at = count, self._clock.monotonic()
-        if self._series.get(key) is series:
-            del self._due[key]
+        if self._series.get(namespace, {}).get(key) is series:
+            self._queue.remove(namespace, key)
             if series.count > count:
-                self._due[key] = series.written_at + REWRITE
+                self._queue.add_later(namespace, key, series.written_at + REWRITE)
 
         return True
 

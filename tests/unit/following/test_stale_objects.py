@@ -1,4 +1,4 @@
-"""Services and Ingresses are woken a few at a time, all changes at once, and namespaces take turns."""
+"""Services and Ingresses are woken a few at a time, changes together, and namespaces take turns."""
 
 from __future__ import annotations
 

@@ -145,9 +145,52 @@ async def test_too_many_events_are_dropped_and_what_is_kept_is_bounded(cluster, 
         for number in range(2 * events.SERIES_LIMIT):
             recorder.event({**POD, "name": f"p{number}"}, NORMAL, "More", "")
 
-        assert len(recorder._series) <= events.SERIES_LIMIT
+        kept = sum(map(len, recorder._series.values()))
+        assert kept == recorder._counts.total() <= events.SERIES_LIMIT
         assert len(recorder._buckets) <= events.SERIES_LIMIT
-        assert recorder._due.keys() <= recorder._series.keys()
+        assert len(recorder._queue) <= kept
+        await asyncio.sleep(3 * events.WINDOW)
+        assert not recorder._series
+        assert not len(recorder._queue)
+
+
+async def test_pods_that_wait_in_one_namespace_cost_no_other_its_events(cluster, recorder, clock):
+    """A thousand pods that are tried again each 20 s, and thousands of other Events."""
+    cluster.server.add(kinds.NAMESPACES, {"metadata": {"name": "other"}})
+    async with background.running(recorder.run()):
+        for _ in range(3):
+            for number in range(events.WAITING_LIMIT):
+                recorder.event({**POD, "name": f"p{number}"}, WARNING, "FailedScheduling", "no")
+
+            await asyncio.sleep(20)
+
+        for number in range(2 * events.SERIES_LIMIT):
+            recorder.event({**POD, "name": f"q{number}"}, WARNING, "FailedScheduling", "no")
+
+        before = len(cluster.created)
+        for number in range(50):
+            pod = {**POD, "name": f"web{number}", "namespace": "other"}
+            recorder.event(pod, WARNING, "FailedScheduling", "no")
+
+        await asyncio.sleep(10)
+        spaces = [event["metadata"]["namespace"] for event in cluster.created[before:]]
+        assert spaces.count("other") == 50
+        assert spaces[:110].count("other") == 50  # by turns
+
+
+async def test_what_a_flood_of_events_forgets_is_its_own(cluster, recorder):
+    other = {**POD, "namespace": "default"}
+    async with background.running(recorder.run()):
+        recorder.event(other, NORMAL, "Again", "same")
+        await asyncio.sleep(1)
+        for number in range(2 * events.SERIES_LIMIT):
+            recorder.event({**POD, "name": f"p{number}"}, NORMAL, "Many", "")
+
+        recorder.event(other, NORMAL, "Again", "same")
+        await asyncio.sleep(70)
+
+    assert [event["reason"] for event in cluster.created].count("Again") == 1
+    assert [each.body["count"] for each in cluster.patched if each.namespace == "default"] == [2]
 
 
 async def test_of_many_different_events_about_one_object_a_few_are_written(cluster, recorder):
