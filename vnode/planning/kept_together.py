@@ -51,6 +51,11 @@ class KeptTogether:
         """Return whether there are any."""
         return bool(self._policies)
 
+    @property
+    def groupings(self) -> set[str]:
+        """What these policies group by."""
+        return {*self._policies, _JOB} if self._policies else set()
+
     def of(self, pod: Object) -> Policy | None:
         """Return the policy for a pod that no other one is for; None if it is in no such group."""
         labels = objects.labels(pod)

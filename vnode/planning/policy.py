@@ -273,6 +273,13 @@ class WatchedPolicies(Policies, Protocol):
         """Call `changed` after each change, with the namespace that it concerns, "" for all."""
 
 
+class GroupingPolicies(WatchedPolicies, Protocol):
+    """The policies that are in force, and by what they divide pods into workloads."""
+
+    def groupings(self, namespace: str) -> set[str]:
+        """Return what policies for pods of a namespace group by, "" for their owners."""
+
+
 class _NoPolicies:
     """Policies where there are none."""
 

@@ -28,6 +28,7 @@ from vnode.planning.workload_pod import (
     unschedulable_since,
 )
 
+DELETED_KEPT: Final = 1_000
 _SEATS_KEPT: Final = 8  # of one workload: by which clusters are closed or full for some of its pods
 
 
@@ -46,7 +47,9 @@ class Workload:
         self.revisions: dict[Revision, RevisionCounts] = {}
         """Of those of each revision, none empty."""
         self.deleted: dict[str, DeletedReplica] = {}
-        """By UID, pods that their owner replaces only once they are gone, and has not yet."""
+        """By UID, pods that their owner replaces only once they are gone, and has not yet; the
+        latest `DELETED_KEPT`. Some that nobody awaits any more may be among them."""
+        self._deleted_of: dict[str, set[str]] = {}  # their UIDs by name; no empty sets
         self.bound = self.counts.bound
         self.aimed = self.counts.aimed
         self.opened = self.counts.opened
@@ -175,8 +178,8 @@ class Workload:
         member = self.members.get(uid)
         if member is None:
             member = self.members[uid] = WorkloadPod(pod, uid, assumed=frozenset(assumed))
-            name, freed = objects.name(pod), False
-            self.deleted = {k: each for k, each in self.deleted.items() if each.name != name}
+            freed = False
+            self._replace_deleted(pod)
         else:
             is_news = bool(node and not member.node)
             freed = is_news and (member.aim not in ("", node) or not self.bound)
@@ -197,9 +200,34 @@ class Workload:
 
     def end(self, pod: Object) -> bool:
         """Stop counting a pod that ends, but await the one of its name; return like `remove`."""
-        freed = self.remove(objects.uid(pod))
-        self.deleted[objects.uid(pod)] = deleted_replica(pod)
+        uid = objects.uid(pod)
+        freed = self.remove(uid)
+        known = self.deleted[uid] = deleted_replica(pod)
+        self._deleted_of.setdefault(known.name, set()).add(uid)
+        if len(self.deleted) > DELETED_KEPT:
+            self._drop_deleted(next(iter(self.deleted)))
+
         return freed
+
+    def _replace_deleted(self, pod: Object) -> None:
+        """Await no longer what a new pod replaces, nor what was to be replaced long before it."""
+        for uid in tuple(self._deleted_of.get(objects.name(pod), ())):
+            self._drop_deleted(uid)
+
+        created = objects.parse_timestamp(objects.created(pod)) if self.deleted else None
+        while self.deleted and created is not None:
+            first = next(iter(self.deleted))
+            if self.deleted[first].is_awaited(created.timestamp()):
+                break
+
+            self._drop_deleted(first)
+
+    def _drop_deleted(self, uid: str) -> None:
+        known = self.deleted.pop(uid)
+        uids = self._deleted_of[known.name]
+        uids.discard(uid)
+        if not uids:
+            del self._deleted_of[known.name]
 
     def remove(self, uid: str) -> bool:
         """Stop counting a pod; return True if a place that it was planned for is free again."""
@@ -295,10 +323,11 @@ class Workload:
 
     def _add(self, member: WorkloadPod) -> None:
         created = objects.created(member.pod)
-        for counts in (
-            self.counts,
-            self.revisions.setdefault(member.revision, RevisionCounts()),
-        ):
+        of_revision = self.revisions.get(member.revision)
+        if of_revision is None:
+            of_revision = self.revisions[member.revision] = RevisionCounts()
+
+        for counts in (self.counts, of_revision):
             counts.pods += 1
             counts.latest = max(counts.latest, created)
 

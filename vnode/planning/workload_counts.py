@@ -1,8 +1,9 @@
 """Counts the pods of workloads by virtual node, for placement policies.
 
 What a workload is depends on its policy (`groupBy`). So nothing is counted before somebody asks:
-then the pods of the namespace are, once, and from then on each that comes, changes or goes. Where
-there are no policies, this costs one entry for each pod.
+then the pods of the namespace are, once, and from then on each that comes, changes or goes, until
+no policy in force divides pods so any more. Where there are no policies, this costs one entry for
+each pod.
 
 Only pods that live count. A terminating one is being replaced, or will be once it is gone, of which
 moves take note; one that has finished takes no place, so the plan of a Job is about the pods that
@@ -29,13 +30,20 @@ class _Group:
     workloads: dict[str, Workload] = field(default_factory=dict)
     of: dict[str, Workload] = field(default_factory=dict)  # by UID of a pod
 
-    def set(self, pod: Object, assumed: Collection[str]) -> bool:
-        uid, key = objects.uid(pod), workload_of(pod, self.by)
+    def set(self, counted: _CountedPod, assumed: Collection[str]) -> bool:
+        pod = counted.pod
+        is_labelled = bool(self.by) and self.by in objects.labels(pod)
+        key = workload_of(pod, self.by) if is_labelled else counted.owned
+        uid = objects.uid(pod)
         known, freed = self.of.get(uid), False
         if known is not None and known.key != key:
             freed = self.remove(uid)
 
-        workload = self.of[uid] = self.workloads.setdefault(key, Workload(key))
+        workload = self.workloads.get(key)
+        if workload is None:
+            workload = self.workloads[key] = Workload(key)
+
+        self.of[uid] = workload
         if objects.is_terminating(pod):
             return workload.end(pod) or freed
 
@@ -57,6 +65,22 @@ class _Group:
             self.workloads.pop(workload.key, None)
 
 
+@dataclass(slots=True)
+class _CountedPod:
+    """A pod, as each way to divide pods into workloads needs it."""
+
+    pod: Object
+    _owned: str = ""
+
+    @property
+    def owned(self) -> str:
+        """The key of its workload where no label divides them."""
+        if not self._owned:
+            self._owned = workload_of(self.pod)
+
+        return self._owned
+
+
 class Workloads:
     """All workloads that policies have asked for; the cache writes them."""
 
@@ -64,7 +88,7 @@ class Workloads:
         self._assumed = assumed  # the nodes on which the pod of a UID is counted
         # Live pods, and those that are replaced when they are gone: by namespace, then by UID. No
         # empty dicts.
-        self._pods: dict[str, dict[str, Object]] = {}
+        self._pods: dict[str, dict[str, _CountedPod]] = {}
         self._namespaces: dict[str, str] = {}  # of each of those
         self._groups: dict[str, dict[str, _Group]] = {}  # by namespace, then by `groupBy`
 
@@ -91,8 +115,24 @@ class Workloads:
             group.tidy(workload)
 
     def forget(self) -> None:
-        """Count nothing until somebody asks again: there are no policies any more."""
+        """Count nothing until somebody asks again."""
         self._groups.clear()
+
+    def keep(self, namespace: str, groupings: Callable[[str], Collection[str]]) -> None:
+        """Count pods of a namespace no longer by what no policy groups by; "" for all namespaces.
+
+        `groupings` returns what policies for pods of one group by.
+        """
+        for each in (namespace,) if namespace else tuple(self._groups):
+            if (groups := self._groups.get(each)) is None:
+                continue
+
+            wanted = groupings(each)
+            for by in groups.keys() - wanted:
+                del groups[by]
+
+            if not groups:
+                del self._groups[each]
 
     def set(self, pod: Object) -> bool:
         """Take a pod as the API server has it; return True if others may go elsewhere now."""
@@ -104,14 +144,15 @@ class Workloads:
         if is_over:
             return self.remove(uid)
 
-        self._pods.setdefault(namespace, {})[uid] = pod
+        counted = _CountedPod(pod)
+        self._pods.setdefault(namespace, {})[uid] = counted
         self._namespaces[uid] = namespace
         if not self._groups:
             return False
 
         freed = False
         for group in self._groups.get(namespace, {}).values():
-            freed |= group.set(pod, self._assumed(uid))
+            freed |= group.set(counted, self._assumed(uid))
 
         return freed
 
@@ -148,7 +189,7 @@ class Workloads:
         group = groups.get(by)
         if group is None:
             group = groups[by] = _Group(by)
-            for uid, pod in self._pods.get(namespace, {}).items():
-                group.set(pod, self._assumed(uid))
+            for uid, counted in self._pods.get(namespace, {}).items():
+                group.set(counted, self._assumed(uid))
 
         return group

@@ -115,6 +115,10 @@ class PlacementPolicies:
         """Return those in force, by the keys of their objects; do not change it."""
         return self._in_force
 
+    def groupings(self, namespace: str) -> set[str]:
+        """Return what policies for pods of a namespace group by, "" for their owners."""
+        return self._index.groupings(namespace) | self._kept_together.groupings
+
     def get(self, key: str) -> Object | None:
         """Return the object of that key: NAMESPACE/NAME, or NAME for a cluster-wide one."""
         local, cluster_wide = self.informers

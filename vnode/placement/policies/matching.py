@@ -12,6 +12,7 @@ pods of one workload have the same labels, and selectors may be costly.
 from __future__ import annotations
 
 import bisect
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
@@ -53,6 +54,11 @@ class PolicyIndex:
             if not scope.policies:
                 del self._scopes[policy.namespace]
 
+    def groupings(self, namespace: str) -> set[str]:
+        """Return what policies for pods of a namespace group by, "" for their owners."""
+        scopes = (self._scopes.get(each) for each in {namespace, ""})
+        return {by for scope in scopes if scope for by in scope.groupings}
+
     def of(self, pod: Object) -> Policy | None:
         """Return the policy of a pod, None if there is none for it."""
         namespace, labels = objects.namespace(pod), objects.labels(pod)
@@ -84,6 +90,8 @@ class _PolicyScope:
     def __init__(self) -> None:
         self.policies: dict[str, Policy] = {}
         """By their names."""
+        self.groupings: Counter[str] = Counter()
+        """How many group by a label, or by "", their owners; no zeros."""
         # Those that want a label of that value, and the others under None; by rank, none empty.
         self._groups: dict[_Label | None, list[Policy]] = {}
         self._number = 0  # of the last change
@@ -95,6 +103,7 @@ class _PolicyScope:
         """Add a policy, or replace the one of its name."""
         self._take_out(policy.name)
         self.policies[policy.name] = policy
+        self.groupings[policy.group_by] += 1
         if policy.selector is not None:
             group = self._groups.setdefault(_wanted_label(policy.selector), [])
             bisect.insort(group, policy, key=_rank)
@@ -170,9 +179,16 @@ class _PolicyScope:
                 yield group
 
     def _take_out(self, name: str) -> None:
-        """Take a policy out of its group, if there is one of that name."""
+        """Take a policy out of its group, if there is one of that name, and out of the counts."""
         policy = self.policies.get(name)
-        if policy is None or policy.selector is None:
+        if policy is None:
+            return
+
+        self.groupings[policy.group_by] -= 1
+        if not self.groupings[policy.group_by]:
+            del self.groupings[policy.group_by]
+
+        if policy.selector is None:
             return
 
         wanted = _wanted_label(policy.selector)

@@ -15,7 +15,7 @@ from vnode.api.cluster_scores import NO_SCORES, TargetScores
 from vnode.api.objects import Object
 from vnode.api.target_key import TargetKey
 from vnode.kube.informer import Informer
-from vnode.planning.policy import WatchedPolicies
+from vnode.planning.policy import GroupingPolicies
 from vnode.pods.source.quota_events import QuotaEvents
 from vnode.pods.source.returned_targets import ReturnedTargets
 from vnode.runtime.enabled_namespaces import EnabledNamespaces
@@ -56,13 +56,11 @@ class EventHandlers:
         self._links.subscribe(self._on_link, self._on_link_gone)
         self._quota_events.open()
 
-    def follow(self, policies: WatchedPolicies) -> None:
+    def follow(self, policies: GroupingPolicies) -> None:
         """Have pods tried again by the placement policies that are in force now."""
 
         def changed(namespace: str) -> None:
-            if not policies:
-                self._cache.workloads.forget()
-
+            self._cache.workloads.keep(namespace, policies.groupings)
             event = ClusterEvent(EventKind.POLICY_CHANGED, namespace=namespace or None)
             self._queue.move(event)
 
