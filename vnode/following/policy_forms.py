@@ -90,7 +90,7 @@ class PolicyForms:
         """Return the form of a policy."""
         form = self.known(policy)
         if form is None:
-            form = self._forms[objects.key(policy)] = _form(policy)
+            form = self._forms[objects.key(policy)] = form_of(policy)
 
         return form
 
@@ -152,7 +152,8 @@ def _is_of(made: PolicyForm | PolicyCopy, policy: Object) -> bool:
     return made.version == version and made.uid == uid
 
 
-def _form(policy: Object) -> PolicyForm:
+def form_of(policy: Object) -> PolicyForm:
+    """Return the form of a policy, made anew."""
     form = PolicyForm(objects.uid(policy), objects.resource_version(policy))
     spec = objects.spec(policy)
     selector = spec.get("podSelector") or {}

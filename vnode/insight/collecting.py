@@ -19,7 +19,7 @@ from vnode.api.errors import ConfigError, Denied, NotFound, VnodeError
 from vnode.api.identity import is_chaperon_of
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
-from vnode.following import policy_copies
+from vnode.following import policy_forms
 from vnode.insight import failing, owners, status_text
 from vnode.insight.facts import Facts, TargetFacts
 from vnode.kube import endpoint
@@ -258,7 +258,7 @@ async def _unenforced(local: Client, client: Client, pod: Object) -> tuple[str, 
 
     lacking = []
     for policy in found:
-        if policy_copies.selects(policy, labels) and not objects.is_terminating(policy):
+        if policy_forms.form_of(policy).selects(labels) and not objects.is_terminating(policy):
             copy = await _maybe(client, kinds.NETWORK_POLICIES, objects.name(policy), namespace)
             made_of = objects.labels(copy or {}).get(keys.PARENT_UID)
             if made_of != objects.uid(policy):

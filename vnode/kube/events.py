@@ -110,7 +110,7 @@ class EventRecorder:
         key = (f"{identity}/{about.get('uid', '')}", type_, reason, message)
         now, moment = self._clock.monotonic(), self._clock.now()
         namespace = _namespace(about)
-        series = self._series.get(namespace, {}).get(key)
+        series = self._known(namespace, key)
         if series is not None and now - series.seen_at < WINDOW:
             series.count += 1
             series.last, series.seen_at = moment, now
@@ -153,6 +153,10 @@ class EventRecorder:
 
         return bucket
 
+    def _known(self, namespace: str, key: _Key) -> _Series | None:
+        known = self._series.get(namespace)
+        return known.get(key) if known else None
+
     def _remember(self, namespace: str, key: _Key, series: _Series) -> None:
         self._forget(namespace, key)
         if self._counts.total() >= SERIES_LIMIT:
@@ -163,10 +167,11 @@ class EventRecorder:
         self._counts[namespace] += 1
 
     def _forget(self, namespace: str, key: _Key) -> None:
-        known = self._series.get(namespace, {})
-        if known.pop(key, None) is None:
+        if self._known(namespace, key) is None:
             return
 
+        known = self._series[namespace]
+        del known[key]
         self._queue.remove(namespace, key)
         self._counts[namespace] -= 1
         if not known:
@@ -201,7 +206,7 @@ class EventRecorder:
             log.exception("event %s of %s cannot be recorded", key[2], key[0])
 
         series.written, series.written_at = count, self._clock.monotonic()
-        if self._series.get(namespace, {}).get(key) is series:
+        if self._known(namespace, key) is series:
             self._queue.remove(namespace, key)
             if series.count > count:
                 self._queue.add_later(namespace, key, series.written_at + REWRITE)

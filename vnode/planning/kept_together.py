@@ -52,9 +52,9 @@ class KeptTogether:
         return bool(self._policies)
 
     @property
-    def groupings(self) -> set[str]:
+    def groupings(self) -> frozenset[str]:
         """What these policies group by."""
-        return {*self._policies, _JOB} if self._policies else set()
+        return frozenset((*self._policies, _JOB) if self._policies else ())
 
     def of(self, pod: Object) -> Policy | None:
         """Return the policy for a pod that no other one is for; None if it is in no such group."""

@@ -276,7 +276,7 @@ class WatchedPolicies(Policies, Protocol):
 class GroupingPolicies(WatchedPolicies, Protocol):
     """The policies that are in force, and by what they divide pods into workloads."""
 
-    def groupings(self, namespace: str) -> set[str]:
+    def groupings(self, namespace: str) -> frozenset[str]:
         """Return what policies for pods of a namespace group by, "" for their owners."""
 
 

@@ -114,3 +114,13 @@ async def test_a_new_leader_has_what_a_candidate_needs_looked_at_again(fleet):
         fleet.following.renew(pod, fleet.link)
         await asyncio.sleep(SOON)
         assert fleet.copied() == set(COPIED) - {kinds.SERVICES}
+
+
+async def test_a_pod_of_too_many_references_waits_and_says_so(clock):
+    fleet = FollowingFleet(clock)
+    named = [{"configMapRef": {"name": f"c{n}", "optional": True}} for n in range(501)]
+    async with fleet.running():
+        pod = fleet.add_pod(node=None)
+        spec = {**pod["spec"], "containers": [{"name": "c", "envFrom": named}]}
+        with pytest.raises(ConfigError, match="refers to more than 500 ConfigMaps"):
+            await fleet.following.ensure({**pod, "spec": spec}, fleet.link)

@@ -207,3 +207,113 @@ async def test_a_successor_removes_what_nobody_needs_any_more(clock: Clock) -> N
     async with fleet.successor(clock).running():
         await asyncio.sleep(30)
         assert fleet.gpu.all(kinds.NETWORK_POLICIES) == []
+
+
+LARGE: Object = {"matchExpressions": [{"key": f"k{n}", "operator": "Exists"} for n in range(101)]}
+BLOCKS: Object = {"to": [{"ipBlock": {"cidr": f"10.0.{n % 256}.0/24"}} for n in range(3_400)]}
+PEERS: Object = {"from": [{"podSelector": {"matchLabels": {"app": f"{n}"}}} for n in range(400)]}
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ({"podSelector": LARGE}, "spec.podSelector has 101 terms: use 100 at most"),
+        ({"podSelector": {}, "egress": [BLOCKS]}, "spec has over 10000 fields and entries"),
+        ({"podSelector": {}, "ingress": [PEERS]}, "of peers, podSelector has over 1000 values"),
+    ],
+)
+async def test_a_policy_that_is_too_large_has_its_pods_wait_and_say_so(
+    clock: Clock, spec: Object, message: str
+) -> None:
+    fleet = FollowingFleet(clock)
+    fleet.source.add(kinds.NETWORK_POLICIES, policy("large", **spec))
+    async with fleet.running():
+        with pytest.raises(ConfigError, match=message) as raised:
+            await fleet.following.ensure(fleet.add_pod(node=None), fleet.link)
+
+        assert "networkpolicy/large" in str(raised.value)
+        await asyncio.sleep(2)
+        assert any(message in text for name, text in fleet.events_about if name == "web")
+        assert fleet.gpu.all(kinds.NETWORK_POLICIES) == []
+
+
+@pytest.mark.looptime
+async def test_a_copy_stays_when_its_policy_becomes_too_large(clock: Clock) -> None:
+    fleet = FollowingFleet(clock)
+    fleet.source.add(kinds.NETWORK_POLICIES, web_policy())
+    async with fleet.running():
+        fleet.add_pod()
+        await asyncio.sleep(2)
+        before = fleet.gpu.find(kinds.NETWORK_POLICIES, "web", "ns")
+        assert before is not None
+        fleet.source.change(
+            *(kinds.NETWORK_POLICIES, "web", "ns"), lambda obj: obj["spec"].update(egress=[BLOCKS])
+        )
+        await asyncio.sleep(60)
+        assert fleet.gpu.find(kinds.NETWORK_POLICIES, "web", "ns") == before
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize(
+    ("count", "spec", "message"),
+    [
+        (201, DENY, "more than 200 NetworkPolicies that select this pod"),
+        (1_001, {"podSelector": {"matchLabels": {"app": "x"}}}, "more than 1000 NetworkPolicies"),
+        (
+            51,
+            {"podSelector": {**LARGE, "matchExpressions": LARGE["matchExpressions"][:99]}},
+            "5000",
+        ),
+    ],
+)
+async def test_pods_of_a_namespace_with_too_many_policies_wait_and_others_do_not(
+    clock: Clock, count: int, spec: Object, message: str
+) -> None:
+    fleet = FollowingFleet(clock)
+    for number in range(count):
+        fleet.source.add(kinds.NETWORK_POLICIES, policy(f"p{number}", **spec))
+
+    async with fleet.running():
+        pod = fleet.add_pod(node=None)
+        with pytest.raises(ConfigError, match=message):
+            await fleet.following.ensure(pod, fleet.link)
+
+        for number in range(1, count):
+            fleet.source.remove(kinds.NETWORK_POLICIES, f"p{number}", "ns")
+
+        await asyncio.sleep(1)
+        await fleet.following.ensure(pod, fleet.link)
+
+
+@pytest.mark.looptime
+async def test_a_copy_is_made_once_for_each_version(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Object] = []
+    build = policy_copies.policy
+
+    def counted(original: Object, *of: Any) -> Object:
+        made.append(original)
+        return build(original, *of)
+
+    monkeypatch.setattr(policy_copies, "policy", counted)
+    fleet = FollowingFleet(clock)
+    fleet.source.add(kinds.NETWORK_POLICIES, web_policy())
+    async with fleet.running():
+        for number in range(20):
+            fleet.add_pod(f"web-{number}")
+            await asyncio.sleep(1)
+            fleet.remove_pod(f"web-{number}")
+
+        assert len(made) == 1
+        for number in range(60):
+            fleet.source.change(
+                *(kinds.NETWORK_POLICIES, "web", "ns"),
+                lambda obj, number=number: obj["spec"].update(policyTypes=[f"{number}"]),
+            )
+            fleet.add_pod(f"web-{number}")
+            await asyncio.sleep(0.1)
+            fleet.remove_pod(f"web-{number}")
+
+        assert len(made) <= 12  # five at once, and then one in two seconds

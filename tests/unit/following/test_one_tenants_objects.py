@@ -9,7 +9,7 @@ indexes are empty. A new way for one tenant to hold up others is a new scenario.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -135,13 +135,16 @@ class Source:
 TRIM: Final = references.keeping(lambda each: {**each, "spec": {"nodeName": NODE}})
 
 
+def sizes(*kept: Sized) -> int:
+    return sum(len(each) for each in kept)
+
+
 def index_size(index: ReferenceIndex) -> int:
-    known = (index._uses, index._bound, index._awaiting, index._pending, index._namespaces)
-    return sum(map(len, known))
+    return sizes(index._uses, index._bound, index._awaiting, index._pending, index._namespaces)
 
 
 def many_pods_that_refer(size: int, clock: Clock) -> Scenario:
-    """A bystander's ConfigMap is reconciled."""
+    """Reconcile the ConfigMap of a bystander."""
     index = ReferenceIndex(lambda _key: None, clock)
     pods = [TRIM(pod(f"p{n}", containers=referring(50))) for n in range(size // 10)]
     for each in pods:
@@ -164,7 +167,7 @@ def many_pods_that_refer(size: int, clock: Clock) -> Scenario:
 
 
 def one_pod_with_many_references(size: int, clock: Clock) -> Scenario:
-    """It comes, and is looked at in each of its versions."""
+    """Look at a version of that pod."""
     index = ReferenceIndex(lambda _key: None, clock)
     given = pod(containers=referring(size))
 
@@ -175,7 +178,7 @@ def one_pod_with_many_references(size: int, clock: Clock) -> Scenario:
 
 
 def many_objects_that_were_read(size: int, clock: Clock) -> Scenario:
-    """A bystander's pod that refers to nothing changes."""
+    """Change the pod of a bystander, which refers to nothing."""
     source = Source(clock)
     index = ReferenceIndex(lambda _key: None, clock)
     family = ConfigObjects(source.context, index)
@@ -234,20 +237,20 @@ async def placed(family: NetworkPolicies) -> None:
 
 
 def one_large_policy(size: int, clock: Clock) -> Scenario:
-    """A candidate of a pod that it may be about is created."""
+    """Create a candidate of a pod that it may be about."""
     absent = [{"key": f"k{n}", "operator": "DoesNotExist"} for n in range(10 * size)]
     family, remove = policies_of(clock, [policy("large", 1, {"matchExpressions": absent})])
     return Scenario(lambda: placed(family), remove, lambda: policies_kept(family))
 
 
 def many_policies(size: int, clock: Clock) -> Scenario:
-    """A candidate of a pod that all of them select is created."""
+    """Create a candidate of a pod that all of them select."""
     family, remove = policies_of(clock, [policy(f"p{n}", 1, {}) for n in range(size)])
     return Scenario(lambda: placed(family), remove, lambda: policies_kept(family))
 
 
 def policies_that_select_others(size: int, clock: Clock) -> Scenario:
-    """A candidate is created that none of them selects, for as costly a reason as there is."""
+    """Create a candidate of a pod that is unlike what they select in the last of many labels."""
     absent = [{"key": f"k{n}", "operator": "DoesNotExist"} for n in range(99)]
     other = [*absent, {"key": "app", "operator": "NotIn", "values": ["web"]}]
     given = [policy(f"p{n}", 1, {"matchExpressions": other}) for n in range(size // 8)]
@@ -256,7 +259,7 @@ def policies_that_select_others(size: int, clock: Clock) -> Scenario:
 
 
 def first_pod_with_many_policies(size: int, clock: Clock) -> Scenario:
-    """The only pod of a namespace on a node changes."""
+    """Change the only pod of a namespace on a node."""
     family, remove = policies_of(clock, [policy(f"p{n}", 1, {}) for n in range(size)])
 
     async def change() -> None:
@@ -275,7 +278,7 @@ class Pause:
 
 
 def many_services(size: int, clock: Clock) -> Scenario:
-    """The labels of a pod change that all of them select."""
+    """Change the labels of a pod that all of them select."""
     source = Source(clock, APIServer("source", clock).client())
     family = NetworkObjects(
         source.context, relabel=lambda labels, _kept: labels, target_exists=bool, active=True
@@ -300,12 +303,12 @@ def many_services(size: int, clock: Clock) -> Scenario:
         while family._stale.step():
             pass
 
-    kept = (family._stale._stale, family._stale._under_way, family._pod_index._pods)
-    return Scenario(change, remove, lambda: sum(map(len, kept)))
+    stale, pods = family._stale, family._pod_index._pods
+    return Scenario(change, remove, lambda: sizes(stale._stale, stale._under_way, pods))
 
 
 def many_ingresses_without_secrets(size: int, clock: Clock) -> Scenario:
-    """It is asked whether one of them names any, as at each event of a pod."""
+    """Find whether one of them names any, as at each event of a pod."""
     source = Source(clock, APIServer("source", clock).client())
     family = NetworkObjects(
         source.context, relabel=lambda labels, _kept: labels, target_exists=bool, active=True
@@ -330,8 +333,12 @@ def owned(name: str, kind: str = "ReplicaSet", **more: Any) -> Object:
     return {**given, "metadata": metadata}
 
 
+def counted(workloads: Workloads) -> int:
+    return sizes(workloads._groups, workloads._pods, workloads._namespaces)
+
+
 def ever_new_groupings(size: int, _clock: Clock) -> Scenario:
-    """A pod changes whose policy has had that many values of `groupBy`."""
+    """Change a pod whose policy has had that many values of `groupBy`."""
     workloads = Workloads(lambda _uid: ())
     given = owned("web")
     workloads.set(given)
@@ -344,12 +351,11 @@ def ever_new_groupings(size: int, _clock: Clock) -> Scenario:
         workloads.remove(objects.uid(given))
         workloads.keep("", lambda _namespace: ())
 
-    kept = (workloads._groups, workloads._pods, workloads._namespaces)
-    return Scenario(lambda: workloads.set(given), remove, lambda: sum(map(len, kept)))
+    return Scenario(lambda: workloads.set(given), remove, lambda: counted(workloads))
 
 
 def replicas_that_nobody_replaces(size: int, _clock: Clock) -> Scenario:
-    """A pod of a StatefulSet comes, of which others were deleted and not replaced."""
+    """Create a pod of a StatefulSet, of which others were deleted and not replaced."""
     workloads = Workloads(lambda _uid: ())
     workloads.of(owned("web", "StatefulSet"), "")
     given = [owned(f"w{n}", "StatefulSet") for n in range(size)]
@@ -365,8 +371,7 @@ def replicas_that_nobody_replaces(size: int, _clock: Clock) -> Scenario:
         workloads.remove(objects.uid(new))
         workloads.keep("", lambda _namespace: ())
 
-    kept = (workloads._groups, workloads._pods, workloads._namespaces)
-    return Scenario(lambda: workloads.set(new), remove, lambda: sum(map(len, kept)))
+    return Scenario(lambda: workloads.set(new), remove, lambda: counted(workloads))
 
 
 class Written:
@@ -401,7 +406,7 @@ class MovedClock:
 
 
 def a_flood_of_events(size: int, clock: Clock) -> Scenario:
-    """An Event of a bystander is recorded, and is among the next two that are written."""
+    """Record an Event of a bystander, which is among the next two that are written."""
     cluster = Written()
     recorder = EventRecorder(cluster, "vnode", MovedClock(clock))  # type: ignore[arg-type]
 

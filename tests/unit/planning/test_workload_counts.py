@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from vnode.api import objects
 from vnode.planning.pod_size import PodSize
 from vnode.planning.weighing import Weighting
-from vnode.planning.workload import Workload
+from vnode.planning.workload import DELETED_KEPT, Workload
 from vnode.planning.workload_pod import unschedulable_since
 from vnode.scheduling.cache import Cache
 
@@ -245,3 +245,38 @@ def test_counts_are_those_of_a_full_count(taken: list[tuple[Any, ...]], asked_fr
 
     for owner in ("one", "two"):
         env.check(owner)
+
+
+def test_replicas_that_nobody_replaces_are_kept_up_to_a_bound_and_for_a_while() -> None:
+    cache = Cache()
+    cache.set_pod(stateful("stays"))
+    workload = cache.workloads.of(stateful("x"), "")
+    for number in range(DELETED_KEPT + 10):
+        cache.set_pod(stateful(f"web-{number}"))
+        cache.set_pod(
+            stateful(f"web-{number}", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})
+        )
+        cache.remove_pod(f"web-{number}")
+
+    assert len(workload.deleted) == DELETED_KEPT
+    assert "web-9" not in workload.deleted
+    cache.set_pod(stateful("a", metadata={"creationTimestamp": "2026-01-01T00:00:59Z"}))
+    assert len(workload.deleted) == DELETED_KEPT
+    cache.set_pod(stateful("b", metadata={"creationTimestamp": "2026-01-01T00:01:00Z"}))
+    assert not workload.deleted
+    assert not workload._deleted_of
+
+
+def test_pods_are_counted_only_as_policies_in_force_divide_them() -> None:
+    cache = Cache()
+    cache.set_pod(pod("p", node="a"))
+    before = cache.workloads.of(pod("p"), "team")
+    assert cache.workloads.of(pod("p"), "") is not cache.workloads.of(pod("p"), "team")
+    cache.workloads.keep("other", lambda _namespace: set())
+    cache.workloads.keep("", lambda _namespace: {"", "team"})
+    assert cache.workloads.of(pod("p"), "team") is before
+    cache.workloads.keep("default", lambda namespace: {""} if namespace == "default" else set())
+    assert list(cache.workloads._groups["default"]) == [""]
+    cache.workloads.keep("", lambda _namespace: set())
+    assert not cache.workloads._groups
+    assert cache.workloads.of(pod("p"), "team").bound == {"a": 1}

@@ -115,7 +115,7 @@ class PlacementPolicies:
         """Return those in force, by the keys of their objects; do not change it."""
         return self._in_force
 
-    def groupings(self, namespace: str) -> set[str]:
+    def groupings(self, namespace: str) -> frozenset[str]:
         """Return what policies for pods of a namespace group by, "" for their owners."""
         return self._index.groupings(namespace) | self._kept_together.groupings
 

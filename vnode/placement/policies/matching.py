@@ -54,10 +54,10 @@ class PolicyIndex:
             if not scope.policies:
                 del self._scopes[policy.namespace]
 
-    def groupings(self, namespace: str) -> set[str]:
+    def groupings(self, namespace: str) -> frozenset[str]:
         """Return what policies for pods of a namespace group by, "" for their owners."""
         scopes = (self._scopes.get(each) for each in {namespace, ""})
-        return {by for scope in scopes if scope for by in scope.groupings}
+        return frozenset(by for scope in scopes if scope for by in scope.groupings)
 
     def of(self, pod: Object) -> Policy | None:
         """Return the policy of a pod, None if there is none for it."""
