@@ -54,8 +54,8 @@ spec: {self: true}
 ---
 apiVersion: multicluster.admiralty.io/v1alpha1
 kind: ClusterTarget
-metadata: {name: nowhere}
-spec: {kubeconfigSecret: {namespace: default, name: nowhere}}
+metadata: {name: without-secret}
+spec: {kubeconfigSecret: {namespace: default, name: without-secret}}
 """
 SOURCE_OF_NOBODY: Final = """
 apiVersion: multicluster.admiralty.io/v1alpha1
@@ -69,7 +69,7 @@ IN_THE_SOURCE: Final = {
         *("Ready", "Connected", "Agent"),
         *("SelfTargetAllowed=False", "NodePoolsValid=False"),
     ),
-    "clustertarget/nowhere": ("Ready=False", "Connected=False"),
+    "clustertarget/without-secret": ("Ready=False", "Connected=False"),
     "placementpolicy/waited": ("Ready", "Accepted"),
     "placementpolicy/lacking": ("Ready=False", "Accepted=False"),
     "clusterplacementpolicy/waited": ("Ready", "Accepted"),
