@@ -17,7 +17,8 @@ from scheduler_plugins import node_affinity
 from vnode.api import constraint_size, objects, selectors, taints
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
-from vnode.api.selectors import Operator, Requirement, Selector
+from vnode.api.requirements import Operator, Requirement
+from vnode.api.selectors import Selector
 from vnode.scheduling import events, status
 from vnode.scheduling.cycle import CycleState
 from vnode.scheduling.events import ClusterEventWithHint, EventKind

@@ -13,8 +13,9 @@ from typing import Final, TypeAlias
 from vnode.api import constraint_size, resources, selectors, taints
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
+from vnode.api.requirements import Operator, Requirement
 from vnode.api.resources import Resources
-from vnode.api.selectors import NodeSelector, Operator, Requirement, Selector
+from vnode.api.selectors import NodeSelector, Selector
 
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _ANY: Final = Selector()

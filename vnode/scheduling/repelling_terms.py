@@ -16,13 +16,13 @@ from typing import Final, NamedTuple
 
 from vnode.api.errors import ConfigError
 from vnode.api.pod_terms import PodTerm
-from vnode.api.selectors import Operator, Selector
+from vnode.api.requirements import ABSENT, Operator
+from vnode.api.selectors import Selector
 
 MOST_COMPARED: Final = 15_000
 """Expressions, and one for each term: some 40 ms for one pod."""
 
 _VALUES: Final = 8  # of an expression at most for its term to be found by each, else by the key
-_ABSENT: Final = (Operator.NOT_IN, Operator.DOES_NOT_EXIST)
 
 
 class _TermKey(NamedTuple):
@@ -118,7 +118,7 @@ def _keys(term: PodTerm, namespace: str) -> list[_TermKey]:
     """Return the keys by which a term of a pod of that namespace is found."""
     concerns_own = term.namespaces is None or namespace in term.namespaces
     requirements = (term.selector or Selector()).requirements
-    needed = [each for each in requirements if each.operator not in _ABSENT]
+    needed = [each for each in requirements if each.operator not in ABSENT]
     if not needed:
         return [_TermKey(concerns_own)]
 

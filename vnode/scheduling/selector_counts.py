@@ -18,7 +18,8 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from vnode.api.errors import ConfigError
-from vnode.api.selectors import Operator, Requirement, Selector
+from vnode.api.requirements import Operator, Requirement
+from vnode.api.selectors import Selector
 
 KEPT: Final = 256
 """Selectors that pods of one namespace have counted; the one that was asked for longest ago goes,

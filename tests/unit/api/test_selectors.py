@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from vnode.api import selectors
 from vnode.api.errors import ConfigError
-from vnode.api.selectors import Operator, Requirement, Selector
+from vnode.api.requirements import MergedRequirements, Operator, Requirement
+from vnode.api.selectors import Selector
 
 LABELS = {"app": "web", "tier": "front", "gen": "3", "empty": ""}
 
@@ -154,3 +155,30 @@ def test_a_selector_is_the_same_when_it_was_written_as_an_object(
 def test_numbers_have_no_place_in_a_label_selector() -> None:
     with pytest.raises(ConfigError, match="Lt is not for labels"):
         selectors.to_label_selector(selectors.parse("a<3"))
+
+
+KEYS, VALUES = (
+    st.sampled_from([*LABELS, "missing", "other"]),
+    st.sampled_from(["web", "3", "", "x"]),
+)
+REQUIREMENTS = st.builds(
+    lambda key, operator, values: Requirement(
+        key, operator, values if operator in (Operator.IN, Operator.NOT_IN) else frozenset()
+    ),
+    KEYS,
+    st.sampled_from([each for each in Operator if each not in (Operator.GT, Operator.LT)]),
+    st.frozensets(VALUES, min_size=1),
+)
+
+
+@given(
+    st.frozensets(REQUIREMENTS, max_size=12),
+    st.dictionaries(st.sampled_from([*LABELS, "missing"]), VALUES),
+)
+def test_requirements_that_are_merged_hold_for_the_same_labels(requirements, labels) -> None:
+    expected = all(requirement.matches(labels) for requirement in requirements)
+    assert MergedRequirements(requirements).matches(labels) is expected
+    longer = Selector(requirements).also(
+        Requirement(f"not-there-{n}", Operator.DOES_NOT_EXIST) for n in range(10)
+    )
+    assert longer.matches(labels) is expected

@@ -19,7 +19,8 @@ from typing import Final, TypeAlias
 
 from vnode.api import keys, objects
 from vnode.api.objects import Object
-from vnode.api.selectors import Operator, Selector
+from vnode.api.requirements import Operator
+from vnode.api.selectors import Selector
 from vnode.planning.policy import Policy
 
 KEPT: Final = 200_000
