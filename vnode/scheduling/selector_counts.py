@@ -2,7 +2,9 @@
 
 A selector is counted once when it is first asked for, and from then on with every pod that comes or
 goes. What is counted for the pods of one namespace, others cannot push out: each namespace has the
-same room. Pods of equal labels, as those of a workload, are compared once.
+same room, and little of it for selectors about pods of others, who pay for these with each pod that
+they place. A selector that nobody asks for goes once it has been kept up to date for longer than it
+takes to count it anew. Pods of equal labels, as those of a workload, are compared once for a count.
 
 That first count is part of a scheduling cycle, and nothing else happens meanwhile. So terms that
 would take long, for which a pod needs hundreds of expressions about all pods of a large cluster,
@@ -22,8 +24,15 @@ from vnode.api.requirements import Operator, Requirement
 from vnode.api.selectors import Selector
 
 KEPT: Final = 256
-"""Selectors that pods of one namespace have counted; the one that was asked for longest ago goes,
-and is counted anew when needed."""
+"""Selectors about its own pods that a namespace has counted; the one that was asked for longest ago
+goes, and is counted anew when needed."""
+KEPT_ABROAD: Final = 64
+"""Likewise, selectors about pods of other namespaces."""
+EXPRESSIONS: Final = 2_000
+"""Expressions of either of these, and one for each selector; the last one stays whatever it has."""
+IDLE: Final = 1_000
+"""Pods that come or go before a selector is dropped for which nobody asks, or as many sets of labels
+as it was counted from, if these are more."""
 MOST_COMPARED: Final = 400_000
 """Expressions, and one for each term, times sets of labels: 40 ms for one pod. With 10,000 pods of
 which no two have the same labels, thirteen terms of two expressions about all namespaces."""
@@ -52,6 +61,44 @@ class _Selected:
     nodes: Counter[str]
     askers: set[str]
     """Namespaces that have it counted."""
+    due: int
+    """The number of pods to be compared, as of which it goes if nobody asks."""
+
+    @property
+    def cost(self) -> int:
+        """What it takes of the expressions of a namespace."""
+        return len(self.selector.requirements) + 1
+
+
+class _AskedSelectors:
+    """What a namespace has counted, of its own pods or of others', in order of use."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._kept: OrderedDict[_Counted, _Selected] = OrderedDict()
+        self._cost = 0  # of those
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def use(self, key: _Counted, selected: _Selected) -> None:
+        """Note that the namespace asks for one."""
+        if key not in self._kept:
+            self._kept[key] = selected
+            self._cost += selected.cost
+
+        self._kept.move_to_end(key)
+
+    def surplus(self) -> _Counted | None:
+        """Return the one that was used longest ago, if there are too many."""
+        if len(self) > self._most or (self._cost > EXPRESSIONS and len(self) > 1):
+            return next(iter(self._kept))
+
+        return None
+
+    def drop(self, key: _Counted) -> None:
+        """Forget one."""
+        self._cost -= self._kept.pop(key).cost
 
 
 class SelectorCounts:
@@ -64,31 +111,47 @@ class SelectorCounts:
         self._selected: dict[_Counted, _Selected] = {}
         # Namespace of pods -> what counts them; under _EVERYWHERE what counts all. None empty.
         self._about: dict[str, dict[_Counted, _Selected]] = {}
-        # Namespace that asks -> what it has counted, in order of use.
-        self._asked: dict[str, OrderedDict[_Counted, None]] = {}
+        # By the namespace that asks, and whether that is about others; none empty.
+        self._asked: dict[tuple[str, bool], _AskedSelectors] = {}
+        self._compared = 0  # pods that came or went
 
     def count(self, namespace: str, labels: Mapping[str, str], node: str, step: int) -> None:
         """Count a pod that came (1) or went (-1)."""
         self._count_set(namespace, labels, node, step)
+        self._compared += 1
+        idle = list[_Counted]()
         for source in (namespace, _EVERYWHERE):
-            for selected in self._about.get(source, {}).values():
+            for key, selected in self._about.get(source, {}).items():
                 if selected.selector.matches(labels):
                     _step(selected.nodes, node, step)
 
+                if self._compared >= selected.due:
+                    idle.append(key)
+
+        for key in idle:
+            for asker in list(self._selected[key].askers):
+                self._drop(asker, key)
+
     def of(self, asker: str, scope: _Scope, selector: Selector) -> Mapping[str, int]:
         """Return node -> pods that match, for a pod of the namespace `asker`. Do not change."""
-        key, asked = (scope, selector), self._asked.setdefault(asker, OrderedDict())
+        key = scope, selector
         selected = self._selected.get(key)
         if selected is None:
-            selected = self._selected[key] = _Selected(selector, self._full(*key), set())
+            selected = self._selected[key] = _Selected(selector, self._full(*key), set(), 0)
             for namespace in _sources(scope):
                 self._about.setdefault(namespace, {})[key] = selected
 
-        asked[key] = None
-        asked.move_to_end(key)
         selected.askers.add(asker)
-        if len(asked) > KEPT:
-            self._drop(asker, asked.popitem(last=False)[0])
+        selected.due = self._compared + max(IDLE, self._count_sets(scope))
+        is_abroad = _is_abroad(asker, scope)
+        asked = self._asked.get((asker, is_abroad))
+        if asked is None:
+            most = KEPT_ABROAD if is_abroad else KEPT
+            asked = self._asked[asker, is_abroad] = _AskedSelectors(most)
+
+        asked.use(key, selected)
+        while (surplus := asked.surplus()) is not None:
+            self._drop(asker, surplus)
 
         return selected.nodes
 
@@ -140,7 +203,11 @@ class SelectorCounts:
         return total
 
     def _drop(self, asker: str, key: _Counted) -> None:
-        selected = self._selected[key]
+        selected, whose = self._selected[key], (asker, _is_abroad(asker, key[0]))
+        self._asked[whose].drop(key)
+        if not self._asked[whose]:
+            del self._asked[whose]
+
         selected.askers.discard(asker)
         if not selected.askers:
             del self._selected[key]
@@ -149,6 +216,11 @@ class SelectorCounts:
                 del about[key]
                 if not about:
                     del self._about[namespace]
+
+
+def _is_abroad(asker: str, scope: _Scope) -> bool:
+    """Tell whether pods of others are counted for a namespace."""
+    return scope is None or scope != {asker}
 
 
 def _sources(scope: _Scope) -> Iterable[str]:

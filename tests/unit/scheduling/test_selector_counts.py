@@ -10,8 +10,16 @@ from hypothesis import strategies as st
 
 from vnode.api import selectors
 from vnode.api.errors import ConfigError
+from vnode.api.requirements import Operator, Requirement
 from vnode.api.selectors import Selector
-from vnode.scheduling.selector_counts import KEPT, MOST_COMPARED, SelectorCounts
+from vnode.scheduling.selector_counts import (
+    EXPRESSIONS,
+    IDLE,
+    KEPT,
+    KEPT_ABROAD,
+    MOST_COMPARED,
+    SelectorCounts,
+)
 
 SELECTORS = [
     selectors.parse(text)
@@ -57,17 +65,50 @@ def test_a_selector_counts_the_same_whenever_it_is_first_asked_for(before, after
             assert counts.of("b", scope, selector) == expected
 
 
-def test_one_namespace_pushes_out_its_own_selectors_only() -> None:
+@pytest.mark.parametrize(
+    ("whose", "kept"), [("victim", KEPT_ABROAD), ("tenant", KEPT)], ids=["abroad", "own"]
+)
+def test_one_namespace_pushes_out_its_own_selectors_only(whose: str, kept: int) -> None:
     counts = SelectorCounts()
     web = selectors.parse("app=web")
     counts.of("victim", frozenset(("victim",)), web)
     for number in range(3 * KEPT):
-        counts.of("tenant", frozenset(("victim",)), selectors.parse(f"app=a{number}"))
+        counts.of("tenant", frozenset((whose,)), selectors.parse(f"app=a{number}"))
 
-    assert len(counts._asked["tenant"]) == KEPT
+    assert len(counts._asked["tenant", whose == "victim"]) == kept
     assert (frozenset(("victim",)), web) in counts._selected
-    assert len(counts._selected) == KEPT + 1
-    assert len(counts._about["victim"]) == KEPT + 1
+    assert len(counts._selected) == kept + 1
+    assert len(counts._about[whose]) == kept + (whose == "victim")
+
+
+def test_few_long_selectors_of_a_namespace_are_kept_and_the_last_one_is() -> None:
+    counts = SelectorCounts()
+    for number in range(50):
+        counts.of("tenant", None, long_selector(number, 330))
+        kept = sum(len(each.selector.requirements) + 1 for each in counts._selected.values())
+        assert kept <= EXPRESSIONS
+
+    assert len(counts._selected) == EXPRESSIONS // 331
+    counts.of("tenant", None, long_selector(99, 2 * EXPRESSIONS))
+    assert len(counts._selected) == len(counts._about[""]) == 1
+
+
+def test_what_nobody_asks_for_goes_and_what_is_asked_for_stays() -> None:
+    counts = SelectorCounts()
+    web, left = selectors.parse("app=web"), selectors.parse("app=left")
+    for asker in ("a", "b"):
+        counts.of(asker, None, left)
+
+    for number in range(2 * IDLE):
+        if number % (IDLE // 2) == 0:
+            counts.of("a", None, web)
+
+        counts.count("c", {"app": "web", "number": str(number)}, "n", 1)
+
+    assert list(counts._selected) == list(counts._about[""]) == [(None, web)]
+    assert {asker for asker, _abroad in counts._asked} == {"a"}
+    assert counts.of("a", None, web) == {"n": 2 * IDLE}
+    assert counts.of("a", None, left) == {}
 
 
 def test_what_two_namespaces_ask_for_is_counted_once_and_stays_while_one_does() -> None:
@@ -76,13 +117,13 @@ def test_what_two_namespaces_ask_for_is_counted_once_and_stays_while_one_does() 
     for asker in ("a", "b"):
         counts.of(asker, None, web)
 
-    for number in range(KEPT):
+    for number in range(KEPT_ABROAD):
         counts.of("a", None, selectors.parse(f"app=a{number}"))
 
-    assert (None, web) not in counts._asked["a"]
     counts.count("c", {"app": "web"}, "n", 1)
+    assert counts._selected[None, web].askers == {"b"}
     assert counts.of("b", None, web) == {"n": 1}
-    for number in range(KEPT):
+    for number in range(KEPT_ABROAD):
         counts.of("b", None, selectors.parse(f"app=b{number}"))
 
     assert (None, web) not in counts._selected
@@ -103,6 +144,12 @@ def test_terms_that_would_hold_up_everybody_are_refused() -> None:
 
     counts.check(about(frozenset(("small",)), most + 1), "spec.affinity")
     counts.check(about(None, 1) * 1000, "spec.affinity")  # the same one is counted once
+
+
+def long_selector(number: int, length: int) -> Selector:
+    return Selector(
+        frozenset(Requirement(f"{number}-{n}", Operator.DOES_NOT_EXIST) for n in range(length))
+    )
 
 
 def test_nothing_is_left_of_pods_that_are_gone() -> None:
