@@ -25,7 +25,7 @@ from vnode.api.pod_terms import PodTerm
 from vnode.api.selectors import Selector
 from vnode.scheduling import events, status
 from vnode.scheduling.cycle import CycleState
-from vnode.scheduling.events import ClusterEventWithHint, EventKind
+from vnode.scheduling.events import ClusterEventWithHint, EventKind, PodReading
 from vnode.scheduling.plugin import (
     MAX_SCORE,
     FilterPlugin,
@@ -92,7 +92,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         """Return changes of nodes anywhere, and of pods that may attract or repel this one."""
         return [
             *events.anywhere(EventKind.NODE_ADD, EventKind.NODE_LABELS),
-            *events.of_pods(self._scope, concerns),
+            *events.of_pods(self._scope, _read),
         ]
 
     def _scope(self, pod: Object) -> frozenset[str] | None:
@@ -162,21 +162,52 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             scores[name] = MAX_SCORE * (score - least) // (most - least) if most > least else 0
 
 
-def concerns(pod: Object, other: Object) -> bool:
-    """Tell whether it may matter to a pod if the other comes or goes: terms of one select the
-    other."""
+@dataclass(frozen=True, slots=True)
+class _AffinityReading(PodReading):
+    """Which pods the required terms of a pod select, and which it keeps away by these."""
+
+    namespace: str
+    labels: Mapping[str, str]
+    wanted: tuple[PodTerm, ...] | None
+    """None if they cannot be read: no other pod changes that."""
+    repelled: tuple[PodTerm, ...]
+
+    @property
+    def cost(self) -> int:
+        return 1 + sum(term.cost for term in self.wanted or ())
+
+    def is_helped_by(self, other: _AffinityReading) -> bool:
+        """Tell whether terms of one select the other."""
+        if self.wanted is None:
+            return False
+
+        if any(term.matches(other.namespace, other.labels) for term in self.wanted):
+            return True
+
+        return any(term.matches(self.namespace, self.labels) for term in other.repelled)
+
+
+def _read(pod: Object) -> _AffinityReading:
+    wanted: tuple[PodTerm, ...] | None
     try:
-        near = pod_terms.required(pod, pod_terms.AFFINITY)
-        far = pod_terms.required(pod, pod_terms.ANTI_AFFINITY)
+        repelled = pod_terms.required(pod, pod_terms.ANTI_AFFINITY)
     except ConfigError:
-        return False
+        wanted, repelled = None, ()
+    else:
+        wanted = _with_affinity(pod, repelled)
 
-    namespace, labels = objects.namespace(other), objects.labels(other)
-    if any(term.matches(namespace, labels) for term in (*near, *far)):
-        return True
+    for term in wanted or repelled:
+        if term.selector is not None:
+            term.selector.prepare()
 
-    own = objects.namespace(pod), objects.labels(pod)
-    return any(term.matches(*own) for term in pod_terms.repelled(other))
+    return _AffinityReading(objects.namespace(pod), objects.labels(pod), wanted, repelled)
+
+
+def _with_affinity(pod: Object, far: tuple[PodTerm, ...]) -> tuple[PodTerm, ...] | None:
+    try:
+        return (*pod_terms.required(pod, pod_terms.AFFINITY), *far)
+    except ConfigError:
+        return None
 
 
 class _Own:

@@ -21,7 +21,7 @@ from vnode.api.requirements import Operator, Requirement
 from vnode.api.selectors import Selector
 from vnode.scheduling import events, status
 from vnode.scheduling.cycle import CycleState
-from vnode.scheduling.events import ClusterEventWithHint, EventKind
+from vnode.scheduling.events import ClusterEventWithHint, EventKind, PodReading
 from vnode.scheduling.plugin import (
     MAX_SCORE,
     FilterPlugin,
@@ -88,7 +88,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         """Return changes of nodes anywhere, and of pods that count: they change the skew
         everywhere."""
         nodes = (EventKind.NODE_ADD, EventKind.NODE_LABELS, EventKind.NODE_TAINTS)
-        return [*events.anywhere(*nodes), *events.of_pods(events.own_namespace, counts)]
+        return [*events.anywhere(*nodes), *events.of_pods(events.own_namespace, _read)]
 
     def pre_filter(self, state: CycleState, pod: Object, snapshot: Snapshot) -> Status:
         """Count the domains of the hard constraints."""
@@ -160,20 +160,37 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
                 scores[name] = MAX_SCORE * (largest + smallest - score) // largest
 
 
-def counts(pod: Object, other: Object) -> bool:
-    """Tell whether another pod counts for a hard constraint of a pod, or may."""
-    if objects.namespace(pod) != objects.namespace(other):
-        return False
+@dataclass(frozen=True, slots=True)
+class _SpreadReading(PodReading):
+    """Which pods of its namespace count for the constraints of a pod, or may."""
 
-    labels = objects.labels(other)
-    try:
-        return any(
-            (selector := selectors.from_label_selector(each.get("labelSelector"))) is not None
-            and selector.matches(labels)
-            for each in objects.spec(pod).get("topologySpreadConstraints") or ()
+    namespace: str
+    labels: Mapping[str, str]
+    selectors: tuple[Selector, ...]
+
+    @property
+    def cost(self) -> int:
+        return 1 + sum(1 + selector.cost for selector in self.selectors)
+
+    def is_helped_by(self, other: _SpreadReading) -> bool:
+        return self.namespace == other.namespace and any(
+            selector.matches(other.labels) for selector in self.selectors
         )
+
+
+def _read(pod: Object) -> _SpreadReading:
+    listed = objects.spec(pod).get("topologySpreadConstraints") or ()
+    try:
+        constraint_size.check(listed, listed, "spec.topologySpreadConstraints")
+        found = [selectors.from_label_selector(each.get("labelSelector")) for each in listed]
     except ConfigError:
-        return False
+        found = []  # what refuses the pod is in itself
+
+    wanted = tuple(selector for selector in found if selector is not None)
+    for selector in wanted:
+        selector.prepare()
+
+    return _SpreadReading(objects.namespace(pod), objects.labels(pod), wanted)
 
 
 def spreads(

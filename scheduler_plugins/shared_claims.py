@@ -6,15 +6,31 @@ from those that are bound (`vnode.scheduling.claim_users`), and from Reserve on.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from vnode.api import objects
 from vnode.api.objects import Object
 from vnode.scheduling import events, status
 from vnode.scheduling.claim_users import ClaimUsers, claims_of
 from vnode.scheduling.cycle import CycleState
-from vnode.scheduling.events import ClusterEventWithHint, EventKind
+from vnode.scheduling.events import ClusterEventWithHint, EventKind, PodReading
 from vnode.scheduling.plugin import FilterPlugin, PreFilterPlugin, ReservePlugin
 from vnode.scheduling.snapshot import Snapshot, VirtualNodeInfo
 from vnode.scheduling.status import SKIP, SUCCESS, Status
+
+
+@dataclass(frozen=True, slots=True)
+class _NamedClaims(PodReading):
+    """The claims of a pod; those of several pods are compared as sets."""
+
+    claims: frozenset[str]
+
+    @property
+    def cost(self) -> int:
+        return 1
+
+    def is_helped_by(self, other: _NamedClaims) -> bool:
+        return not self.claims.isdisjoint(other.claims)
 
 
 class SharedClaims(PreFilterPlugin, FilterPlugin, ReservePlugin):
@@ -25,12 +41,12 @@ class SharedClaims(PreFilterPlugin, FilterPlugin, ReservePlugin):
     def events_to_register(self) -> list[ClusterEventWithHint]:
         """Return the events by which nobody may use a claim any more."""
 
-        def helps(rejected: Object, other: Object) -> bool:
-            return bool(claims_of(rejected) & claims_of(other))
+        def read(pod: Object) -> PodReading:
+            return _NamedClaims(frozenset(claims_of(pod)))
 
         return [
             ClusterEventWithHint(EventKind.NODE_ADD),
-            *events.of_pods(events.own_namespace, helps),
+            *events.of_pods(events.own_namespace, read),
         ]
 
     def pre_filter(self, state: CycleState, pod: Object, snapshot: Snapshot) -> Status:

@@ -8,14 +8,19 @@ there in a better way, but what it finds is there: a row has at least what it sa
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from vnode.api import resources
 from vnode.api.resources import Resources
 from vnode.api.rows import AlikeNodes, Rows
 from vnode.api.shape import Shape
+
+MOST_SHAPES: Final = 32
+"""Shapes of pods that are told apart: each is put on all rows, in one step of a cycle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +41,23 @@ class _Bin:
 
 
 def by_shape(listed: Iterable[Resources]) -> list[PodsOfShape]:
-    """Return pods of which only requests are known, those with the same together."""
+    """Return pods of which only requests are known, those with the same together.
+
+    If these are of too many shapes, some that are alike count as if each asked for the most.
+    """
     counts = Counter(tuple(sorted(requests.items())) for requests in listed)
-    return [PodsOfShape(Shape(dict(requests)), count) for requests, count in counts.items()]
+    if len(counts) <= MOST_SHAPES:
+        return [PodsOfShape(Shape(dict(requests)), count) for requests, count in counts.items()]
+
+    ordered = sorted(counts.items(), key=lambda each: ([name for name, _ in each[0]], each[0]))
+    together = -(-len(ordered) // MOST_SHAPES)
+    found = list[PodsOfShape]()
+    for start in range(0, len(ordered), together):
+        alike = list(itertools.islice(ordered, start, start + together))
+        most = resources.largest(dict(requests) for requests, _count in alike)
+        found.append(PodsOfShape(Shape(dict(most)), sum(count for _requests, count in alike)))
+
+    return found
 
 
 def total(pods: Iterable[PodsOfShape]) -> Resources:

@@ -42,6 +42,11 @@ class PodTerm:
     namespaces: frozenset[str] | None
     """None: all of them."""
 
+    @property
+    def cost(self) -> int:
+        """How many comparisons it takes."""
+        return 1 + (self.selector.cost if self.selector is not None else 0)
+
     def matches(self, namespace: str, labels: Mapping[str, str]) -> bool:
         """Tell whether a pod of that namespace with these labels is selected."""
         if self.namespaces is not None and namespace not in self.namespaces:
@@ -104,6 +109,11 @@ def preferred(pod: Object, which: str) -> tuple[tuple[PodTerm, int], ...]:
         for wish in _listed(pod, which, PREFERRED)
         if _selects(wish)
     )
+
+
+def anti_affinity(pod: Object) -> Object:
+    """Return the part of a pod of which `repelled` reads."""
+    return _affinity(pod, ANTI_AFFINITY)
 
 
 def repelled(pod: Object) -> tuple[PodTerm, ...]:

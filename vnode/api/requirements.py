@@ -28,6 +28,8 @@ class Operator(enum.Enum):
     GT = "Gt"
     LT = "Lt"
 
+    __hash__ = object.__hash__  # hot; that of Enum is no built-in
+
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
@@ -97,18 +99,20 @@ def _merged(requirements: Iterable[Requirement]) -> Iterable[Requirement]:
 
     Gt and Lt are not merged: selectors of pods have none.
     """
-    values: dict[tuple[str, Operator], frozenset[str]] = {}
+    wanted: dict[str, frozenset[str]] = {}
+    unwanted: dict[str, frozenset[str]] = {}
     others = list[Requirement]()
     for each in requirements:
-        key, known = (each.key, each.operator), values.get((each.key, each.operator))
         if each.operator is Operator.IN:
-            values[key] = each.values if known is None else known & each.values
+            wanted[each.key] = each.values & wanted.get(each.key, each.values)
         elif each.operator is Operator.NOT_IN:
-            values[key] = each.values if known is None else known | each.values
+            unwanted[each.key] = each.values | unwanted.get(each.key, each.values)
         else:
             others.append(each)
 
-    return [*others, *(Requirement(*key, merged) for key, merged in values.items())]
+    others += (Requirement(key, Operator.IN, values) for key, values in wanted.items())
+    others += (Requirement(key, Operator.NOT_IN, values) for key, values in unwanted.items())
+    return others
 
 
 def _hold(requirements: Iterable[Requirement], labels: Mapping[str, str]) -> bool:

@@ -41,9 +41,19 @@ class Selector:
 
         return True
 
+    @property
+    def cost(self) -> int:
+        """How many comparisons it takes, of labels that are no more than usual."""
+        return min(len(self.requirements), _LONG)
+
     def also(self, requirements: Iterable[Requirement]) -> Selector:
         """Return a selector with further requirements."""
         return Selector(self.requirements | frozenset(requirements))
+
+    def prepare(self) -> None:
+        """Do now what only the first comparison takes time for."""
+        if len(self.requirements) > _LONG:
+            self._merge()
 
     def _merge(self) -> MergedRequirements:
         if self._merged is None:

@@ -61,7 +61,9 @@ class Gang:
     best_node: str = ""
     """The node with room for most of them when a target was last looked for; "" for none."""
     version: int = 0
-    """Another one after each change of members."""
+    """Another one after each change of members, and of what they ask for."""
+    kinds: tuple[int, Mapping[str, list[GangMember]]] | None = None
+    """The version of which these are the members that wait, by what they ask for."""
     said: tuple[int, GroupStanding] | None = None
     """The version of which that is what its pods say of its minimum."""
     told: dict[str, tuple[str, float]] = field(default_factory=dict)

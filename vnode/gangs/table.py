@@ -58,6 +58,10 @@ class Gangs:
         """Return all gangs."""
         return list(self._gangs.values())
 
+    def keys_of(self, api: GroupApi) -> list[GangKey]:
+        """Return the gangs whose groups are of that API."""
+        return [key for key in self._gangs if key.api is api]
+
     def get(self, key: GangKey) -> Gang | None:
         """Return the gang of that key, if it has pods."""
         return self._gangs.get(key)
@@ -182,6 +186,8 @@ class Gangs:
         if before is not None and before.stands_as(present):
             if objects.spec(before.pod) == objects.spec(present.pod):
                 present.shape = before.shape
+            else:
+                gang.version += 1
 
             return
 

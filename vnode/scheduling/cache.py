@@ -8,7 +8,7 @@ includes it (`promises`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from vnode.api import objects, owners, pod_terms, resources
 from vnode.api.objects import Object
@@ -44,6 +44,7 @@ class _Placed:
     pod: BoundPod
     requests: Resources
     is_counted: bool  # terminating pods hold their resources and do not count for spreading
+    anti_affinity: Object = field(compare=False)  # what `pod.repels` was compiled of
 
 
 class Cache:
@@ -218,17 +219,23 @@ class Cache:
         )
 
     def _place(self, uid: str, node: str, pod: Object) -> None:
-        is_counted = not objects.is_terminating(pod)
+        old = self._placed.get(uid, {}).get(node)
+        anti_affinity = pod_terms.anti_affinity(pod)
+        if old is not None and old.anti_affinity == anti_affinity:
+            repels = old.pod.repels  # long terms are compiled once, not at each change of the pod
+        else:
+            repels = pod_terms.repelled(pod)
+
         counted = BoundPod(
             uid,
             node,
             objects.namespace(pod),
             owners.owner_key(pod),
             objects.labels(pod),
-            pod_terms.repelled(pod),
+            repels,
         )
-        new = _Placed(counted, resources.pod_requests(pod), is_counted)
-        old = self._placed.get(uid, {}).get(node)
+        is_counted = not objects.is_terminating(pod)
+        new = _Placed(counted, resources.pod_requests(pod), is_counted, anti_affinity)
         if old == new:
             return
 

@@ -9,9 +9,10 @@ whom that one concerns.
 from __future__ import annotations
 
 import enum
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 from vnode.api import objects
 from vnode.api.objects import Object
@@ -54,6 +55,28 @@ class ClusterEvent:
         return self.namespace is None or self.namespace == namespace
 
 
+class PodReading(ABC):
+    """What a plugin reads of a pod to tell whether others may help it.
+
+    It is read of a rejected pod once, and kept for as long as that waits; of a pod that comes or
+    goes once for all that wait.
+    """
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def cost(self) -> int:
+        """How many comparisons it takes."""
+
+    @abstractmethod
+    def is_helped_by(self, other: Any) -> bool:
+        """Tell whether it may help the pod that the other, which was read alike, comes or goes."""
+
+
+ReadPod: TypeAlias = Callable[[Object], PodReading]
+
+
 @dataclass(frozen=True, slots=True)
 class ClusterEventWithHint:
     """A kind of event for which a plugin wants its rejected pods tried again.
@@ -67,9 +90,9 @@ class ClusterEventWithHint:
     scope: Callable[[Object], frozenset[str] | None] | None = None
     """Returns the namespaces whose pods can help a rejected pod by such an event, None for all;
     without it, all can."""
-    helps: Callable[[Object, Object], bool] | None = None
-    """Tells whether such an event about the second pod may help the first, which was rejected;
-    without it, it may."""
+    read: ReadPod | None = None
+    """Reads of pods whether such an event about one may help another, which was rejected; without
+    it, it may."""
 
 
 def anywhere(*found: EventKind) -> list[ClusterEventWithHint]:
@@ -83,11 +106,11 @@ def own_namespace(pod: Object) -> frozenset[str]:
 
 
 def of_pods(
-    scope: Callable[[Object], frozenset[str] | None], helps: Callable[[Object, Object], bool]
+    scope: Callable[[Object], frozenset[str] | None], read: ReadPod
 ) -> list[ClusterEventWithHint]:
     """Return registrations for pods that come or go on whatever node, if that may help."""
     kinds = (EventKind.POD_ADD, EventKind.POD_DELETE, EventKind.POD_FORGOTTEN)
-    return [ClusterEventWithHint(kind, anywhere=True, scope=scope, helps=helps) for kind in kinds]
+    return [ClusterEventWithHint(kind, anywhere=True, scope=scope, read=read) for kind in kinds]
 
 
 EVERYTHING: Final = frozenset(anywhere(*EventKind))

@@ -198,7 +198,6 @@ class SchedulingQueue:
             self._enqueue_after_backoff(queued)
             return
 
-        queued.rejected = rejected
         self._put(queued, UNSCHEDULABLE)
         self._unschedulable.add(queued.pod, rejected)
         flush_at = self._clock.monotonic() + self._settings.max_unschedulable
@@ -254,9 +253,8 @@ class SchedulingQueue:
             self._newest[event] = self._event_number
 
         for uid in self._unschedulable.woken_by(event):
-            queued = self._pods[uid]
-            if uid != by and event.concerns(objects.namespace(queued.pod)):
-                self._enqueue_after_backoff(queued)
+            if uid != by:
+                self._enqueue_after_backoff(self._pods[uid])
 
     def _enqueue(self, queued: QueuedPod) -> None:
         """Put the pod into the active queue, or hold it."""
@@ -291,7 +289,7 @@ class SchedulingQueue:
                 self._newest.clear()
 
         elif queued.place == UNSCHEDULABLE:
-            self._unschedulable.remove(queued.uid, queued.rejected)
+            self._unschedulable.remove(queued.uid)
 
     def _fail(self, queued: QueuedPod, retry_at: float = math.inf) -> None:
         settings = self._settings

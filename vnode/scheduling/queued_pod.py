@@ -9,7 +9,6 @@ from typing import Final
 
 from vnode.api import objects
 from vnode.api.objects import Object
-from vnode.scheduling.unschedulable_pods import Signature
 
 ACTIVE: Final = "active"
 BACKOFF: Final = "backoff"
@@ -45,8 +44,6 @@ class QueuedPod:
     generation: int = 0
     # When it may be tried again after its last failure.
     ready_at: float = 0.0
-    # While unschedulable: the plugins that rejected it, as `UnschedulablePods` has them.
-    rejected: Signature = frozenset()
     # While in flight: the last event before it was popped, and whether it was changed since.
     seen_event: int = 0
     changed: bool = False

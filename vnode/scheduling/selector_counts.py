@@ -31,8 +31,8 @@ KEPT_ABROAD: Final = 64
 EXPRESSIONS: Final = 2_000
 """Expressions of either of these, and one for each selector; the last one stays whatever it has."""
 IDLE: Final = 1_000
-"""Pods that come or go before a selector is dropped for which nobody asks, or as many sets of labels
-as it was counted from, if these are more."""
+"""Pods that come or go before a selector is dropped for which nobody asks; as many as there were
+sets of labels that it was counted from, if these are more."""
 MOST_COMPARED: Final = 400_000
 """Expressions, and one for each term, times sets of labels: 40 ms for one pod. With 10,000 pods of
 which no two have the same labels, thirteen terms of two expressions about all namespaces."""

@@ -1,31 +1,40 @@
 """Holds rejected pods until an event that may help them.
 
-Pods whose rejections are equal form a group: an event is matched once for all of them, however many
-there are. An event wakes a pod if a plugin that rejected it on that node registered for its kind;
-a plugin may register for events anywhere. Of events about a pod, it may say whom these concern: by
-namespace, which is looked up for each waiting pod once, and then pod by pod.
+An event wakes a pod if a plugin that rejected it on that node registered for its kind; a plugin may
+register for events anywhere. Pods of a namespace whose rejections are equal form a group, for which
+an event is matched once (`rejected_groups`). Of events about a pod, a plugin may say whom these
+concern: by namespace, and then pod by pod, by what it has read of each when that began to wait.
+Comparing them is paid by whoever places a pod, and an attempt by those who wait: so little is
+compared for each namespace, and beyond that its pods are tried.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import Final, TypeAlias
 
 from vnode.api import objects
 from vnode.api.objects import Object
-from vnode.scheduling.events import EVERYTHING, ClusterEvent, ClusterEventWithHint, EventKind
+from vnode.scheduling.events import ClusterEvent, ClusterEventWithHint, PodReading, ReadPod
+from vnode.scheduling.rejected_groups import (
+    GroupKey,
+    RejectedGroup,
+    RejectedGroups,
+    RejectedPod,
+    Scope,
+    Signature,
+)
 
 Rejections: TypeAlias = Mapping[str, frozenset[str]]
 """Node name -> the plugins that rejected it."""
 
-Signature: TypeAlias = frozenset[tuple[str, str]]
-"""Rejections as pairs of node and plugin; equal rejections have the same."""
+MOST_COMPARED: Final = 500
+"""Comparisons for the pods of a namespace that wait, at one event; beyond, they are tried."""
+COMPARED_IN_ALL: Final = 5_000
+"""Likewise, for those of all namespaces: some 5 ms."""
 
-_Scope: TypeAlias = frozenset[str] | None
-"""The namespaces whose pods concern a waiting pod; None: all."""
-
-MOST_ASKED: Final = 100
-"""Waiting pods for which plugins are asked about one event; beyond, an attempt is as cheap."""
+_MOST_NAMED: Final = 16  # namespaces by which a waiting pod is found; of more, by all
 
 
 def signature(rejections: Rejections) -> Signature:
@@ -38,102 +47,89 @@ class UnschedulablePods:
 
     def __init__(self, registrations: Mapping[str, frozenset[ClusterEventWithHint]]) -> None:
         """Take plugin -> events that may undo its rejections; for others, all events may."""
-        self._registrations = registrations
-        # By rejections, then by scope: UID -> pod in the order in which they were added. No empty
-        # groups.
-        self._groups: dict[Signature, dict[_Scope, dict[str, Object]]] = {}
-        self._scopes: dict[str, _Scope] = {}  # by UID
+        self._groups = RejectedGroups(registrations)
+        self._group_of: dict[str, RejectedGroup] = {}  # by UID
 
     def add(self, pod: Object, rejected: Signature) -> None:
         """Add a pod with its rejections."""
-        uid, scope = objects.uid(pod), self._scope(pod, rejected)
-        self._scopes[uid] = scope
-        self._groups.setdefault(rejected, {}).setdefault(scope, {})[uid] = pod
+        uid = objects.uid(pod)
+        hints = [
+            hint
+            for plugin in {plugin for _, plugin in rejected}
+            for hint in self._groups.hints(plugin)
+        ]
+        readings = {read: read(pod) for read in {hint.read for hint in hints} if read is not None}
+        key = GroupKey(objects.namespace(pod), rejected, _scope(pod, hints))
+        self._group_of[uid] = self._groups.put(key, uid, RejectedPod(pod, readings))
 
-    def remove(self, uid: str, rejected: Signature) -> None:
-        """Remove a pod, which was added with these rejections."""
-        scopes, scope = self._groups[rejected], self._scopes.pop(uid)
-        del scopes[scope][uid]
-        if not scopes[scope]:
-            del scopes[scope]
-
-        if not scopes:
-            del self._groups[rejected]
+    def remove(self, uid: str) -> None:
+        """Remove a pod, which was added."""
+        self._groups.remove(self._group_of.pop(uid), uid)
 
     def woken_by(self, event: ClusterEvent) -> list[str]:
         """Return the UIDs of pods that the event may help. They are not removed."""
-        woken, asked = list[str](), 0
-        for rejected, scopes in self._groups.items():
-            hints = self._hints(event, rejected)
-            if hints is None:
-                continue
-
-            for scope, pods in scopes.items():
-                if not _is_in_scope(event, hints, scope):
-                    continue
-
-                for uid, pod in pods.items():
-                    asked += 1
-                    if asked > MOST_ASKED or _may_help(event, hints, pod):
-                        woken.append(uid)
+        woken, asked = list[str](), _AskedPods(event)
+        for group, hints in self._groups.matching(event):
+            reads = _reads(hints) if event.pod is not None else None
+            if reads is None:
+                woken += group.pods
+            else:
+                woken += (uid for uid, each in group.pods.items() if asked.may_help(each, reads))
 
         return woken
 
     def wakes(self, event: ClusterEvent, rejected: Signature) -> bool:
         """Tell whether the event may undo one of the rejections, whatever pod it is about."""
-        return self._hints(event, rejected) is not None
-
-    def _hints(
-        self, event: ClusterEvent, rejected: Signature
-    ) -> frozenset[ClusterEventWithHint] | None:
-        """Return by which registrations an event wakes pods with these rejections: none of them
-        needed if it is empty; None if it does not."""
-        found = frozenset(self._matching(event, rejected))
-        if found or not rejected:
-            return found
-
-        # A node on which the pod was not tried may take it, whatever rejected it elsewhere.
-        is_new = event.kind is EventKind.NODE_ADD
-        return found if is_new and event.node not in {node for node, _ in rejected} else None
-
-    def _matching(self, event: ClusterEvent, rejected: Signature) -> Iterator[ClusterEventWithHint]:
-        for node, plugin in rejected:
-            for hint in self._registrations.get(plugin, EVERYTHING):
-                here = hint.anywhere or event.node is None or event.node == node
-                if hint.kind is event.kind and here:
-                    yield hint
-
-    def _scope(self, pod: Object, rejected: Signature) -> _Scope:
-        """Return the namespaces that any of the registrations names which have a scope."""
-        named = set[str]()
-        scopes = {
-            hint.scope
-            for plugin in {plugin for _, plugin in rejected}
-            for hint in self._registrations.get(plugin, EVERYTHING)
-            if hint.scope is not None
-        }
-        for scope in scopes:
-            found = scope(pod)
-            if found is None:
-                return None
-
-            named |= found
-
-        return frozenset(named)
+        return self._groups.wakes(event, rejected)
 
 
-def _is_in_scope(
-    event: ClusterEvent, hints: frozenset[ClusterEventWithHint], scope: _Scope
-) -> bool:
-    if event.pod is None or scope is None or not hints or any(h.scope is None for h in hints):
-        return True
+class _AskedPods:
+    """Compares pods that wait with the one that an event is about, as long as that is cheap."""
 
-    return objects.namespace(event.pod) in scope
+    def __init__(self, event: ClusterEvent) -> None:
+        self._about = event.pod
+        self._read: dict[ReadPod, PodReading] = {}  # of that one
+        self._compared: Counter[str] = Counter()  # by the namespace of those that wait
+        self._total = 0
+
+    def may_help(self, waiting: RejectedPod, reads: Iterable[ReadPod]) -> bool:
+        """Tell whether the event may help a pod, by what these have read of both."""
+        namespace = objects.namespace(waiting.pod)
+        for read in reads:
+            own = waiting.readings[read]
+            self._compared[namespace] += own.cost
+            if self._compared[namespace] > MOST_COMPARED or self._total > COMPARED_IN_ALL:
+                return True
+
+            self._total += own.cost
+            if own.is_helped_by(self._other(read)):
+                return True
+
+        return False
+
+    def _other(self, read: ReadPod) -> PodReading:
+        if read not in self._read:
+            assert self._about is not None
+            self._read[read] = read(self._about)
+
+        return self._read[read]
 
 
-def _may_help(event: ClusterEvent, hints: frozenset[ClusterEventWithHint], pod: Object) -> bool:
-    about = event.pod
-    if about is None or not hints:
-        return True
+def _reads(hints: Iterable[ClusterEventWithHint]) -> list[ReadPod] | None:
+    """Return by what pods are compared; None if the event may help them, whoever it is about."""
+    found = dict.fromkeys(hint.read for hint in hints)
+    reads = [read for read in found if read is not None]
+    return reads if reads and len(reads) == len(found) else None
 
-    return any(hint.helps is None or hint.helps(pod, about) for hint in hints)
+
+def _scope(pod: Object, hints: Iterable[ClusterEventWithHint]) -> Scope:
+    """Return the namespaces that any of the registrations names which have a scope."""
+    named = set[str]()
+    for scope in {hint.scope for hint in hints if hint.scope is not None}:
+        found = scope(pod)
+        if found is None or len(named | found) > _MOST_NAMED:
+            return None
+
+        named |= found
+
+    return frozenset(named)

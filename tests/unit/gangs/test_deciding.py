@@ -11,6 +11,7 @@ from vnode.gangs import conflicts, deciding, kept_room, marks
 from vnode.gangs.conflicts import GangInTarget
 from vnode.gangs.deciding import NextStep
 from vnode.gangs.gang import Gang
+from vnode.gangs.kept_room import KeepingTurns
 from vnode.gangs.marks import GangMark
 
 
@@ -151,10 +152,11 @@ def test_room_is_kept_for_the_oldest_gang_from_younger_pods_that_want_what_it_wa
         member("w0", 2, creationTimestamp=made, spec={"containers": [container], "priority": 3})
     )
     [gang] = gangs.values()
-    assert kept_room.oldest([gang], 1000, 300) is None
-    gang.complete_since = 600.0
-    assert kept_room.oldest([gang], 800, 300) is None
-    assert kept_room.oldest([gang], 1000, 300) is gang
+    turns = KeepingTurns()
+    assert kept_room.oldest([gang], 1000, 300, turns) is None
+    gang.complete_since, gang.best_node = 600.0, "t"
+    assert kept_room.oldest([gang], 800, 300, turns) is None
+    assert kept_room.oldest([gang], 1000, 300, turns) is gang
     kept = kept_room.keep(gang, "t")
     gpu, later = {"example.com/gpu": 1}, "2026-01-01T00:05:00Z"
     assert kept.keeps_off(pod("p", creationTimestamp=later), gpu)

@@ -21,7 +21,7 @@ from vnode.scheduling.cycle import CycleState
 from vnode.scheduling.events import ClusterEvent, ClusterEventWithHint, EventKind
 from vnode.scheduling.plugin import Handle, NoArgs
 from vnode.scheduling.queue import SchedulingQueue
-from vnode.scheduling.unschedulable_pods import MOST_ASKED
+from vnode.scheduling.unschedulable_pods import MOST_COMPARED
 
 Plugin = InterPodAffinity | PodTopologySpread
 HANDLE = Handle(namespace_refusal=any_namespace)
@@ -77,9 +77,11 @@ def passing(plugin: Plugin, cache: Cache, waiting: Object) -> set[str]:
 def concerned(plugin: Plugin, kind: EventKind, waiting: Object, about: Object) -> bool:
     (hint,) = (hint for hint in plugin.events_to_register() if hint.kind is kind)
     assert hint.scope is not None
-    assert hint.helps is not None
+    assert hint.read is not None
     scope = hint.scope(waiting)
-    return (scope is None or objects.namespace(about) in scope) and hint.helps(waiting, about)
+    return (scope is None or objects.namespace(about) in scope) and (
+        hint.read(waiting).is_helped_by(hint.read(about))
+    )
 
 
 @pytest.mark.parametrize("plugin", [AFFINITY, CROSSING, SPREAD])
@@ -139,14 +141,19 @@ async def test_a_pod_wakes_only_those_whose_terms_select_it() -> None:
     assert places == [asleep, woken, asleep, woken]
 
 
-async def test_however_many_wait_few_are_asked_about_an_event() -> None:
-    """Beyond, pods of the namespaces that it concerns are woken, and no others."""
-    many = [wanting(f"p{number}", "web") for number in range(MOST_ASKED + 5)]
-    others = [wanting(f"q{number}", "web", namespace="team-b") for number in range(5)]
+async def test_however_many_wait_little_is_compared_at_an_event() -> None:
+    """Beyond, pods of the namespaces that it concerns are tried, and none of another that waits."""
+    most = MOST_COMPARED // 3  # a pod, a term and its expression
+    many = [wanting(f"p{number}", "web", namespaceSelector={}) for number in range(most + 5)]
+    others = [
+        wanting(f"q{number}", "web", namespace="team-b", namespaceSelector={})
+        for number in range(5)
+    ]
     queue = await waiting_queue(*many, *others)
     came = pod("new", namespace="team-a", labels={"app": "db"}, node="a")
     queue.move(ClusterEvent(EventKind.POD_ADD, "a", pod=came))
     assert queue.statistics()[queued_pod.BACKOFF] == 5
+    assert queue.place("q4") == queued_pod.UNSCHEDULABLE
 
 
 async def test_what_frees_a_place_in_a_plan_wakes_pods_of_that_namespace_only() -> None:

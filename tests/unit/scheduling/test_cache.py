@@ -2,12 +2,15 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.scheduling.builders import pod, virtual_node
-from vnode.api import selectors
+from tests.unit.scheduling.builders import cache_of, pod, virtual_node
+from vnode.api import pod_terms, selectors
+from vnode.api.objects import Object
 from vnode.api.owners import OwnerKey
+from vnode.api.pod_terms import PodTerm
 from vnode.api.rows import AlikeNodes, RowOfNodes, Rows
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.snapshot import VirtualNodeInfo
@@ -236,3 +239,25 @@ def test_counts_always_agree_with_the_pods_that_are_there(
     cache.lapse(now=100)
     assert cache.next_lapse() is None
     assert all(n.free is None or n.free["cpu"] in (1000, 5000) for n in cache.snapshot())
+
+
+def test_long_terms_are_compiled_once_for_a_pod_that_is_changed_all_the_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    compiled = list[Object]()
+
+    def repelled(each: Object) -> tuple[PodTerm, ...]:
+        compiled.append(each)
+        return real(each)
+
+    real = pod_terms.repelled
+    monkeypatch.setattr(pod_terms, "repelled", repelled)
+    cache, term = cache_of("a"), {"topologyKey": "zone", "labelSelector": {}}
+    for number in range(10):
+        affinity = {"podAntiAffinity": {pod_terms.REQUIRED: [{**term}]}}
+        cache.set_pod(pod("p", node="a", labels={"number": str(number)}, affinity=affinity))
+
+    assert len(compiled) == 1
+    assert len(cache.snapshot().pod_counts.repelling["default"]) == 1
+    cache.set_pod(pod("p", node="a"))
+    assert not cache.snapshot().pod_counts.repelling

@@ -15,7 +15,7 @@ from vnode.api import kinds, objects, permissions
 from vnode.api.clock import Clock
 from vnode.gangs import deciding, kept_room
 from vnode.gangs.gang import Gang
-from vnode.gangs.kept_room import KEPT_FOR
+from vnode.gangs.kept_room import KEPT_FOR, KeepingTurns
 from vnode.gangs.members import GangMember
 from vnode.gangs.membership import GangKey
 from vnode.gangs.table import Gangs
@@ -74,8 +74,7 @@ class GangController:
         self._clock = clock
         self._keep_after = keep_after
         self._group_reporter = GroupReporter(client, gangs, groups, links, events, clock)
-        self._kept_until = 0.0  # monotonic, of `Gangs.kept`
-        self._none_until = 0.0  # likewise: until then no room is kept
+        self._turns = KeepingTurns()  # of `Gangs.kept`
         self._controller: Controller[GangKey] = Controller(
             "gangs",
             self._reconcile,
@@ -88,7 +87,7 @@ class GangController:
         async with supervisor.supervise() as tasks:
             self._gangs.subscribe(self._on_gang)
             self._gangs.on_unplaced(self._on_gang)
-            self._groups.watch(tasks.keyed(), self._gangs.recheck)
+            self._groups.watch(tasks.keyed(), self._gangs.recheck, self._gangs.keys_of)
             for gang in self._gangs.values():
                 self._on_gang(gang)
 
@@ -187,17 +186,17 @@ class GangController:
             return left
 
         if self._gangs.kept is not None:
-            return max(self._kept_until - now, 1.0)
+            return max(self._turns.left(now), 1.0)
 
-        if now < self._none_until:
-            return self._none_until - now
+        if wait := self._turns.wait(gang.key.namespace, now):
+            return wait
 
-        chosen = kept_room.oldest(self._gangs.values(), now, self._keep_after)
-        if chosen is None or not chosen.best_node:
+        chosen = kept_room.oldest(self._gangs.values(), now, self._keep_after, self._turns)
+        if chosen is None:
             return self._keep_after
 
         kept = self._gangs.kept = kept_room.keep(chosen, chosen.best_node)
-        self._kept_until, self._none_until = now + KEPT_FOR, now + 2 * KEPT_FOR
+        self._turns.begin(kept.key.namespace, now)
         log.info("the room of %s is kept for gang %s", kept.node, kept.key)
         return KEPT_FOR
 
@@ -209,11 +208,10 @@ class GangController:
 
         gang = self._gangs.get(kept.key)
         waits = gang is not None and gang.complete_since is not None and not gang.is_started
-        if waits and self._clock.monotonic() < self._kept_until:
+        now = self._clock.monotonic()
+        if waits and self._turns.left(now):
             return
 
         self._gangs.kept = None
-        if not waits:
-            self._none_until = 0.0
-
+        self._turns.end(now, has_started=gang is not None and gang.is_started)
         self._queue.move(ClusterEvent(EventKind.TARGET_FREE, kept.node))

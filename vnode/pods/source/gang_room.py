@@ -2,12 +2,13 @@
 
 Each kind of pod in the gang passes the plugins once for each target; then the pods that may go
 there are put on its nodes beside what others were promised (`vnode.gangs.room`). What was found
-holds until something changes, for all members that ask.
+holds until something changes, for all members that ask. All of that is one step of a scheduling
+cycle, so that a gang of very many kinds of pods is not looked at.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from vnode.api import packing, resources
@@ -22,6 +23,9 @@ from vnode.gangs.room import FreeInTarget, GangRoom
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.framework import Framework
 from vnode.scheduling.snapshot import VirtualNodeInfo
+
+MOST_KINDS: Final = packing.MOST_SHAPES
+"""Kinds of pods in a gang."""
 
 _MOST: Final = 512  # gangs and targets whose room is remembered
 
@@ -43,6 +47,17 @@ class GangRooms:
         self._generation = -1
         self._found: dict[tuple[Gang, int, str], GangRoom] = {}
 
+    def refusal(self, gang: Gang) -> str:
+        """Return why no room is looked for, with the cure; "" if it is."""
+        count = len(self._kinds(gang))
+        if count <= MOST_KINDS:
+            return ""
+
+        return (
+            f"the pods of gang {gang.key} ask for {count} different combinations of resources and "
+            f"kinds of nodes: use {MOST_KINDS} at most"
+        )
+
     def of(self, gang: Gang, minimum: int, node: VirtualNodeInfo) -> GangRoom:
         """Return the room for a gang, of which none is bound."""
         if self._generation != self._cache.generation or len(self._found) > _MOST:
@@ -56,11 +71,7 @@ class GangRooms:
         return self._found[key]
 
     def _find(self, gang: Gang, minimum: int, node: VirtualNodeInfo) -> GangRoom:
-        waiting = gang.waiting()
-        kinds: dict[str, list[GangMember]] = {}
-        for each in waiting.values():
-            kinds.setdefault(self._shape(each).key, []).append(each)
-
+        waiting, kinds = gang.waiting(), self._kinds(gang)
         target, snapshot = node.virtual.target[1], self._cache.snapshot()
         able, refusals = list[PodsOfShape](), list[str]()
         pods: list[tuple[Object, int]] = []
@@ -90,6 +101,17 @@ class GangRooms:
         others = [wanted for uid, wanted in promised.items() if uid not in gang.members]
         there = FreeInTarget(target, free, rows, packing.by_shape(others), node.virtual.pools)
         return room.find(able, minimum, there)
+
+    def _kinds(self, gang: Gang) -> Mapping[str, list[GangMember]]:
+        """Return the members that wait, by what they ask for."""
+        if gang.kinds is None or gang.kinds[0] != gang.version:
+            kinds: dict[str, list[GangMember]] = {}
+            for each in gang.waiting().values():
+                kinds.setdefault(self._shape(each).key, []).append(each)
+
+            gang.kinds = gang.version, kinds
+
+        return gang.kinds[1]
 
     def _shape(self, each: GangMember) -> Shape:
         """Return what a member asks of a node; without its constraints if they are not known."""

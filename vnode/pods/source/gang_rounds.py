@@ -86,8 +86,8 @@ class GangRounds:
         self._policies = policies
         self._clock = clock
         self._spread = spread
-        rooms = GangRooms(framework, cache, constraints, is_overridden)
-        self._chooser = GangChooser(gangs, rooms, assumptions, queue, links, clock)
+        self._rooms = GangRooms(framework, cache, constraints, is_overridden)
+        self._chooser = GangChooser(gangs, self._rooms, assumptions, queue, links, clock)
         self._wake: Callable[[str], bool] = lambda _uid: False
         self._delete: Callable[[StrayCandidate], None] = lambda _stray: None
 
@@ -120,6 +120,9 @@ class GangRounds:
         if node := gang.place():
             elsewhere = gang_choice.elsewhere(gang, node, snapshot)
             return self._framework.schedule_on(pod, snapshot, node, elsewhere)
+
+        if why := self._rooms.refusal(gang):
+            return _nowhere(snapshot, unresolvable(why).with_plugin(gang_choice.GANGS))
 
         result = self._framework.schedule(pod, snapshot)
         return self._chooser.choose(gang, queued.uid, result, snapshot)

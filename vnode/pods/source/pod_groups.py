@@ -25,6 +25,7 @@ from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.runtime.keyed_tasks import KeyedTasks
 from vnode.runtime.served_informer import ServedInformer
+from vnode.runtime.slices import in_slices
 
 _LOOK_AGAIN: Final = 30.0
 """Seconds after which Kubernetes' own groups are looked for again."""
@@ -35,14 +36,18 @@ log = logging.getLogger(__name__)
 
 
 class PodGroups:
-    """The groups of a cluster; `changed` is called with each key whose group may be another."""
+    """The groups of a cluster; `changed` is called with each key whose group may be another.
+
+    No names are kept here: users choose them, and they come and go with their pods.
+    """
 
     def __init__(self, client: Client, clock: Clock) -> None:
         self._client = client
         self._clock = clock
         self._changed: Changed = lambda _key: None
         self._tasks: KeyedTasks[str] | None = None
-        self._named: dict[GroupApi, set[GangKey]] = {}  # all that were asked for
+        self._named: Callable[[GroupApi], Iterable[GangKey]] = lambda _api: ()
+        self._apis: set[GroupApi] = set()  # of which any group was asked for
         self._served = {
             GroupApi.COSCHEDULING: self._informer(kinds.COSCHEDULING_GROUPS, GroupApi.COSCHEDULING),
             GroupApi.VOLCANO: self._informer(kinds.VOLCANO_GROUPS, GroupApi.VOLCANO),
@@ -50,20 +55,26 @@ class PodGroups:
         self._native: Informer | None = None
         self._is_looked_for = False  # whether the API server has said what it serves
 
-    def watch(self, tasks: KeyedTasks[str], changed: Changed) -> None:
-        """Watch in these tasks from now on, once a group is named."""
-        self._tasks, self._changed = tasks, changed
-        for api in self._named:
+    def watch(
+        self,
+        tasks: KeyedTasks[str],
+        changed: Changed,
+        named: Callable[[GroupApi], Iterable[GangKey]],
+    ) -> None:
+        """Watch in these tasks from now on, once a group is asked for.
+
+        `named` returns the groups of an API that pods name now.
+        """
+        self._tasks, self._changed, self._named = tasks, changed, named
+        for api in self._apis:
             self._begin(api)
 
     def find(self, key: GangKey) -> GroupStanding:
         """Return what is known of a group."""
-        named = self._named.get(key.api)
-        if named is None:
-            named = self._named[key.api] = set()
+        if key.api not in self._apis:
+            self._apis.add(key.api)
             self._begin(key.api)
 
-        named.add(key)
         name = objects.join_key(key.namespace, key.name)
         if key.api is GroupApi.NATIVE:
             return self._find_native(key, name)
@@ -130,8 +141,12 @@ class PodGroups:
 
     async def _look(self) -> None:
         """Look for the version that is served, and watch that one."""
+        was_told = False
         while (kind := await self._native_kind()) is None:
-            self._on_group(GroupApi.NATIVE, None, None)
+            if self._is_looked_for and not was_told:
+                was_told = True
+                await self._tell_all()
+
             await self._clock.sleep(_LOOK_AGAIN)
 
         informer = self._native = Informer(self._client, kind, trim=_trim)
@@ -139,7 +154,12 @@ class PodGroups:
         assert self._tasks is not None
         self._tasks.start("native-groups", informer.run, f"native-{kind.version}-pod-groups")
         await informer.synced.wait()
-        self._on_group(GroupApi.NATIVE, None, None)
+        await self._tell_all()
+
+    async def _tell_all(self) -> None:
+        """Tell of all of Kubernetes' own groups that pods name; these may be thousands."""
+        async for key in in_slices(list(self._named(GroupApi.NATIVE)), self._clock):
+            self._changed(key)
 
     async def _native_kind(self) -> Kind | None:
         for kind in kinds.NATIVE_GROUPS:
@@ -160,19 +180,14 @@ class PodGroups:
         return None
 
     def _on_group(self, api: GroupApi, old: Object | None, new: Object | None) -> None:
-        for key in self._concerned(api, old, new):
-            self._changed(key)
-
-    def _concerned(
-        self, api: GroupApi, old: Object | None, new: Object | None
-    ) -> Iterable[GangKey]:
-        named = self._named.get(api, set())
         if old is None and new is None:
-            return list(named)
+            keys = list(self._named(api))
+        else:
+            group = objects.latest(old, new)
+            keys = [GangKey(api, objects.namespace(group), objects.name(group))]
 
-        group = objects.latest(old, new)
-        key = GangKey(api, objects.namespace(group), objects.name(group))
-        return [key] if key in named else []
+        for key in keys:
+            self._changed(key)
 
 
 def _trim(group: Object) -> Object:

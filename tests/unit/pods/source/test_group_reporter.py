@@ -58,7 +58,7 @@ class ReportedGroup:
     async def running(self) -> AsyncIterator[None]:
         async with supervise() as tasks:
             tasks.start(self.events.run(), "events")
-            self.groups.watch(tasks.keyed(), lambda _key: None)
+            self.groups.watch(tasks.keyed(), lambda _key: None, self.gangs.keys_of)
             self.put()
             await asyncio.sleep(2)
             [gang] = self.gangs.values()

@@ -32,14 +32,23 @@ class WatchedGroups:
         self.server = APIServer("c1", clock)
         self.changed: list[GangKey] = []
         self.groups = PodGroups(self.server.client(), clock)
+        self.named: list[GangKey] = []
 
     @asynccontextmanager
     async def watching(self) -> AsyncIterator[None]:
         async with supervise() as tasks:
-            self.groups.watch(tasks.keyed(), self.changed.append)
+            self.groups.watch(tasks.keyed(), self.changed.append, self._of_api)
             await asyncio.sleep(2)
             yield
             tasks.stop()
+
+    def find(self, key: GangKey) -> GroupStanding:
+        """Look a group up for a pod that names it."""
+        self.named = [key]
+        return self.groups.find(key)
+
+    def _of_api(self, api: GroupApi) -> list[GangKey]:
+        return [key for key in self.named if key.api is api]
 
     def serve(self, kind: Kind) -> None:
         self.server.add(
@@ -68,28 +77,26 @@ async def test_nothing_is_watched_before_a_pod_names_a_group(watched: WatchedGro
 
 async def test_a_group_and_its_kind_may_come_later_than_its_pods(watched: WatchedGroups) -> None:
     async with watched.watching():
-        assert watched.groups.find(KEY) == GroupStanding()
+        assert watched.find(KEY) == GroupStanding()
         await asyncio.sleep(2)
-        assert "install its CRD" in watched.groups.find(KEY).problem
+        assert "install its CRD" in watched.find(KEY).problem
         watched.serve(kinds.COSCHEDULING_GROUPS)
         await asyncio.sleep(2)
-        assert "create it" in watched.groups.find(KEY).problem
+        assert "create it" in watched.find(KEY).problem
         watched.changed.clear()
         watched.add(kinds.COSCHEDULING_GROUPS, {"minMember": 4})
         await asyncio.sleep(2)
         assert watched.changed == [KEY]
-        assert watched.groups.find(KEY) == GroupStanding(4)
+        assert watched.find(KEY) == GroupStanding(4)
 
 
-async def test_groups_that_nobody_names_change_nothing(watched: WatchedGroups) -> None:
+async def test_groups_that_pods_name_no_more_are_not_remembered(watched: WatchedGroups) -> None:
     async with watched.watching():
-        watched.groups.find(KEY._replace(name="other"))
+        watched.find(KEY._replace(name="gone"))
+        watched.find(KEY._replace(name="other"))
         watched.serve(kinds.COSCHEDULING_GROUPS)
         await asyncio.sleep(2)
-        watched.changed.clear()
-        watched.add(kinds.COSCHEDULING_GROUPS, {"minMember": 4})
-        await asyncio.sleep(2)
-        assert watched.changed == []
+        assert {key.name for key in watched.changed} == {"other"}
 
 
 @pytest.mark.parametrize("kind", kinds.NATIVE_GROUPS, ids=lambda kind: kind.version)
@@ -99,17 +106,19 @@ async def test_kubernetes_own_groups_are_read_in_the_version_that_is_served(
     monkeypatch.setattr(resources, "ALL", (*resources.ALL, kind))
     monkeypatch.setitem(requests._KINDS, (kind.group, kind.version, kind.plural), kind)
     async with watched.watching():
-        watched.groups.find(NATIVE)
+        watched.find(NATIVE)
         await asyncio.sleep(2)
-        assert "create it" in watched.groups.find(NATIVE).problem
+        assert "create it" in watched.find(NATIVE).problem
         watched.add(kind, {"schedulingPolicy": {"gang": {"minCount": 3}}})
         await asyncio.sleep(2)
-        assert watched.groups.find(NATIVE) == GroupStanding(3)
+        assert watched.find(NATIVE) == GroupStanding(3)
 
 
 async def test_a_cluster_without_kubernetes_own_groups_is_told(watched: WatchedGroups) -> None:
     async with watched.watching():
-        watched.groups.find(NATIVE)
+        watched.find(NATIVE)
         await asyncio.sleep(2)
-        assert "serves none of scheduling.k8s.io" in watched.groups.find(NATIVE).problem
-        assert watched.changed[-1] == NATIVE
+        assert "serves none of scheduling.k8s.io" in watched.find(NATIVE).problem
+        assert watched.changed == [NATIVE]
+        await asyncio.sleep(600)
+        assert watched.changed == [NATIVE]  # and nobody again while that is so
