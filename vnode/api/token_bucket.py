@@ -28,6 +28,10 @@ class TokenBucket:
             self.wait(now)
             self._rate = rate
 
+    def set_burst(self, burst: float) -> None:
+        """Hold so many tokens at most from now on; none is added."""
+        self._burst = burst
+
     def take(self, now: float) -> bool:
         """Take a token; False if there is none at `now`."""
         if self.wait(now) > 0:
@@ -84,16 +88,23 @@ class MinuteLimits(Generic[K]):
     """Limits how often a minute something is done, for each key, by a number that may change.
 
     Whatever changes beside it, or the number itself, gives nobody a token: a limit goes on for as
-    long as it has anything to remember.
+    long as it has anything to remember. Who asks once in `interval` seconds gets what is due then.
     """
 
-    def __init__(self, burst: int = 1) -> None:
+    def __init__(self, burst: int = 1, *, interval: float = 0.0) -> None:
+        self._burst = burst
+        self._interval = interval
         self._buckets: TokenBuckets[K] = TokenBuckets(burst)
 
     def take(self, key: K, per_minute: int, now: float) -> bool:
         """Take a token; False if there is none at `now`."""
-        return self._buckets.of(key, per_minute / 60, now).take(now)
+        return self._bucket(key, per_minute, now).take(now)
 
     def wait(self, key: K, per_minute: int, now: float) -> float:
         """Return the seconds until a token can be taken; it is left there."""
-        return self._buckets.of(key, per_minute / 60, now).wait(now)
+        return self._bucket(key, per_minute, now).wait(now)
+
+    def _bucket(self, key: K, per_minute: int, now: float) -> TokenBucket:
+        bucket = self._buckets.of(key, per_minute / 60, now)
+        bucket.set_burst(max(self._burst, per_minute / 60 * self._interval))
+        return bucket

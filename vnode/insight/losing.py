@@ -31,11 +31,10 @@ def fate(pod: Object, ready: Object, known: Objects, now: datetime) -> str:
         return policy
 
     lost = f"the target has been lost since {objects.timestamp(since)}"
-    [*found] = deciding.due([pod], of)
-    if not found:
+    eviction = deciding.eviction(pod, of)
+    if eviction is None:
         return f"{lost}; the pod stays bound to it, as {_reason(policy)}"
 
-    [eviction] = found
     left = timedelta(seconds=eviction.after) - (now - since)
     by = eviction.policy.name if eviction.policy else "its tolerations"
     if left <= timedelta():

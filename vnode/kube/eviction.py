@@ -43,15 +43,24 @@ async def evict(client: Client, pod: Object, *, grace: int | None = None) -> Non
 
 
 class Evictor(Generic[K]):
-    """Evicts pods, as often a minute as each key allows; `burst` of a key pass at once."""
+    """Evicts pods, as often a minute as each key allows; `burst` of a key pass at once.
+
+    With an `interval`, whose turn it is may be asked as rarely as that.
+    """
 
     def __init__(
-        self, client: Client, clock: Clock, *, burst: int = 1, retry_after: float = RETRY_AFTER
+        self,
+        client: Client,
+        clock: Clock,
+        *,
+        burst: int = 1,
+        interval: float = 0.0,
+        retry_after: float = RETRY_AFTER,
     ) -> None:
         self._client = client
         self._clock = clock
         self._retry_after = retry_after
-        self._limits: MinuteLimits[K] = MinuteLimits(burst)
+        self._limits: MinuteLimits[K] = MinuteLimits(burst, interval=interval)
         self._evicted: set[str] = set()  # UIDs, until the store shows that they terminate
         self._refused: dict[str, float] = {}  # by UID: when (monotonic) it is tried again
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import math
 from dataclasses import replace
 from typing import Any
@@ -14,6 +15,8 @@ from tests.unit.pods.policies import spread
 from vnode.api import kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import Denied, ServerError
+from vnode.api.objects import Object
+from vnode.placement.failover import deciding
 from vnode.planning.failover import Failover, Purge
 from vnode.planning.policy import Policy
 
@@ -253,3 +256,57 @@ async def test_a_pod_that_cannot_be_evicted_holds_up_no_other(make: Any) -> None
         await env.until_lost("c2")
         await asyncio.sleep(20)
         assert env.ending() == ["web-1", "web-2"]
+
+
+async def test_pods_of_lost_clusters_are_looked_at_once_a_second_whatever_changes(
+    make: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env, looks, real = make(Failover(10_000), pods=20), list[str](), deciding.eviction
+
+    def counted(pod: Object, policy_of: Any) -> Any:
+        looks.append(objects.name(pod))
+        return real(pod, policy_of)
+
+    monkeypatch.setattr(deciding, "eviction", counted)
+    async with env.leading():
+        await env.until_lost("c2")
+        await asyncio.sleep(5)
+        looks.clear()
+        for number in range(200):
+            env.change_policy(spread(failover=Failover(10_000, grace=number + 1)))
+            await asyncio.sleep(0.05)
+
+        assert 5 * 20 <= len(looks) <= 11 * 20
+
+
+async def test_a_high_limit_is_used_up_by_a_look_a_second(make: Any) -> None:
+    env = make(Failover(10, per_minute=600), pods=60)
+    async with env.leading():
+        await env.until_lost("c2")
+        await asyncio.sleep(14)
+        assert 10 <= len(env.ending()) < 60
+        await asyncio.sleep(6)
+        assert len(env.ending()) == 60
+
+
+async def test_a_policy_that_changes_all_the_time_stops_no_pods_of_others(
+    make: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env = make(Failover(10), pods=0)
+    for number in range(5):
+        env.add(f"many-{number}", namespace="a-crowd")
+        env.add(f"few-{number}", namespace="quiet")
+
+    quiet, graces = spread(failover=Failover(10)), itertools.count(1)
+
+    def of(pod: Object) -> Policy:
+        if objects.namespace(pod) == "quiet":
+            return quiet
+
+        return spread(failover=Failover(10, grace=next(graces)))
+
+    monkeypatch.setattr(env.policies, "of", of)
+    async with env.leading():
+        await env.until_lost("c2")
+        await asyncio.sleep(15)
+        assert sorted(env.ending()) == [f"few-{number}" for number in range(5)]

@@ -9,15 +9,19 @@ pods until their cluster answers again, and until then nothing can tell their de
 is to wait for a replacement even then, is up to `Replacements`.
 
 The evictions of a policy are spread over time by a limit of its own, for all of its workloads and
-clusters together. Another leader begins with one token. Namespaces take turns, within the limit of
-a cluster-wide policy too.
+clusters together. Another leader begins with one token. Namespaces take turns,
+within the limit of a cluster-wide policy too.
+
+All pods of lost clusters are looked at together, in slices and once a second at most: users can
+change their pods and policies much more often.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import ExitStack, closing
 from typing import Final, TypeAlias
 
@@ -39,9 +43,13 @@ from vnode.placement.workload_index import OtherBoundPods
 from vnode.planning.failover import FAILOVER_REASON, Replacements
 from vnode.planning.policy import WatchedPolicies
 from vnode.runtime.controller import Controller
+from vnode.runtime.slices import in_slices
 from vnode.telemetry import audit, turn_waits
 
 FAILED_OVER: Final = "FailedOver"
+
+INTERVAL: Final = 1.0
+"""Seconds from one look at all pods of lost clusters to the next."""
 
 _ALL: Final = "lost targets"  # the only key: a limit holds for all of them together
 _MOST_FAILURES: Final = 5  # evictions that fail before it is tried later: one pod holds up nobody
@@ -75,8 +83,10 @@ class Failovers:
         self._policies = policies
         self._replacements = replacements
         self._events = events
+        self._clock = clock
+        self._next_look = -math.inf  # monotonic
         # At the rates of policies, by their namespaces and names.
-        self._evictor: Evictor[tuple[str, str]] = Evictor(client, clock)
+        self._evictor: Evictor[tuple[str, str]] = Evictor(client, clock, interval=INTERVAL)
         self._nodes: set[str] = set()  # whose targets are lost
         self._turns: dict[str, Turns[str]] = {}  # of namespaces, by the limit that they share
         self._waits = turn_waits.of("failovers")
@@ -107,17 +117,27 @@ class Failovers:
 
     async def _reconcile(self, _all: str) -> float | None:
         """Evict the pods of lost clusters that are due; return when to go on."""
+        if (left := self._next_look - self._clock.monotonic()) > 0:
+            return left
+
         waits = list[float]()
-        with ExitStack() as stack:
-            lanes = deque(stack.enter_context(closing(lane)) for lane in self._lanes(waits))
-            if not await self._evict_by_turns(lanes, waits):
-                return 0.0
+        try:
+            with ExitStack() as stack:
+                found = await self._lanes(waits)
+                lanes = deque(stack.enter_context(closing(lane)) for lane in found)
+                if not await self._evict_by_turns(lanes, waits):
+                    return INTERVAL
+        finally:
+            self._next_look = self._clock.monotonic() + INTERVAL
 
         return min(waits, default=None)
 
     async def _evict_by_turns(self, lanes: deque[_Lane], waits: list[float]) -> bool:
-        """Evict one pod of each lane after the other; return False if things have changed."""
-        failures = list[VnodeError]()
+        """Evict one pod of each lane after the other; return False if things have changed.
+
+        Who is concerned by that is left out: others go on.
+        """
+        failures, is_current = list[VnodeError](), True
         while lanes and len(failures) < _MOST_FAILURES:
             lane = lanes.popleft()
             eviction = next(lane, None)
@@ -127,9 +147,8 @@ class Failovers:
             node = objects.node_name(eviction.pod)
             loss = self._lost.loss(node)
             if loss is None or not loss.is_known or self._is_outdated(eviction):
-                return False  # while others were evicted, the cluster has come back, say
-
-            if wait := self._turn(eviction):
+                is_current = False  # while others were evicted, the cluster has come back, say
+            elif wait := self._turn(eviction):
                 waits.append(wait)
                 if eviction.shared_limit:
                     continue  # nor is it the turn of any other in this lane
@@ -147,17 +166,18 @@ class Failovers:
         if failures:
             raise failures[0]
 
-        return True
+        return is_current
 
-    def _lanes(self, waits: list[float]) -> list[_Lane]:
+    async def _lanes(self, waits: list[float]) -> list[_Lane]:
         """Return who is due now, in lanes of which one more is evicted in turn.
 
         Each limit that namespaces have in common has a lane, all else another one; within a lane
         namespaces take turns. Add to `waits` when others are due.
         """
         found: dict[str, list[DueEviction]] = {}
-        for eviction in self._due(waits):
-            found.setdefault(eviction.shared_limit, []).append(eviction)
+        for node in sorted(self._nodes):
+            async for eviction in in_slices(await self._due(node, waits), self._clock):
+                found.setdefault(eviction.shared_limit, []).append(eviction)
 
         known = self._turns
         self._turns = {limit: known.get(limit, Turns(deciding.ALLOWANCE)) for limit in found}
@@ -166,24 +186,30 @@ class Failovers:
             for limit, evictions in found.items()
         ]
 
-    def _due(self, waits: list[float]) -> Iterator[DueEviction]:
-        for node in sorted(self._nodes):
-            loss = self._lost.loss(node)
-            if loss is None:
-                self._nodes.discard(node)
-            elif not loss.is_known:
-                waits.append(LOOK_AGAIN)
+    async def _due(self, node: str, waits: list[float]) -> list[DueEviction]:
+        """Return who is due of the pods of a cluster, in order."""
+        loss = self._lost.loss(node)
+        if loss is None:
+            self._nodes.discard(node)
+            return []
+
+        if not loss.is_known:
+            waits.append(LOOK_AGAIN)
+            return []
+
+        found = list[tuple[tuple[float, int, str], DueEviction]]()
+        async for pod in in_slices(self._pods_on(node), self._clock):
+            eviction = deciding.eviction(pod, self._policies.of)
+            if eviction is None or self._evictor.is_ending(pod):
+                continue
+
+            if (left := eviction.after - loss.seconds) >= TICK:
+                waits.append(left)
             else:
-                for eviction in deciding.due(self._pods_on(node), self._policies.of):
-                    if self._evictor.is_ending(eviction.pod):
-                        continue
+                found.append((deciding.order(eviction), eviction))
 
-                    left = eviction.after - loss.seconds
-                    if left >= TICK:
-                        waits.append(left)
-                        break  # all others are due later
-
-                    yield eviction
+        found.sort(key=lambda each: each[0])
+        return [eviction for _order, eviction in found]
 
     def _pods_on(self, node: str) -> list[Object]:
         return [*self._proxies_on(node), *self._bound.pods_on(node)]

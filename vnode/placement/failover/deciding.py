@@ -8,7 +8,7 @@ may set that late, or not at all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -51,26 +51,8 @@ class DueEviction:
         return policy.key
 
 
-def due(pods: Iterable[Object], policy_of: Callable[[Object], Policy | None]) -> list[DueEviction]:
-    """Return the pods of a lost cluster that are to be replaced, in that order.
-
-    Of those that are due at one moment, pods with a higher priority come first.
-    """
-    found = (_eviction(pod, policy_of) for pod in pods)
-    return sorted((eviction for eviction in found if eviction is not None), key=_order)
-
-
-def namespace_of(eviction: DueEviction) -> str:
-    """Return the namespace of a pod: those of lost clusters take turns."""
-    return objects.namespace(eviction.pod)
-
-
-def rank_of(eviction: DueEviction) -> int:
-    """Return by what a pod goes before those of other namespaces: the highest priority first."""
-    return -objects.priority(eviction.pod)
-
-
-def _eviction(pod: Object, policy_of: Callable[[Object], Policy | None]) -> DueEviction | None:
+def eviction(pod: Object, policy_of: Callable[[Object], Policy | None]) -> DueEviction | None:
+    """Return when a pod of a lost cluster is to be replaced; None if it is not."""
     if objects.is_terminating(pod) or objects.is_finished(pod):
         return None
 
@@ -87,5 +69,17 @@ def _eviction(pod: Object, policy_of: Callable[[Object], Policy | None]) -> DueE
     return DueEviction(pod, failover.toleration, policy)
 
 
-def _order(eviction: DueEviction) -> tuple[float, int, str]:
-    return eviction.after, -objects.priority(eviction.pod), objects.key(eviction.pod)
+def order(due: DueEviction) -> tuple[float, int, str]:
+    """Return what orders the pods of a lost cluster: of those that are due at one moment, pods with
+    a higher priority come first."""
+    return due.after, -objects.priority(due.pod), objects.key(due.pod)
+
+
+def namespace_of(eviction: DueEviction) -> str:
+    """Return the namespace of a pod: those of lost clusters take turns."""
+    return objects.namespace(eviction.pod)
+
+
+def rank_of(eviction: DueEviction) -> int:
+    """Return by what a pod goes before those of other namespaces: the highest priority first."""
+    return -objects.priority(eviction.pod)
