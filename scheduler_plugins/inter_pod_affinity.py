@@ -171,18 +171,16 @@ class _AffinityReading(PodReading):
     wanted: tuple[PodTerm, ...] | None
     """None if they cannot be read: no other pod changes that."""
     repelled: tuple[PodTerm, ...]
-
-    @property
-    def cost(self) -> int:
-        return 1 + sum(term.cost for term in self.wanted or ())
+    cost: int
 
     def is_helped_by(self, other: _AffinityReading) -> bool:
         """Tell whether terms of one select the other."""
         if self.wanted is None:
             return False
 
-        if any(term.matches(other.namespace, other.labels) for term in self.wanted):
-            return True
+        for term in self.wanted:
+            if term.matches(other.namespace, other.labels):
+                return True
 
         return any(term.matches(self.namespace, self.labels) for term in other.repelled)
 
@@ -200,7 +198,8 @@ def _read(pod: Object) -> _AffinityReading:
         if term.selector is not None:
             term.selector.prepare()
 
-    return _AffinityReading(objects.namespace(pod), objects.labels(pod), wanted, repelled)
+    cost = sum(term.cost for term in wanted or ())
+    return _AffinityReading(objects.namespace(pod), objects.labels(pod), wanted, repelled, cost)
 
 
 def _with_affinity(pod: Object, far: tuple[PodTerm, ...]) -> tuple[PodTerm, ...] | None:

@@ -167,10 +167,7 @@ class _SpreadReading(PodReading):
     namespace: str
     labels: Mapping[str, str]
     selectors: tuple[Selector, ...]
-
-    @property
-    def cost(self) -> int:
-        return 1 + sum(1 + selector.cost for selector in self.selectors)
+    cost: int
 
     def is_helped_by(self, other: _SpreadReading) -> bool:
         return self.namespace == other.namespace and any(
@@ -190,7 +187,8 @@ def _read(pod: Object) -> _SpreadReading:
     for selector in wanted:
         selector.prepare()
 
-    return _SpreadReading(objects.namespace(pod), objects.labels(pod), wanted)
+    cost = sum(1 + selector.cost for selector in wanted)
+    return _SpreadReading(objects.namespace(pod), objects.labels(pod), wanted, cost)
 
 
 def spreads(

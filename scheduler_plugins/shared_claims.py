@@ -24,10 +24,7 @@ class _NamedClaims(PodReading):
     """The claims of a pod; those of several pods are compared as sets."""
 
     claims: frozenset[str]
-
-    @property
-    def cost(self) -> int:
-        return 1
+    cost: int = 1
 
     def is_helped_by(self, other: _NamedClaims) -> bool:
         return not self.claims.isdisjoint(other.claims)

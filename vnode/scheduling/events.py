@@ -64,10 +64,8 @@ class PodReading(ABC):
 
     __slots__ = ()
 
-    @property
-    @abstractmethod
-    def cost(self) -> int:
-        """How many comparisons it takes."""
+    cost: int
+    """How many comparisons it takes."""
 
     @abstractmethod
     def is_helped_by(self, other: Any) -> bool:

@@ -29,8 +29,6 @@ Signature: TypeAlias = frozenset[tuple[str, str]]
 Scope: TypeAlias = frozenset[str] | None
 """The namespaces whose pods concern a waiting pod; None: all."""
 
-NO_READINGS: Final[Mapping[ReadPod, PodReading]] = {}
-
 _ALL: Final = "*"  # in place of a namespace
 
 
@@ -39,7 +37,7 @@ class RejectedPod:
     """A pod that waits, and what plugins keep of it meanwhile."""
 
     pod: Object
-    readings: Mapping[ReadPod, PodReading] = field(default_factory=lambda: NO_READINGS)
+    readings: Mapping[ReadPod, PodReading]
 
 
 class GroupKey(NamedTuple):

@@ -34,6 +34,7 @@ MOST_COMPARED: Final = 500
 COMPARED_IN_ALL: Final = 5_000
 """Likewise, for those of all namespaces: some 5 ms."""
 
+_EACH: Final = 4  # comparisons as which it counts to look at a pod at all
 _MOST_NAMED: Final = 16  # namespaces by which a waiting pod is found; of more, by all
 
 
@@ -74,7 +75,10 @@ class UnschedulablePods:
             if reads is None:
                 woken += group.pods
             else:
-                woken += (uid for uid, each in group.pods.items() if asked.may_help(each, reads))
+                namespace = group.key.namespace
+                for uid, each in group.pods.items():
+                    if asked.may_help(namespace, each, reads):
+                        woken.append(uid)
 
         return woken
 
@@ -92,16 +96,15 @@ class _AskedPods:
         self._compared: Counter[str] = Counter()  # by the namespace of those that wait
         self._total = 0
 
-    def may_help(self, waiting: RejectedPod, reads: Iterable[ReadPod]) -> bool:
-        """Tell whether the event may help a pod, by what these have read of both."""
-        namespace = objects.namespace(waiting.pod)
+    def may_help(self, namespace: str, waiting: RejectedPod, reads: Iterable[ReadPod]) -> bool:
+        """Tell whether the event may help a pod of a namespace, by what these have read of both."""
         for read in reads:
             own = waiting.readings[read]
-            self._compared[namespace] += own.cost
+            self._compared[namespace] += own.cost + _EACH
             if self._compared[namespace] > MOST_COMPARED or self._total > COMPARED_IN_ALL:
                 return True
 
-            self._total += own.cost
+            self._total += own.cost + _EACH
             if own.is_helped_by(self._other(read)):
                 return True
 

@@ -143,7 +143,7 @@ async def test_a_pod_wakes_only_those_whose_terms_select_it() -> None:
 
 async def test_however_many_wait_little_is_compared_at_an_event() -> None:
     """Beyond, pods of the namespaces that it concerns are tried, and none of another that waits."""
-    most = MOST_COMPARED // 3  # a pod, a term and its expression
+    most = MOST_COMPARED // 6  # a pod, a term and its expression
     many = [wanting(f"p{number}", "web", namespaceSelector={}) for number in range(most + 5)]
     others = [
         wanting(f"q{number}", "web", namespace="team-b", namespaceSelector={})
