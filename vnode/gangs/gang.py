@@ -60,6 +60,8 @@ class Gang:
     """Since when some are bound, and too few to run."""
     best_node: str = ""
     """The node with room for most of them when a target was last looked for; "" for none."""
+    looked_at: str = ""
+    """The node up to which targets were looked at last, if not all were; "" if so."""
     version: int = 0
     """Another one after each change of members, and of what they ask for."""
     kinds: tuple[int, Mapping[str, list[GangMember]]] | None = None

@@ -95,3 +95,14 @@ def test_what_is_left_out_needs_no_room(there, wanted) -> None:
     if packing.fits(rows(*there), wanted):
         for place in range(len(wanted)):
             assert not packing.unplaced(rows(*there), wanted[place : place + 1])
+
+
+@given(
+    st.lists(st.dictionaries(st.sampled_from(["cpu", "memory"]), st.integers(1, 99)), max_size=99)
+)
+def test_pods_of_many_shapes_become_few_that_ask_for_no_less(listed) -> None:
+    found = packing.by_shape(listed)
+    assert len(found) <= packing.MOST_SHAPES
+    assert sum(each.count for each in found) == len(listed)
+    asked, counted = packing.total(PodsOfShape(Shape(e), 1) for e in listed), packing.total(found)
+    assert all(counted[name] >= amount for name, amount in asked.items())

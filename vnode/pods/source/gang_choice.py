@@ -7,7 +7,7 @@ that may grow for them last. All are promised that room in the same step.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from vnode.api import objects, resources
@@ -34,8 +34,15 @@ ELSEWHERE: Final = "GangElsewhere"
 GROWTH: Final = 600.0
 """Seconds for which a gang waits in a target that may grow for it."""
 
+MOST_LOOKED_AT: Final = 3_000
+"""Kinds of pods on rows of nodes for which room is looked for in one cycle: 40 to 80 ms, on a slow
+machine. For pods that are all alike it is 256 rows in each of eleven targets."""
+
 TOLD: Final = 10.0
 """Seconds for which pods of a gang are told the same about a target without room."""
+
+
+_LATER: Final = "whether it has room for the gang is looked at next"
 
 
 class GangChooser:
@@ -61,19 +68,31 @@ class GangChooser:
         """Choose the target for all of a gang after the cycle of its pod `uid`, or say why not."""
         minimum = self._gangs.minimum(gang) or 1
         statuses = dict(result.statuses)
-        able: list[tuple[tuple[bool, bool], ScoredNode]] = []
+        able: list[tuple[tuple[bool, bool, int], ScoredNode]] = []
         places: dict[str, int] = {}
-        for scored in (*result.feasible, *_growing(result, snapshot)):
+        left, last, others = MOST_LOOKED_AT, "", False
+        for rank, scored in _by_turns(gang, [*result.feasible, *_growing(result, snapshot)]):
             if why := self._vain(gang, scored.name, result.state):
                 statuses[scored.name] = _full(why)
                 continue
 
+            cost = self._rooms.cost(gang, scored.node)
+            if others or (cost > left < MOST_LOOKED_AT):
+                others = True
+                statuses[scored.name] = _full(gang.told.get(scored.name, (_LATER, 0.0))[0])
+                continue
+
+            left, last = left - cost, scored.name
             room = self._rooms.of(gang, minimum, scored.node)
             places[scored.name] = room.place
             if why := self._refusal(gang, scored.name, room, result.state):
                 statuses[scored.name] = _full(why)
             else:
-                able.append(((room.grows, not room.is_sure), scored))
+                able.append(((room.grows, not room.is_sure, rank), scored))
+
+        gang.looked_at = last if others else ""
+        if others:
+            result.state.retry_by(self._clock.monotonic())
 
         if not able:
             gang.best_node = _best(gang, minimum, places, result, snapshot)
@@ -81,7 +100,7 @@ class GangChooser:
             why_all = unschedulable("no target has room for the gang").with_plugin(GANGS)
             return CycleResult(why_all, (), statuses, (), result.excluded, result.state)
 
-        (grows, _), chosen = min(able, key=lambda each: each[0])
+        (grows, *_), chosen = min(able, key=lambda each: each[0])
         self._try(gang, chosen.name, uid, grows=grows)
         other = elsewhere(gang, chosen.name, snapshot)
         others = {node.name: other for node in snapshot.nodes if node.name != chosen.name}
@@ -156,6 +175,14 @@ def elsewhere(gang: Gang, node: str, snapshot: Snapshot) -> Status:
     """Return why a pod of a gang goes to no other target than the one behind a node."""
     there = f"the pods of gang {gang.key} go to target {snapshot.target_name(node)}"
     return unresolvable(there).with_plugin(ELSEWHERE)
+
+
+def _by_turns(gang: Gang, nodes: Sequence[ScoredNode]) -> Iterable[tuple[int, ScoredNode]]:
+    """Yield nodes with their rank; first those that were not looked at when there were too many."""
+    names = [scored.name for scored in nodes]
+    after = names.index(gang.looked_at) + 1 if gang.looked_at in names else 0
+    ranked = list(enumerate(nodes))
+    return (*ranked[after:], *ranked[:after])
 
 
 def _growing(result: CycleResult, snapshot: Snapshot) -> Iterable[ScoredNode]:

@@ -27,6 +27,7 @@ from vnode.scheduling.snapshot import VirtualNodeInfo
 MOST_KINDS: Final = packing.MOST_SHAPES
 """Kinds of pods in a gang."""
 
+_PLUGINS: Final = 8  # rows as which it counts to have a kind of pods pass the plugins
 _MOST: Final = 512  # gangs and targets whose room is remembered
 
 
@@ -57,6 +58,17 @@ class GangRooms:
             f"the pods of gang {gang.key} ask for {count} different combinations of resources and "
             f"kinds of nodes: use {MOST_KINDS} at most"
         )
+
+    def cost(self, gang: Gang, node: VirtualNodeInfo) -> int:
+        """Return what it takes to find the room on a node, in kinds of pods on rows of nodes."""
+        if self._generation == self._cache.generation and (
+            (gang, gang.version, node.name) in self._found
+        ):
+            return 0
+
+        _free, rows = self._cache.reported(node.name)
+        count = sum(len(alike.rows) for alike in rows.alike) if rows is not None else 0
+        return len(self._kinds(gang)) * (count + _PLUGINS)
 
     def of(self, gang: Gang, minimum: int, node: VirtualNodeInfo) -> GangRoom:
         """Return the room for a gang, of which none is bound."""
