@@ -46,7 +46,13 @@ def inside(root: Path) -> Program:
     """Return what runs a program in that root, and returns what it prints."""
 
     def run(*words: str, user: str = "0:0") -> str:
-        confined = (*_NO_NETWORK, "chroot", f"--userspec={user}", root, *words)
+        confined: tuple[str | Path, ...] = (
+            *_NO_NETWORK,
+            "chroot",
+            f"--userspec={user}",
+            root,
+            *words,
+        )
         return running.output(confined, environment=_PATH)
 
     return run

@@ -70,15 +70,15 @@ class GangChooser:
         statuses = dict(result.statuses)
         able: list[tuple[tuple[bool, bool, int], ScoredNode]] = []
         places: dict[str, int] = {}
-        left, last, others = MOST_LOOKED_AT, "", False
+        left, last, some_left = MOST_LOOKED_AT, "", False
         for rank, scored in _by_turns(gang, [*result.feasible, *_growing(result, snapshot)]):
             if why := self._vain(gang, scored.name, result.state):
                 statuses[scored.name] = _full(why)
                 continue
 
             cost = self._rooms.cost(gang, scored.node)
-            if others or (cost > left < MOST_LOOKED_AT):
-                others = True
+            if some_left or (cost > left < MOST_LOOKED_AT):
+                some_left = True
                 statuses[scored.name] = _full(gang.told.get(scored.name, (_LATER, 0.0))[0])
                 continue
 
@@ -90,8 +90,8 @@ class GangChooser:
             else:
                 able.append(((room.grows, not room.is_sure, rank), scored))
 
-        gang.looked_at = last if others else ""
-        if others:
+        gang.looked_at = last if some_left else ""
+        if some_left:
             result.state.retry_by(self._clock.monotonic())
 
         if not able:
