@@ -30,3 +30,15 @@ def seconds(text: str, where: str, *, days: bool = False) -> float:
 
     hours, minutes, rest = (int(part or 0) for part in match.groups())
     return float(hours * 3600 + minutes * 60 + rest)
+
+
+def written(length: float) -> str:
+    """Write whole seconds as `seconds` reads them, with `days`: `90s` is `1m30s`."""
+    whole = int(length)
+    if whole and whole % (24 * 3600) == 0:
+        return f"{whole // (24 * 3600)}d"
+
+    minutes, rest = divmod(whole, 60)
+    hours, minutes = divmod(minutes, 60)
+    parts = ((hours, "h"), (minutes, "m"), (rest, "s"))
+    return "".join(f"{count}{unit}" for count, unit in parts if count) or "0s"

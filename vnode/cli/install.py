@@ -30,7 +30,9 @@ from vnode.cli.durations import DurationType
 from vnode.cli.installation import find
 from vnode.cli.installed import InstallFlags, InstallSettings
 from vnode.cli.main import run
+from vnode.cli.suggestions import OneOf
 from vnode.kube.client import Client
+from vnode.targets import token_renewal
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +153,12 @@ def _names(
     return found
 
 
+def _whole_seconds(
+    _context: click.Context, _parameter: click.Parameter, length: float | None
+) -> int | None:
+    return None if length is None else int(length)
+
+
 _SETTINGS: Final = (
     click.option("--namespace", help=f"The agent's.  [default: {manifests.NAMESPACE}]"),
     click.option(
@@ -169,15 +177,16 @@ _SETTINGS: Final = (
     click.option(
         "--reinvocation-policy",
         "reinvocation",
-        type=click.Choice(("Never", "IfNeeded")),
+        type=OneOf(("Never", "IfNeeded")),
         help="Whether the webhook is called again if others change the pod after it.  "
         "[default: Never]",
     ),
     click.option(
         "--webhook-timeout",
         "timeout",
-        type=click.IntRange(1, 30),
-        help="Seconds the API server waits for the webhook.  [default: 10]",
+        type=DurationType(1, 30),
+        callback=_whole_seconds,
+        help="How long the API server waits for the webhook, at most 30s.  [default: 10s]",
     ),
     click.option(
         "--self-targets/--no-self-targets",
@@ -228,7 +237,7 @@ def command() -> click.Command:
     )
     @click.option(
         "--token-lifetime",
-        type=DurationType(600),
+        type=DurationType(token_renewal.SHORTEST),
         default="365d",
         show_default=True,
         help="Wanted life of the tokens in these files; the API server may give less.",

@@ -28,7 +28,7 @@ _TELL_AT: Final = 0.9  # of the life: what may pass by itself is told from then 
 _RETRY_FIRST: Final = 10.0  # seconds
 _RETRY_LIMIT: Final = 300.0  # seconds
 _LAST_CHANCES: Final = 4.0  # what is left of the life is good for so many attempts, at least
-_SHORTEST: Final = 600  # seconds; API servers give no shorter token
+SHORTEST: Final = 600  # seconds; API servers give no shorter token
 _LARGEST: Final = 16_384  # characters of a token; those of API servers have a thousand
 _TOKEN: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.=-]+")
 
@@ -81,7 +81,7 @@ def parse_lifetime(text: str, setting: str) -> int:
     API servers give no token for less than ten minutes.
     """
     with suppress(ConfigError):
-        if (found := int(durations.seconds(text, setting, days=True))) >= _SHORTEST:
+        if (found := int(durations.seconds(text, setting, days=True))) >= SHORTEST:
             return found
 
     raise ConfigError(f"{setting} {text[:40]!r} must be at least 10m, e.g. 24h or 365d")

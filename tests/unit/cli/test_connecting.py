@@ -99,7 +99,7 @@ def options(**more: Any) -> ConnectOptions:
         "name": None,
         "cluster_name": None,
         "server": None,
-        "token_lifetime": "1d",
+        "token_lifetime": 86400,
         "agent_namespace": "vnode",
         "enable_namespace": False,
         "confirm_cluster": False,

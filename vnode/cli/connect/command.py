@@ -11,7 +11,9 @@ from vnode.cli import access, completing, manifests
 from vnode.cli.access import Access
 from vnode.cli.cluster_options import Command
 from vnode.cli.connect.connect import ConnectOptions, Side, connect
+from vnode.cli.durations import DurationType
 from vnode.cli.main import run
+from vnode.targets import token_renewal
 
 
 def clusters(function: Command) -> Command:
@@ -64,9 +66,9 @@ def credentials(function: Command) -> Command:
         ),
         click.option(
             "--token-lifetime",
+            type=DurationType(token_renewal.SHORTEST),
             default="365d",
             show_default=True,
-            metavar="DURATION",
             help="Wanted life of the token; the target may give less. The source's agent renews it "
             "when four fifths of its life are over.",
         ),

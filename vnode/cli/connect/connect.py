@@ -12,7 +12,7 @@ from __future__ import annotations
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
-from vnode.api import keys, kinds, names, objects, selectors
+from vnode.api import durations, keys, kinds, names, objects, selectors
 from vnode.api.errors import ApiError, ConfigError, NotFound
 from vnode.api.objects import Object
 from vnode.cli import identity, installed, kubeconfigs, manifests, terminal
@@ -23,7 +23,6 @@ from vnode.cli.connect.desired import DesiredConnection
 from vnode.cli.kubeconfigs import ClusterEndpoint
 from vnode.cli.neighbours import checks, own_objects
 from vnode.kube.client import Client
-from vnode.targets import token_renewal
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +63,7 @@ class ConnectOptions:
     name: str | None
     cluster_name: str | None
     server: str | None
-    token_lifetime: str
+    token_lifetime: float  # seconds
     agent_namespace: str
     enable_namespace: bool
     confirm_cluster: bool
@@ -98,7 +97,6 @@ async def prepare(
     options: ConnectOptions,
 ) -> DesiredConnection:
     """Check both clusters, and return the connection that the flags ask for; write nothing."""
-    lifetime = token_renewal.parse_lifetime(options.token_lifetime, "--token-lifetime")
     endpoint, target_name = target.endpoint()
     own_namespace = options.namespace or source_client.endpoint.namespace
     namespace = "" if options.cluster_wide else own_namespace
@@ -118,9 +116,9 @@ async def prepare(
         cluster_name=identity.check_name(options.cluster_name or "")
         or await lookup.cluster_name(source_client, home, name),
         endpoint=endpoint.at(options.server),
-        lifetime=lifetime,
+        lifetime=int(options.token_lifetime),
         confirmed=options.confirm_cluster,
-        renewal=options.token_lifetime if options.renew else "",
+        renewal=durations.written(options.token_lifetime) if options.renew else "",
         agent_namespace=options.agent_namespace,
         selector=selector_of(options),
         keeps_selector=not options.chooses_namespaces,

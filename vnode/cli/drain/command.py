@@ -10,7 +10,7 @@ import click
 
 from vnode.api import kinds, objects
 from vnode.api.errors import ConfigError
-from vnode.cli import cluster_options, completing, naming, terminal
+from vnode.cli import cluster_options, completing, durations, naming, terminal
 from vnode.cli.access import Access
 from vnode.cli.cluster_options import Command
 from vnode.cli.drain import eviction, filters, unschedulable
@@ -72,7 +72,13 @@ def rules(function: Command) -> Command:
         click.option(
             "--timeout", type=DurationType(), default="0s", show_default=True, help=_TIMEOUT
         ),
-        click.option("--grace-period", type=int, default=-1, help="Seconds; -1: each pod's own."),
+        click.option(
+            "--grace-period",
+            type=DurationType(own=True),
+            default=str(durations.OWN),
+            show_default=True,
+            help="In which each pod is to end; -1: its own.",
+        ),
         click.option("--delete-emptydir-data", is_flag=True, help="Evict pods with emptyDir, too."),
         click.option("--ignore-daemonsets", is_flag=True, help="Leave pods of DaemonSets alone."),
         click.option("--force", is_flag=True, help="Evict pods without a controller, too."),
@@ -113,7 +119,7 @@ def command() -> click.Command:
         force: bool,
         ignore_daemonsets: bool,
         delete_emptydir_data: bool,
-        grace_period: int,
+        grace_period: float,
         timeout: float,
         pod_selector: str,
         per_minute: int,
@@ -133,7 +139,7 @@ def command() -> click.Command:
                     target,
                     namespace,
                     chosen,
-                    grace=None if grace_period < 0 else grace_period,
+                    grace=None if grace_period < 0 else int(grace_period),
                     limit=limit,
                     per_minute=per_minute,
                     dry_run=dry_run,
