@@ -9,6 +9,7 @@ from click.shell_completion import CompletionItem, get_completion_class
 
 from vnode.api.errors import ConfigError
 from vnode.cli import terminal
+from vnode.cli.suggestions import OneOf
 
 _VARIABLE = "_VNODE_COMPLETE"
 _NO_FILES = ":4"  # what kubectl reads from a plugin's completion: do not fall back to file names
@@ -48,7 +49,7 @@ def command() -> click.Command:
     """Return the click command."""
 
     @click.command("completion")
-    @click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
+    @click.argument("shell", type=OneOf(("bash", "zsh", "fish")))
     def completion_command(shell: str) -> None:
         """Print a script for the shell to source, e.g. in ~/.bashrc.
 

@@ -1,4 +1,4 @@
-"""Has an example or two of each command, which stand at the end of its help."""
+"""Has an example or two of each command, which stand at the end of its help; "" is vnode itself."""
 
 from __future__ import annotations
 
@@ -6,8 +6,15 @@ from collections.abc import Mapping
 from typing import Final
 
 _EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
+    "": (
+        "vnode quickstart --source c1.kubeconfig --target c2.kubeconfig",
+        "vnode get targets -A",
+        "vnode explain web-1",
+        "vnode doctor",
+        "vnode COMMAND --help",
+    ),
     "quickstart": (
-        "vnode quickstart --source c1.kubeconfig --target c2.kubeconfig --chart vnode-0.2.0.tgz",
+        "vnode quickstart --source c1.yaml --target c2.yaml --chart vnode-0.2.0.tgz",
         "vnode quickstart --source-context a --target-context b --chart charts/vnode",
     ),
     "agent": (
@@ -20,7 +27,7 @@ _EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "connect": (
         "vnode connect --source c1.kubeconfig --target c2.kubeconfig --name c2",
-        "vnode connect --source-context a --target-context b -n team-a --enable-namespace",
+        "vnode connect --source-context a --target-context b -n team-a",
     ),
     "replace-target": (
         "vnode replace-target c2 --target new.kubeconfig",

@@ -17,6 +17,7 @@ import click
 from vnode import __version__
 from vnode.api.errors import VnodeError
 from vnode.cli import examples, suggestions, terminal
+from vnode.cli.suggestions import OneOf
 from vnode.telemetry import logs
 
 # Name -> (module, first line of the help), so that `vnode --help` imports nothing.
@@ -93,12 +94,13 @@ class LazyGroup(click.Group):
     cls=LazyGroup,
     help="Virtual nodes for Kubernetes: a cluster sees each other cluster as one Node.",
     context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=examples.epilog(""),
 )
 @click.version_option(__version__, prog_name="vnode", message="%(prog)s %(version)s")
 @click.option("-v", "--verbose", is_flag=True, help="Short for --log-level debug.")
 @click.option(
     "--log-level",
-    type=click.Choice(_LEVELS),
+    type=OneOf(_LEVELS),
     default="info",
     show_default=True,
     envvar="VNODE_LOG_LEVEL",
@@ -106,7 +108,7 @@ class LazyGroup(click.Group):
 )
 @click.option(
     "--log-format",
-    type=click.Choice(("auto", "json", "text")),
+    type=OneOf(("auto", "json", "text")),
     default="auto",
     show_default=True,
     envvar="VNODE_LOG_FORMAT",

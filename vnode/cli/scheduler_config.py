@@ -161,8 +161,9 @@ def command() -> click.Command:
 
         \b
         With HAMi in the same cluster, whose extender knows memory and cores of GPUs:
-          vnode scheduler-config --extender https://192.0.2.1:9444 --extra-extender \\
-            https://hami-scheduler.kube-system:443,managed=nvidia.com/gpu,ignored=nvidia.com/gpumem
+          HAMI=https://hami-scheduler.kube-system:443
+          vnode scheduler-config --extender https://192.0.2.1:9444 \\
+            --extra-extender $HAMI,managed=nvidia.com/gpu,ignored=nvidia.com/gpumem
         """
         config = build(
             extender,

@@ -25,6 +25,10 @@ _ALIASES: Final[Mapping[str, str]] = {
 }
 
 
+KINDS: Final = tuple(dict.fromkeys(_ALIASES.values()))
+"""Those that are known by name; pods may be owned by others."""
+
+
 @dataclass(frozen=True, slots=True)
 class NamedResource:
     """A pod, or what owns pods: a kind in small letters, and a name."""
@@ -46,7 +50,7 @@ def parse(arguments: Sequence[str]) -> list[NamedResource]:
     if any("/" in each for each in arguments):
         return [_pair(each) for each in arguments]
 
-    kind = _ALIASES.get(arguments[0]) if len(arguments) > 1 else None
+    kind = _ALIASES.get(arguments[0].lower()) if len(arguments) > 1 else None
     return [NamedResource(kind or POD, name) for name in arguments[1 if kind else 0 :]]
 
 

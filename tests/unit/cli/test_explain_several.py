@@ -127,6 +127,28 @@ async def test_of_very_many_pods_some_are_looked_at_and_it_is_said(server, clock
     assert found.notes == ("3 more pods are not fine, and were not looked at",)
 
 
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (("deploymnet/web",), "'deployment/web'"),
+        (("podz/web-1",), "'pod/web-1'"),
+        (("deploymnet", "web"), "'deployment'"),
+    ],
+)
+async def test_of_a_mistyped_kind_it_is_said_which_was_meant(server, clock, words, meant):
+    with pytest.raises(ConfigError, match=rf"Did you mean {meant}\?$"):
+        await told_of(server, clock, *words)
+
+
+async def test_a_kind_of_somebody_else_is_no_mistake(server, clock):
+    for kind in ("jobset", "rayjob", "rollout"):
+        found = await told_of(server, clock, f"{kind}/web")
+        assert found.notes == (f"{kind}/web has no pods in namespace default",)
+
+    with pytest.raises(ConfigError, match=r"there is no pod 'web-1' in namespace 'default'$"):
+        await told_of(server, clock, "web-1", "web-2")
+
+
 QUOTA = 'pods "web-abc-x" is forbidden: exceeded quota: team, requested: pods=1'
 DOWN = 'failed calling webhook "mutate.vnode.dev": connection refused'
 

@@ -17,6 +17,7 @@ from vnode.api import kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import ConfigError, Denied, NotFound
 from vnode.api.objects import Object, Objects
+from vnode.cli import suggestions
 from vnode.insight import (
     collecting,
     failing,
@@ -59,7 +60,15 @@ async def explain(
     notes = []
     pods: dict[str, Object] = {}
     for each in wanted:
-        found = await _pods(client, each, namespace)
+        try:
+            found = await _pods(client, each, namespace)
+        except ConfigError as error:
+            is_first = each is wanted[0] and len(wanted) > 1  # as in `deployment web`
+            if not is_first or not (meant := suggestions.mistyped(each.name, named_pods.KINDS)):
+                raise
+
+            raise ConfigError(f"{error}. Did you mean {meant!r}?") from error
+
         pods |= {objects.name(pod): pod for pod in found}
         if each.kind != named_pods.POD and (
             note := await _lacking(client, each, namespace, len(found))
@@ -111,6 +120,9 @@ async def _lacking(client: Client, owner: NamedResource, namespace: str, count: 
     owner, "" if it has all."""
     nothing = "" if count else f"{owner} has no pods in namespace {namespace}"
     if (kind := owners.KINDS.get(owner.kind)) is None:
+        if nothing and (meant := suggestions.mistyped(owner.kind, named_pods.KINDS)):
+            raise ConfigError(f"{nothing}. Did you mean '{meant}/{owner.name}'?")
+
         return nothing
 
     try:

@@ -9,8 +9,10 @@ from typing import Final
 from vnode.api import keys, objects
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object, Objects
+from vnode.cli import suggestions
 from vnode.cli.plan import free_room
 from vnode.cli.plan.free_room import ReportedTarget
+from vnode.insight import named_pods
 from vnode.placement.decisions import slices
 from vnode.placement.policies import decoding, judging
 from vnode.placement.policies.matching import PolicyIndex
@@ -157,8 +159,10 @@ def _asked(
     tally = counts.of(policy.key).get(workload)
     if tally is None:
         if request.replicas is None:
+            meant = suggestions.mistyped(workload.partition("/")[0], named_pods.KINDS)
             raise ConfigError(
                 f"{workload} has no pods that run in targets: pass --replicas N for its plan"
+                + (f". Did you mean {meant!r}?" if meant else "")
             )
 
         tally = WorkloadTally(namespace)

@@ -11,15 +11,16 @@ from vnode.cli import cluster_options, tables, terminal
 from vnode.cli.access import Access
 from vnode.cli.get import views
 from vnode.cli.main import run
+from vnode.cli.suggestions import OneOf
 from vnode.cli.top import accelerators
 from vnode.cli.top.screens import Screen
 
 
-class _TopResource(click.Choice):  # type: ignore[type-arg]
+class _TopResource(OneOf):
     """Takes the same short and singular names as `vnode get`."""
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        return str(super().convert(views.ALIASES.get(value, value), param, ctx))
+        return super().convert(views.ALIASES.get(value, value), param, ctx)
 
 
 def command() -> click.Command:
