@@ -1,6 +1,6 @@
 """Formats rows as kubectl's tables, objects as JSON, YAML or names; defines the option for that.
 
-Pure but for the colours.
+Pure but for the colours, and the width of the terminal.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ import yaml
 from vnode.api import kinds, objects, visible
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
-from vnode.cli import terminal
+from vnode.cli import fitting, terminal
 from vnode.cli.cluster_options import Command
+from vnode.cli.fitting import FittedTable, ShownColumn, TableLayout
+from vnode.cli.suggestions import OneOf
 
 FORMATS: Final = ("table", "wide", "json", "yaml", "name")
-_GAP: Final = 3  # spaces between columns, as kubectl has it
 _COLOURS: Final = {
     "Ready": terminal.GOOD,
     "True": terminal.GOOD,
@@ -39,7 +40,7 @@ def output_option(*formats: str) -> Callable[[Command], Command]:
     return click.option(
         "-o",
         "--output",
-        type=click.Choice(formats),
+        type=OneOf(formats),
         default=formats[0],
         show_default=True,
         help="How to show it.",
@@ -50,13 +51,16 @@ def output_option(*formats: str) -> Callable[[Command], Command]:
 class Column:
     """A column: its title, and the cell of each row; `wide` columns are shown on request only.
 
-    A cell that `is_bad` is red; the colour of others depends on their text.
+    A cell that `is_bad` is red; the colour of others depends on their text. Of a table that is
+    wider than the terminal, the titles are the `short` ones, and what `names_row` stays longest.
     """
 
     title: str
     cell: Callable[[Any], str]
     wide: bool = False
     is_bad: Callable[[Any], bool] = lambda _row: False
+    short: str = ""
+    names_row: bool = False
 
 
 def lines(
@@ -65,32 +69,54 @@ def lines(
     *,
     wide: bool = False,
     heading: bool = True,
-    widths: list[int] | None = None,
+    layout: TableLayout | None = None,
 ) -> list[str]:
-    """Return the table's lines. `widths` has the columns of an earlier table, and is updated."""
+    """Return the table's lines, which fit the terminal if they go to one, unless it is `wide`.
+
+    `layout` has the columns of the rows above, if there are some, and is updated.
+    """
+    layout = layout or TableLayout()
     shown = [column for column in columns if wide or not column.wide]
-    cells = [
-        [(visible.line(column.cell(row)) or "<none>", column.is_bad(row)) for column in shown]
-        for row in rows
+    cells = [[visible.line(column.cell(row)) or "<none>" for column in shown] for row in rows]
+    least = layout.widths or [0] * len(shown)
+    texts = [
+        ShownColumn(
+            column.title if heading else "",
+            [row[number] for row in cells],
+            column.short if heading else "",
+            column.names_row,
+            least[number],
+        )
+        for number, column in enumerate(shown)
     ]
-    if heading:
-        cells.insert(0, [(column.title, False) for column in shown])
+    limit = None if wide else terminal.width()
+    table = fitting.natural(texts)
+    if limit is not None:
+        table = fitting.fit(texts, limit, drops=not layout.followed)
 
-    widths = [] if widths is None else widths
-    widths += [0] * (len(shown) - len(widths))
-    for row in cells:
-        widths[:] = [max(width, len(cell)) for width, (cell, _bad) in zip(widths, row, strict=True)]
+    layout.widths = list(table.widths)
+    found = [_line(table.titles, table)] if heading else []
+    for row, line in zip(rows, cells, strict=True):
+        colours = [_colour(shown[number], row, line[number]) for number in table.numbers]
+        found.append(_line([line[number] for number in table.numbers], table, colours))
 
-    return [_line(row, widths, plain=heading and not i) for i, row in enumerate(cells)]
+    return found
 
 
-def _line(row: list[tuple[str, bool]], widths: Sequence[int], *, plain: bool) -> str:
-    last = len(row) - 1
-    return "".join(
-        (cell if plain else terminal.styled(cell, terminal.BAD if is_bad else _COLOURS.get(cell)))
-        + (" " * (width - len(cell) + _GAP) if i < last else "")
-        for i, ((cell, is_bad), width) in enumerate(zip(row, widths, strict=True))
-    ).rstrip()
+def _colour(column: Column, row: Any, cell: str) -> str | None:
+    return terminal.BAD if column.is_bad(row) else _COLOURS.get(cell)
+
+
+def _line(
+    texts: Sequence[str], table: FittedTable, colours: Sequence[str | None] | None = None
+) -> str:
+    parts = []
+    for number, (text, width) in enumerate(zip(texts, table.widths, strict=True)):
+        shown = fitting.cut(text, width)
+        fill = "" if number == len(texts) - 1 else " " * (width - len(shown) + table.gap)
+        parts.append((terminal.styled(shown, colours[number]) if colours else shown) + fill)
+
+    return "".join(parts).rstrip()
 
 
 def document(objs: Objects, format_: str, *, single: bool = False) -> str:

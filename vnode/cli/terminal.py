@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
 from typing import Final
 
@@ -27,6 +28,11 @@ _OURS: Final = re.compile(r"(\x1b\[(?:0|1|3[123]|90)m)")  # what `styled` writes
 def is_terminal() -> bool:
     """Tell whether the standard output is a terminal."""
     return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def width() -> int | None:
+    """Return how many columns the terminal has; None for pipes and files, which get whole lines."""
+    return shutil.get_terminal_size().columns if is_terminal() else None
 
 
 def has_colour() -> bool:

@@ -136,8 +136,8 @@ def agent_of_target(target: Object) -> str:
 
 
 _COLUMNS: Final = (
-    Column("NAMESPACE", objects.namespace),
-    Column("TARGET", objects.name),
+    Column("NAMESPACE", objects.namespace, names_row=True),
+    Column("TARGET", objects.name, names_row=True),
     Column("AGENT", agent_of_target),
 )
 

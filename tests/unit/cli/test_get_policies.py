@@ -19,14 +19,15 @@ from vnode.cli.get.views import View
 
 pytestmark = pytest.mark.looptime
 
+MIRRORED = {"ready": "True", "accepted": "True", "applicable": "True"}
 RULES = [{"env": [{"set": [{"name": "A", "value": "1"}]}]}]
 
 
 @pytest.fixture
 async def server(clock: Clock) -> APIServer:
     server = APIServer("c1", clock)
-    add(server, kinds.OVERRIDE_POLICIES, "mirror", "team-a", accepted="True", applicable="True")
-    why = {"accepted": "True", "applicable": "False", "message": "no such path"}
+    add(server, kinds.OVERRIDE_POLICIES, "mirror", "team-a", **MIRRORED)
+    why = MIRRORED | {"ready": "False", "applicable": "False", "message": "no such path"}
     add(server, kinds.CLUSTER_OVERRIDE_POLICIES, "all", "", app="", **why)
     return server
 
@@ -72,19 +73,20 @@ async def test_override_policies_are_listed_with_their_conditions_and_pods(
             "NAMESPACE",
             "NAME",
             "RULES",
+            "READY",
             "ACCEPTED",
             "APPLICABLE",
             "PODS",
-            "AGE",
             "PRIORITY",
+            "AGE",
             "MESSAGE",
         ]
     )
     mirror, everywhere = rows
-    assert mirror[:6] == ["team-a", "mirror", "1", "True", "True", "1"]
-    assert mirror[7:] == ["0", "<none>"]
-    assert everywhere[:6] == ["<none>", "all", "1", "True", "False", "3"]
-    assert everywhere[8:] == ["no", "such", "path"]
+    assert mirror[:8] == ["team-a", "mirror", "1", "True", "True", "True", "1", "0"]
+    assert mirror[9:] == ["<none>"]
+    assert everywhere[:8] == ["<none>", "all", "1", "False", "True", "False", "3", "0"]
+    assert everywhere[9:] == ["no", "such", "path"]
 
 
 async def test_of_one_namespace_its_own_and_those_of_the_cluster_are_listed(
@@ -97,7 +99,7 @@ async def test_of_one_namespace_its_own_and_those_of_the_cluster_are_listed(
 
 async def test_without_the_right_to_list_pods_they_are_not_counted(server: APIServer) -> None:
     server.fail(Denied(403, "", "no pods"), kind=kinds.PODS)
-    assert [row[5] for row in await listed(server)] == ["PODS", "-", "-"]
+    assert [row[6] for row in await listed(server)] == ["PODS", "-", "-"]
 
 
 async def test_names_are_what_kubectl_takes_and_pods_are_not_read(server: APIServer) -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from vnode.api import kinds
 from vnode.cli import tables, terminal
+from vnode.cli.fitting import TableLayout
 from vnode.cli.tables import Column
 from vnode.insight import status_text
 
@@ -31,9 +32,9 @@ def test_columns_are_as_wide_as_their_widest_cell_and_empty_cells_say_so() -> No
 
 
 def test_a_watch_keeps_the_columns_of_its_first_table() -> None:
-    widths: list[int] = []
-    tables.lines(COLUMNS, [("long-name", "Ready")], widths=widths)
-    assert tables.lines(COLUMNS, [("a", "b")], heading=False, widths=widths) == ["a           b"]
+    layout = TableLayout()
+    tables.lines(COLUMNS, [("long-name", "Ready")], layout=layout)
+    assert tables.lines(COLUMNS, [("a", "b")], heading=False, layout=layout) == ["a           b"]
 
 
 @pytest.mark.parametrize(

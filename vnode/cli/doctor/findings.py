@@ -8,8 +8,7 @@ from datetime import datetime
 from enum import Enum
 from typing import Final
 
-from vnode.api import visible
-from vnode.cli import terminal
+from vnode.cli import terminal, wrapping
 
 
 class Level(Enum):
@@ -48,16 +47,18 @@ class Finding:
 
 def lines(findings: Iterable[Finding]) -> Iterable[str]:
     """Yield each finding, and below it its cure; a heading where the place changes."""
-    place = ""
+    place, width = "", terminal.width()
     for finding in findings:
         if finding.place != place:
             place = finding.place
             yield terminal.styled(place, bold=True)
 
-        level = terminal.styled(f"{finding.level.value:<4}", _COLOURS[finding.level])
-        yield f"  {level}  {finding.check:<20} {visible.line(finding.text)}"
+        level = f"{finding.level.value:<4}"
+        first, *rest = wrapping.hanging(f"  {level}  {finding.check:<20} ", finding.text, width)
+        yield first.replace(level, terminal.styled(level, _COLOURS[finding.level]), 1)
+        yield from rest
         if finding.cure and finding.cure != IN_THE_TEXT:
-            yield f"        {'':<20} cure: {visible.line(finding.cure)}"
+            yield from wrapping.hanging(f"        {'':<20} cure: ", finding.cure, width)
 
 
 def in_days(end: datetime, now: datetime) -> str:

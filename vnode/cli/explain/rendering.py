@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
-from vnode.api import enumeration, objects, visible
+from vnode.api import enumeration, objects
 from vnode.api.objects import Object
-from vnode.cli import terminal
+from vnode.cli import terminal, wrapping
 from vnode.insight import status_text
 from vnode.insight.story import Line, Story
 from vnode.insight.verdicts import Verdict
 
 _AGO: Final = 10  # columns for the age of a line
 _NAMED: Final = 5  # pods that stand alike
+_INDENT: Final = "  "
 
 
 def as_text(story: Story, now: datetime, width: int = 100) -> str:
-    """Render the chapters, then the present state, then what to do."""
+    """Render the chapters, then the present state, then what to do.
+
+    The last two are wrapped on a terminal only: elsewhere, scripts look for them.
+    """
     verdict = story.verdict
     lines = [terminal.styled(f"Pod {story.pod}: {story.status}", bold=True)]
     for chapter in story.chapters:
@@ -27,14 +30,10 @@ def as_text(story: Story, now: datetime, width: int = 100) -> str:
         for line in chapter.lines:
             lines += _wrapped(line, now, width)
 
-    colour = terminal.GOOD if verdict.state.is_good else terminal.BAD
     lines += ["", terminal.styled("Now", bold=True)]
-    lines.append(
-        "  " + terminal.styled(f"{verdict.state.value}: {visible.line(verdict.text)}", colour)
-    )
+    lines += _conclusion(verdict)
     if verdict.cures:
-        lines += ["", terminal.styled("What to do", bold=True)]
-        lines += [f"  - {visible.line(cure)}" for cure in verdict.cures]
+        lines += ["", terminal.styled("What to do", bold=True), *_cures(verdict)]
 
     return "\n".join(lines)
 
@@ -47,33 +46,33 @@ def as_summary(stories: Sequence[Story], notes: Sequence[str]) -> str:
 
     lines = []
     for verdict, names in sorted(groups.items(), key=lambda item: item[0].state.is_good):
-        colour = terminal.GOOD if verdict.state.is_good else terminal.BAD
         count = f"{len(names)} pods: " if len(names) > 1 else ""
         lines.append(terminal.styled(f"{count}{enumeration.some(names, _NAMED)}", bold=True))
-        lines.append(
-            "  " + terminal.styled(f"{verdict.state.value}: {visible.line(verdict.text)}", colour)
-        )
-        lines += [f"  - {visible.line(cure)}" for cure in verdict.cures]
-        lines.append("")
+        lines += [*_conclusion(verdict), *_cures(verdict), ""]
 
-    lines += [visible.line(note) for note in notes]
+    lines += [line for note in notes for line in wrapping.wrapped(note, terminal.width())]
     if any(not story.verdict.state.is_good for story in stories):
         lines.append("vnode explain NAME tells the whole story of a pod")
 
     return "\n".join(lines).rstrip("\n")
 
 
+def _conclusion(verdict: Verdict) -> list[str]:
+    colour = terminal.GOOD if verdict.state.is_good else terminal.BAD
+    text = f"{verdict.state.value}: {verdict.text}"
+    lines = wrapping.wrapped(text, terminal.width(), len(_INDENT))
+    return [_INDENT + terminal.styled(line, colour) for line in lines]
+
+
+def _cures(verdict: Verdict) -> list[str]:
+    width = terminal.width()
+    return [line for cure in verdict.cures for line in wrapping.hanging("  - ", cure, width)]
+
+
 def _wrapped(line: Line, now: datetime, width: int) -> list[str]:
     ago = status_text.age(line.at, now) if objects.parse_timestamp(line.at) else ""
     first = f"  {ago + ' ago' if ago else '':<{_AGO}} "
-    return textwrap.wrap(
-        " ".join(line.text.split()),
-        max(width, 40),
-        initial_indent=first,
-        subsequent_indent=" " * len(first),
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    return wrapping.hanging(first, line.text, width)
 
 
 def as_object(story: Story) -> Object:

@@ -14,6 +14,7 @@ from vnode.api.errors import ConfigError, Denied, Gone, NotFound, VnodeError
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
 from vnode.cli import tables
+from vnode.cli.fitting import TableLayout
 from vnode.cli.get import views
 from vnode.cli.get.views import Row, View
 from vnode.insight import status_text
@@ -56,7 +57,7 @@ class Listing:
         self._request = request
         self._out = out
         self._clock = SystemClock()
-        self._widths: list[int] = []
+        self._layout = TableLayout()
         # Read for pods only: virtual nodes with their targets, and those that are not ready.
         self._targets: dict[str, str] = {}
         self._away: set[str] = set()
@@ -92,6 +93,7 @@ class Listing:
 
     async def follow(self) -> None:
         """List and print, and print each change, until cancelled."""
+        self._layout.followed = True
         versions = await self.once()
         self._pods = None  # they are not watched, so what is printed later has no number
         async with asyncio.TaskGroup() as group:
@@ -222,6 +224,6 @@ class Listing:
             rows,
             wide=self._request.format == "wide",
             heading=heading,
-            widths=self._widths,
+            layout=self._layout,
         ):
             self._out(line)

@@ -107,15 +107,13 @@ def _origin(target: Object) -> str:
     return "self" if spec.get("self") else ""
 
 
-_NAME: Final = Column("NAME", _meta(objects.name))
-_NAMESPACE: Final = Column("NAMESPACE", _meta(objects.namespace))
+_NAME: Final = Column("NAME", _meta(objects.name), names_row=True)
+_NAMESPACE: Final = Column("NAMESPACE", _meta(objects.namespace), names_row=True)
 _READY: Final = Column("READY", _condition(conditions.READY, "status"))
 _REASON: Final = Column("REASON", _condition(conditions.READY, "reason"))
 _MESSAGE: Final = Column("MESSAGE", _condition(conditions.READY, "message"), wide=True)
 _AGE: Final = Column("AGE", _age)
-_PRIORITY: Final = Column(
-    "PRIORITY", _meta(lambda obj: str(objects.spec(obj).get("priority", 0))), wide=True
-)
+_priority = _meta(lambda obj: str(objects.spec(obj).get("priority", 0)))
 
 TARGETS: Final = View(
     "targets",
@@ -219,11 +217,12 @@ POLICIES: Final = View(
         _NAMESPACE,
         _NAME,
         Column("MODE", _meta(lambda obj: str(objects.spec(obj).get("mode", "")))),
+        _READY,
         Column("ACCEPTED", _condition("Accepted", "status")),
         Column("WORKLOADS", _status_text("workloadCount")),
         Column("REPLICAS", _status_text("replicas")),
         _AGE,
-        _PRIORITY,
+        Column("PRIORITY", _priority, wide=True),
         Column("MESSAGE", _meta(policies.message), wide=True),
     ),
     kind_of=decoding.kind_of,
@@ -239,11 +238,12 @@ OVERRIDES: Final = View(
         _NAMESPACE,
         _NAME,
         Column("RULES", _meta(override_cells.rules)),
+        _READY,
         Column("ACCEPTED", _condition(reporting.ACCEPTED, "status")),
         Column("APPLICABLE", _condition(reporting.APPLICABLE, "status")),
         Column("PODS", lambda row: override_cells.selected_pods(row.object, row.pods)),
+        Column("PRIORITY", _priority),
         _AGE,
-        _PRIORITY,
         Column("MESSAGE", _meta(override_cells.failure), wide=True),
     ),
     kind_of=lambda obj: override_policy.kind_of(objects.key(obj)),

@@ -7,7 +7,7 @@ from typing import Final
 
 from vnode.api import visible
 from vnode.api.objects import Object
-from vnode.cli import tables, terminal
+from vnode.cli import tables, terminal, wrapping
 from vnode.cli.plan.planning import PolicyPlan
 from vnode.cli.tables import Column
 from vnode.placement.status.accounts import ClusterAccount, WorkloadAccount
@@ -28,7 +28,8 @@ def as_text(plan: PolicyPlan, targets: Mapping[str, str]) -> str:
             "see its plan for an imaginary workload with --replicas N"
         )
 
-    blocks += [f"Note: {visible.line(note)}" for note in plan.notes]
+    width = terminal.width()
+    blocks += ["\n".join(wrapping.wrapped(f"Note: {note}", width)) for note in plan.notes]
     return "\n\n".join(blocks)
 
 
@@ -37,7 +38,7 @@ def _workload(plan: PolicyPlan, account: WorkloadAccount, targets: Mapping[str, 
     lines = [terminal.styled(visible.line(title), bold=True)]
     if account.targets:
         columns = [
-            Column("TARGET", lambda row: targets.get(row.cluster, row.cluster)),
+            Column("TARGET", lambda row: targets.get(row.cluster, row.cluster), names_row=True),
             Column("PLANNED", lambda row: _number(row.planned)),
             Column("RUNNING", lambda row: str(row.running)),
             Column("WAITING", lambda row: str(row.waiting)),

@@ -12,7 +12,7 @@ from typing import Final
 
 from vnode.api import keys, kinds, objects
 from vnode.api.objects import Object
-from vnode.cli import tables
+from vnode.cli import tables, terminal, wrapping
 from vnode.cli.tables import Column
 from vnode.insight import accelerators, collecting
 from vnode.insight.accelerators import SIZES, UNKNOWN, AcceleratorUse
@@ -24,18 +24,18 @@ def _fits_column(place: int) -> Column:
     def cell(use: AcceleratorUse) -> str:
         return use.text(use.fits[place] if use.fits else None)
 
-    return Column(f"FITS {SIZES[place]}", cell)
+    return Column(f"FITS {SIZES[place]}", cell, short=f"x{SIZES[place]}")
 
 
 COLUMNS: Final = (
-    Column("TARGET", lambda use: use.target),
+    Column("TARGET", lambda use: use.target, names_row=True),
     Column("RESOURCE", lambda use: use.resource),
     Column("MODEL", lambda use: use.model),
     Column("TOTAL", lambda use: UNKNOWN if use.total is None else str(use.total)),
     Column("FREE", lambda use: use.text(use.free)),
-    Column("LARGEST NODE", lambda use: use.text(use.largest)),
+    Column("LARGEST NODE", lambda use: use.text(use.largest), short="LARGEST"),
     *(_fits_column(place) for place in range(len(SIZES))),
-    Column("MAY GROW", lambda use: f"+{use.growth}" if use.growth else ""),
+    Column("MAY GROW", lambda use: f"+{use.growth}" if use.growth else "", short="GROW"),
 )
 
 
@@ -48,10 +48,12 @@ class Reading:
 
     def text(self) -> str:
         """Format it as a table."""
+        width = terminal.width()
+        notices = [line for each in self.notices for line in wrapping.wrapped(each, width)]
         if not self.uses:
-            return "\n".join(["No target says that it has accelerators.", *self.notices])
+            return "\n".join(["No target says that it has accelerators.", *notices])
 
-        return "\n".join([*tables.lines(COLUMNS, self.uses), *self.notices])
+        return "\n".join([*tables.lines(COLUMNS, self.uses), *notices])
 
     def as_object(self) -> Object:
         """Convert it to the object of `-o json`."""

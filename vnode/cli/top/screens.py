@@ -23,25 +23,29 @@ from vnode.kube.informer import Informer
 _MIN_INTERVAL: Final = 0.5  # seconds between two drawings
 
 TARGET_COLUMNS: Final = (
-    Column("TARGET", lambda row: row.name),
+    Column("TARGET", lambda row: row.name, names_row=True),
     Column("STATUS", lambda row: row.status),
     Column("PODS", lambda row: str(row.pods)),
     Column("RUNNING", lambda row: str(row.running)),
-    Column("CPU(requested)", lambda row: accounts.cpu(row.requested)),
+    Column("CPU(requested)", lambda row: accounts.cpu(row.requested), short="CPU(req)"),
     Column("CPU%", lambda row: accounts.share(row.requested, row.allocatable, "cpu")),
-    Column("MEMORY(requested)", lambda row: accounts.memory(row.requested)),
-    Column("MEMORY%", lambda row: accounts.share(row.requested, row.allocatable, "memory")),
-    Column("CPU(used)", lambda row: accounts.cpu(row.used)),
-    Column("MEMORY(used)", lambda row: accounts.memory(row.used)),
+    Column("MEMORY(requested)", lambda row: accounts.memory(row.requested), short="MEM(req)"),
+    Column(
+        "MEMORY%",
+        lambda row: accounts.share(row.requested, row.allocatable, "memory"),
+        short="MEM%",
+    ),
+    Column("CPU(used)", lambda row: accounts.cpu(row.used), short="CPU(used)"),
+    Column("MEMORY(used)", lambda row: accounts.memory(row.used), short="MEM(used)"),
 )
 POD_COLUMNS: Final = (
-    Column("NAMESPACE", lambda row: row.namespace),
-    Column("NAME", lambda row: row.name),
+    Column("NAMESPACE", lambda row: row.namespace, names_row=True),
+    Column("NAME", lambda row: row.name, names_row=True),
     Column("TARGET", lambda row: row.target),
-    Column("CPU(requested)", lambda row: accounts.cpu(row.requested)),
-    Column("MEMORY(requested)", lambda row: accounts.memory(row.requested)),
-    Column("CPU(used)", lambda row: accounts.cpu(row.used)),
-    Column("MEMORY(used)", lambda row: accounts.memory(row.used)),
+    Column("CPU(requested)", lambda row: accounts.cpu(row.requested), short="CPU(req)"),
+    Column("MEMORY(requested)", lambda row: accounts.memory(row.requested), short="MEM(req)"),
+    Column("CPU(used)", lambda row: accounts.cpu(row.used), short="CPU(used)"),
+    Column("MEMORY(used)", lambda row: accounts.memory(row.used), short="MEM(used)"),
 )
 
 
