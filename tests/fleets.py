@@ -40,6 +40,7 @@ def vnode(*words: str | Path) -> Result:
     """Run `vnode WORDS` as a user does."""
     done = subprocess.run(
         [sys.executable, "-m", "vnode", *map(str, words)],
+        stdin=subprocess.DEVNULL,  # or it would ask whoever runs the tests
         capture_output=True,
         text=True,
         env={k: v for k, v in os.environ.items() if k != "KUBECONFIG"},

@@ -86,6 +86,9 @@ def run(command: list[str], **options: Any) -> str:
 
     Raise AssertionError, with standard output and standard error, if it fails.
     """
+    if "input" not in options:
+        options.setdefault("stdin", subprocess.DEVNULL)  # or vnode would ask whoever runs the tests
+
     result = subprocess.run(
         command, capture_output=True, text=True, env={**os.environ, "NO_COLOR": "1"}, **options
     )

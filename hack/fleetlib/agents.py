@@ -59,6 +59,7 @@ def vnode(*arguments: str, tree: VnodeTree = THIS) -> str:
     done = subprocess.run(
         command,
         env={**os.environ, **tree.environment},
+        stdin=subprocess.DEVNULL,  # or it would ask whoever is at the terminal
         capture_output=True,
         text=True,
         check=False,

@@ -74,12 +74,17 @@ async def test_pods_of_sources_are_counted(server):
 def test_somebody_at_a_terminal_is_asked_and_scripts_go_on(
     dry_run, yes, is_terminal, answer, goes_on, says, monkeypatch, capsys
 ):
-    def confirm(_question: str) -> bool:
+    """The output may be a pipe all the same: `vnode uninstall ... | tee log`."""
+
+    def confirm(_question: str, *, err: bool) -> bool:
         assert answer is not None, "nobody is to be asked"
+        assert err
         return bool(answer)
 
     monkeypatch.setattr(sys.stdin, "isatty", lambda: is_terminal)
-    monkeypatch.setattr(terminal, "is_terminal", lambda: is_terminal)
+    monkeypatch.setattr(terminal, "is_terminal", lambda: False)
     monkeypatch.setattr(click, "confirm", confirm)
     assert consequences.may_go_on(["deletes x"], dry_run=dry_run, yes=yes) is goes_on
-    assert ("deletes x" in capsys.readouterr().out) is says
+    shown = capsys.readouterr()
+    assert ("deletes x" in (shown.out if dry_run else shown.err)) is says
+    assert ("deletes x" in shown.out) is dry_run

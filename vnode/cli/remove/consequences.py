@@ -1,7 +1,7 @@
 """Says what a removal would do before it does it: what goes, and what becomes of pods.
 
-`--dry-run` prints it and ends. On a terminal it is printed before the question whether to go on;
-scripts, which nobody can be asked in, go on at once.
+`--dry-run` prints it and ends. Who types at a terminal is told it with the question whether to go
+on, on the standard error: the output may go to a file. Scripts, where nobody can answer, go on.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ def options(function: Command) -> Command:
 
 def may_go_on(lines: Iterable[str], *, dry_run: bool, yes: bool) -> bool:
     """Print what would be done if somebody is to know it; tell whether to do it."""
-    asks = not yes and sys.stdin.isatty() and terminal.is_terminal()
+    asks = not dry_run and not yes and sys.stdin.isatty()
     if dry_run or asks:
         for line in lines:
-            terminal.say(line)
+            terminal.say(line, err=asks)
 
     if dry_run:
         return False
 
-    return not asks or click.confirm("Go on?")
+    return not asks or click.confirm("Go on?", err=True)
 
 
 async def of_targets(client: Client, targets: Sequence[Object], *, keep: bool = False) -> list[str]:

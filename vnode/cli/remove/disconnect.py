@@ -15,6 +15,7 @@ from vnode.api import account_users, kinds, objects
 from vnode.api.clock import SystemClock
 from vnode.api.errors import Denied, NotFound, VnodeError
 from vnode.api.objects import Object, Objects
+from vnode.api.target_key import TargetKey
 from vnode.cli import access, cluster_options, completing, durations, manifests, naming
 from vnode.cli.access import Access
 from vnode.cli.connect import desired
@@ -47,16 +48,12 @@ async def disconnect(
 
     await source_side.end_targets(client, [target], led=bool(led), ends=ends, report=report)
     if secret is not None and reference is not None:
-        await _remove_secret(client, secret, reference, key.name, report)
+        await _remove_secret(client, secret, reference, key, report)
 
     if objects.spec(target).get("self"):
         return
 
-    kind = "Source" if key.namespace else "ClusterSource"
-    source = f"the {kind} of {user or 'this cluster'}"
-    if key.namespace:
-        source = f"{source} in namespace {key.namespace}"
-
+    source = _source_of(key, user)
     if target_access is None:
         report.left.append(
             f"in the target cluster, {source}: delete it there (with --target FILE, vnode "
@@ -69,6 +66,32 @@ async def disconnect(
             await remove_sources(remote, key.namespace, user, report)
     except VnodeError as error:
         report.left.append(f"in the target cluster, {source}: {error}")
+
+
+def _source_of(key: TargetKey, user: str) -> str:
+    kind = "Source" if key.namespace else "ClusterSource"
+    where = f" in namespace {key.namespace}" if key.namespace else ""
+    return f"the {kind} of {user or 'this cluster'}{where}"
+
+
+async def _consequences(
+    client: Client, key: TargetKey, target: Object, *, reaches_target: bool
+) -> list[str]:
+    """Return what a disconnection would do."""
+    lines = await consequences.of_targets(client, [target])
+    reference = _secret_of(target)
+    user, secret = await _identity_in_target(client, reference)
+    if secret is not None and reference is not None:
+        why = await _why_kept(client, reference, key)
+        what = f"Secret {reference.object_key}"
+        lines.append(f"keeps {what}: {why}" if why else f"deletes {what}")
+
+    if objects.spec(target).get("self"):
+        return lines
+
+    source = f"{_source_of(key, user)}, in the target cluster"
+    lines.append(f"deletes {source}" if reaches_target else f"keeps {source}: it needs --target")
+    return lines
 
 
 def _secret_of(target: Object) -> SecretReference | None:
@@ -98,19 +121,30 @@ async def _identity_in_target(
 
 
 async def _remove_secret(
-    client: Client, secret: Object, reference: SecretReference, name: str, report: RemovalReport
+    client: Client,
+    secret: Object,
+    reference: SecretReference,
+    key: TargetKey,
+    report: RemovalReport,
 ) -> None:
     """Delete the Secret if `vnode connect` created it and no other Target uses it."""
+    if why := await _why_kept(client, reference, key):
+        report.left.append(f"secret/{reference.object_key} kept: {why}")
+    else:
+        await remove(client, kinds.SECRETS, secret, report)
+
+
+async def _why_kept(client: Client, reference: SecretReference, key: TargetKey) -> str:
+    """Return why the Secret of a Target stays when that goes; "" if it goes, too."""
     users: Objects = []
     for kind in (kinds.TARGETS, kinds.CLUSTER_TARGETS):
         users += await client.list(kind)
 
-    used = any(_secret_of(other) == reference for other in users)
-    if reference.name == desired.secret_name(name) and not used:
-        await remove(client, kinds.SECRETS, secret, report)
-    else:
-        why = "another Target uses it" if used else "vnode connect did not create it"
-        report.left.append(f"secret/{reference.object_key} kept: {why}")
+    if any(_secret_of(other) == reference for other in users if model.key_of(other) != key):
+        return "another Target uses it"
+
+    is_ours = reference.name == desired.secret_name(key.name)
+    return "" if is_ours else "vnode connect did not create it"
 
 
 async def remove_sources(
@@ -179,8 +213,10 @@ def command() -> click.Command:
         async def do() -> None:
             report = RemovalReport()
             async with Access(kubeconfig, context).client("source") as client:
-                _key, found = await naming.target(client, name, namespace)
-                lines = await consequences.of_targets(client, [found])
+                key, found = await naming.target(client, name, namespace)
+                lines = await _consequences(
+                    client, key, found, reaches_target=target_access is not None
+                )
                 if not consequences.may_go_on(lines, dry_run=dry_run, yes=yes):
                     return
 

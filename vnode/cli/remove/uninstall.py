@@ -11,34 +11,33 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 import click
 
 from vnode.api import keys, kinds, objects
-from vnode.api.clock import SystemClock
-from vnode.api.errors import ConfigError, Denied, NotFound
-from vnode.api.kinds import Kind
+from vnode.api.errors import NotFound
 from vnode.api.objects import Objects
 from vnode.cli import cluster_options, durations, manifests, released_rights, tables
 from vnode.cli.access import Access
-from vnode.cli.installed import helm_release
 from vnode.cli.main import run
-from vnode.cli.remove import admiralty_finalizers, consequences, source_side, target_side
+from vnode.cli.remove import (
+    admiralty_finalizers,
+    consequences,
+    preconditions,
+    source_side,
+    target_side,
+)
 from vnode.cli.remove.copied_objects import remove_copies
 from vnode.cli.remove.report import RemovalReport, remove, remove_named
 from vnode.cli.remove.source_side import Ends
+from vnode.cli.suggestions import OneOf
 from vnode.cli.waiting import until_gone
 from vnode.kube.client import Client
 from vnode.nodes.candidate_scheduler import LEASE as SCHEDULER_LEASE
 from vnode.runtime import manifest_key
 from vnode.runtime.certs import authority, issued
 from vnode.runtime.leader import AGENT_LEASE as LEASE
-
-_AGENT_FIRST: Final = (
-    "agent {holder} is running, and would delete the delegate pods with their Targets: stop it "
-    "first (kubectl -n {namespace} scale deployment --all --replicas 0, then wait 30 s)"
-)
+from vnode.targetsets import spec as set_spec
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,18 +53,13 @@ class UninstallOptions:
 async def uninstall(client: Client, options: UninstallOptions, report: RemovalReport) -> None:
     """Remove all of vnode from the cluster of `client`; report what is left behind."""
     ends = Ends(options.seconds, keep=options.keep)
-    targets = await _listed(client, kinds.TARGETS, kinds.CLUSTER_TARGETS)
-    sources = await _listed(client, kinds.SOURCES, kinds.CLUSTER_SOURCES)
-    holder = await source_side.agent_leads(client, options.namespace, SystemClock())
-    if holder and options.keep and targets:
-        raise ConfigError(_AGENT_FIRST.format(holder=holder, namespace=options.namespace))
-
-    if options.crds:
-        await _check_crds(client)
-
-    await _check_requests(client)
+    targets = await preconditions.listed(client, kinds.TARGETS, kinds.CLUSTER_TARGETS)
+    sources = await preconditions.listed(client, kinds.SOURCES, kinds.CLUSTER_SOURCES)
+    holder = await preconditions.check(
+        client, targets, options.namespace, keep=options.keep, crds=options.crds
+    )
     if await _end_sets(client):
-        targets = await _listed(client, kinds.TARGETS, kinds.CLUSTER_TARGETS)
+        targets = await preconditions.listed(client, kinds.TARGETS, kinds.CLUSTER_TARGETS)
 
     await remove_named(client, kinds.MUTATING_WEBHOOKS, "vnode", report)
     await source_side.end_targets(client, targets, led=bool(holder), ends=ends, report=report)
@@ -96,7 +90,7 @@ async def _end_target_side(
     left = 0
     await target_side.close(client, report)
     # A source may have created a chaperon that the list does not show yet.
-    is_used = sources or await _listed(client, kinds.POD_CHAPERONS)
+    is_used = sources or await preconditions.listed(client, kinds.POD_CHAPERONS)
     if is_used and options.keep:
         left = await target_side.keep_delegates(
             client, detach=options.crds, led=led, ends=ends, report=report
@@ -114,53 +108,17 @@ async def _end_target_side(
     return left
 
 
-async def _listed(client: Client, *kinds_: Kind) -> Objects:
-    """List the objects of these kinds; a kind whose CRD is gone has none."""
-    found: Objects = []
-    for kind in kinds_:
-        try:
-            found += await client.list(kind)
-        except NotFound:
-            continue
-        except Denied as error:
-            raise ConfigError(
-                f"cannot list {kind.plural}: {error.message}; use an administrator's kubeconfig"
-            ) from error
-
-    return found
-
-
 async def _end_sets(client: Client) -> int:
     """Delete the sets that would make deleted Targets again, but no Targets; count the sets."""
     count = 0
     for kind in (kinds.TARGET_SETS, kinds.CLUSTER_TARGET_SETS):
-        for obj in await _listed(client, kind):
+        for obj in await preconditions.listed(client, kind):
             count += 1
             with suppress(NotFound):
                 name, namespace = objects.name(obj), objects.namespace(obj) or None
                 await client.delete(kind, name, namespace, propagation="Orphan")
 
     return count
-
-
-async def _check_requests(client: Client) -> None:
-    """Raise ConfigError while rights in targets are left that only an agent can take away."""
-    requests = await _listed(client, kinds.AUTH_TOKEN_REQUESTS)
-    held = [each for each in requests if keys.ISSUED_TOKEN in objects.finalizers(each)]
-    if held:
-        raise ConfigError(
-            f"authtokenrequest/{objects.key(held[0])}, of {len(held)}, has an account in a target: "
-            "delete these requests while the agent runs (kubectl delete atr -A --all), or remove "
-            f"their finalizer {keys.ISSUED_TOKEN}, which leaves the accounts there"
-        )
-
-
-async def _check_crds(client: Client) -> None:
-    for crd in await client.list(kinds.CRDS, label_selector=manifests.PART_OF):
-        if release := helm_release(crd):
-            raise ConfigError(
-                f"the CRDs belong to the Helm release {release}: uninstall it, or omit --crds"
-            )
 
 
 async def _remove_installation(
@@ -219,10 +177,15 @@ async def _remove_namespace(client: Client, name: str, report: RemovalReport) ->
 
 
 async def _consequences(client: Client, options: UninstallOptions) -> list[str]:
-    """Return what an uninstallation would do."""
-    targets = await _listed(client, kinds.TARGETS, kinds.CLUSTER_TARGETS)
-    sources = await _listed(client, kinds.SOURCES, kinds.CLUSTER_SOURCES)
-    lines = await consequences.of_targets(client, targets, keep=options.keep)
+    """Return what an uninstallation would do; ConfigError if it would be refused."""
+    targets = await preconditions.listed(client, kinds.TARGETS, kinds.CLUSTER_TARGETS)
+    await preconditions.check(
+        client, targets, options.namespace, keep=options.keep, crds=options.crds
+    )
+    sets = await preconditions.listed(client, kinds.TARGET_SETS, kinds.CLUSTER_TARGET_SETS)
+    sources = await preconditions.listed(client, kinds.SOURCES, kinds.CLUSTER_SOURCES)
+    lines = [f"deletes {set_spec.kind_of(each).kind} {objects.key(each)}" for each in sets]
+    lines += await consequences.of_targets(client, targets, keep=options.keep)
     lines += await consequences.of_delegates(client, keep=options.keep)
     lines += [f"deletes {tables.source_kind(s).kind} {objects.key(s)}" for s in sources]
     lines.append("deletes the webhook, the agent's roles, policies, certificates and leases")
@@ -239,7 +202,7 @@ def command() -> click.Command:
     @cluster_options.options
     @click.option(
         "--delegates",
-        type=click.Choice(("delete", "keep")),
+        type=OneOf(("delete", "keep")),
         required=True,
         help="Delete or keep delegate pods: of sources, here; of this cluster, in its targets.",
     )
