@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from tests.apiserver.server import APIServer
+from vnode.api.clock import Clock
 from vnode.api.errors import ConfigError
+from vnode.cli import terminal
 from vnode.cli.access import Access
 from vnode.cli.connect.connect import Side
-from vnode.cli.quickstart import command, helm
+from vnode.cli.quickstart import command, helm, steps
 from vnode.cli.quickstart.helm import Chart
+from vnode.cli.quickstart.steps import Quickstart, QuickstartOptions
 
 
 def test_a_release_is_made_or_upgraded_in_the_cluster_that_is_named() -> None:
@@ -35,6 +41,55 @@ def test_without_helm_the_error_names_the_other_ways(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("PATH", "/nonexistent")
     with pytest.raises(ConfigError, match=r"helm not found: install Helm.*vnode install"):
         helm.check()
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_what_is_waited_for_is_said_on_a_terminal_only(
+    is_terminal: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr(terminal, "is_terminal", lambda: is_terminal)
+    command.begin("waiting for the agent")
+    command.tell("the agent runs")
+    waits = "... waiting for the agent\n" if is_terminal else ""
+    assert capsys.readouterr().out == f"{waits}✓ the agent runs\n"
+
+
+@pytest.mark.looptime
+async def test_each_step_that_may_take_long_is_told_before_it_is_done(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, target = APIServer("c1", clock), APIServer("c2", clock)
+    servers, told = {"source": source, "target": target}, list[str]()
+    monkeypatch.setattr(Side, "client", lambda side: servers[side.role].client())
+
+    async def version(_client: object) -> tuple[str, None]:
+        return "v1.36.3", None
+
+    async def install(_words: object, role: str) -> None:
+        told.append(f"helm in {role}")
+
+    monkeypatch.setattr(steps.examining, "read_version", version)
+    monkeypatch.setattr(steps.helm, "check", lambda: None)
+    monkeypatch.setattr(steps.helm, "install", install)
+    sides = (Side("source", Access()), Side("target", Access()))
+    chart = Chart("charts/vnode")
+    connection: Any = SimpleNamespace(agent_namespace="vnode")
+    options = QuickstartOptions(connection, {"source": chart, "target": chart}, 120)
+    with pytest.raises(ConfigError, match="no agent leads in the source cluster after 120 s"):
+        await Quickstart(
+            *sides, options, told.append, lambda text: told.append(f"... {text}")
+        ).run()
+
+    assert told[2:] == [
+        "... helm installs vnode in the source cluster, at most 2m",
+        "helm in source",
+        "vnode is installed in the source cluster: release vnode",
+        "... helm installs vnode in the target cluster, at most 2m",
+        "helm in target",
+        "vnode is installed in the target cluster: release vnode",
+        "... waiting for the agent of the source cluster, at most 2m",
+    ]
 
 
 async def test_what_helm_says_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,6 +45,18 @@ def charts(
     }
 
 
+def tell(line: str) -> None:
+    """Print a step that is done."""
+    done = terminal.styled("✓", terminal.GOOD)
+    terminal.say(f"{done} {line}")
+
+
+def begin(line: str) -> None:
+    """Print what is waited for, on a terminal; scripts get what is done only."""
+    if terminal.is_terminal():
+        terminal.say(terminal.styled(f"... {line}", terminal.FAINT))
+
+
 def command() -> click.Command:
     """Return the click command."""
 
@@ -95,8 +107,7 @@ def command() -> click.Command:
         side, other = connecting.sides(source, target, source_context, target_context)
         found = charts(chart, image, values, source_values, target_values)
         options = QuickstartOptions(connection, found, timeout)
-        done = terminal.styled("✓", terminal.GOOD)
-        run(Quickstart(side, other, options, lambda line: terminal.say(f"{done} {line}")).run())
+        run(Quickstart(side, other, options, tell, begin).run())
         terminal.say(_NEXT.format(flags=side.flags, elect=keys.ELECT))
 
     return quickstart_command

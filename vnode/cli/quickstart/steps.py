@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Final
 
-from vnode.api import kinds, lease_holders, objects
+from vnode.api import durations, kinds, lease_holders, objects
 from vnode.api.clock import SystemClock
 from vnode.api.errors import AlreadyExists, ConfigError, NotFound
 from vnode.api.objects import Object
@@ -44,15 +44,21 @@ class QuickstartOptions:
 
 
 class Quickstart:
-    """Runs the steps, and tells of each that is done."""
+    """Runs the steps, and tells of each that is done; `begin` tells of each that may take long."""
 
     def __init__(
-        self, source: Side, target: Side, options: QuickstartOptions, tell: Callable[[str], None]
+        self,
+        source: Side,
+        target: Side,
+        options: QuickstartOptions,
+        tell: Callable[[str], None],
+        begin: Callable[[str], None] = lambda _text: None,
     ) -> None:
         self._source = source
         self._target = target
         self._options = options
         self._tell = tell
+        self._begin = begin
 
     async def run(self) -> None:
         """Run all steps; ConfigError says what keeps one from being done."""
@@ -72,6 +78,10 @@ class Quickstart:
 
             await self._connect(source, target)
 
+    @property
+    def _at_most(self) -> str:
+        return f", at most {durations.written(self._options.seconds)}"
+
     async def _install(self, side: Side, client: Client) -> None:
         namespace = self._options.connection.agent_namespace
         if await source_side.agent_leads(client, namespace, SystemClock()):
@@ -83,6 +93,7 @@ class Quickstart:
 
         helm.check()
         words = helm.words(side, chart, namespace, self._options.seconds)
+        self._begin(f"helm installs vnode in the {side.role} cluster{self._at_most}")
         await helm.install(words, side.role)
         self._tell(f"vnode is installed in the {side.role} cluster: release {helm.RELEASE}")
 
@@ -93,6 +104,7 @@ class Quickstart:
         def is_held(lease: Object) -> bool:
             return bool(lease_holders.live_holder(lease, clock.now()))
 
+        self._begin(f"waiting for the agent of the {side.role} cluster{self._at_most}")
         leads, _lease = await waiting.until_one(
             client, kinds.LEASES, AGENT_LEASE, namespace, is_held, self._options.seconds
         )
@@ -108,6 +120,7 @@ class Quickstart:
         options = self._options.connection
         await self._make_namespace(source, target)
         connection = await connect.prepare(self._source, source, self._target, target, options)
+        self._begin(f"connecting the clusters as Target {connection.name}")
         await Connector(source, target, connection, lambda _line: None).run()
         key = objects.join_key(connection.namespace, connection.name)
         self._tell(f"connected: {connection.target_kind.kind} {key}")
@@ -138,6 +151,7 @@ class Quickstart:
 
     async def _await_target(self, source: Client, connection: DesiredConnection) -> None:
         kind, namespace = connection.target_kind, connection.namespace or None
+        self._begin(f"waiting until {kind.kind} {connection.name} is ready{self._at_most}")
         ready, target = await waiting.until_one(
             source, kind, connection.name, namespace, objects.is_ready, self._options.seconds
         )
@@ -151,6 +165,7 @@ class Quickstart:
         self._tell(f"{kind.kind} {connection.name} is ready")
 
     async def _try_admission(self, source: Client, namespace: str) -> None:
+        self._begin(f"trying a pod in namespace {namespace}")
         why = await examining.create_trial(source, namespace)
         if why:
             raise ConfigError(f"a trial pod was not elected: {why}. vnode doctor names the cure")
