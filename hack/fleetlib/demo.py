@@ -240,6 +240,8 @@ def _say_what_is_left(terminal: Terminal, running: fleet.LocalFleet) -> None:
         f"export KUBECONFIG={running.kubeconfig(SOURCE)}",
         "kubectl get pods -o wide",
         "vnode get targets -o wide",
+        "vnode explain deployment/web    # how its pods stand; vnode explain POD tells all",
+        "vnode dashboard    # all of this in a browser",
         f"vnode doctor --target {target}",
         f"kubectl --kubeconfig {target} get pods    # the same pods as {TARGETS[0]} has them",
         f"{venv.REPOSITORY}/hack/fleet down {running.directory}    # takes the clusters down",
