@@ -37,5 +37,4 @@ class OneOf(click.Choice[str]):
         try:
             return super().convert(value, param, ctx)
         except click.BadParameter as error:
-            error.message += did_you_mean(str(value), self.choices)
-            raise
+            self.fail(error.message + did_you_mean(str(value), self.choices), param, ctx)

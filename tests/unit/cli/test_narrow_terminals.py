@@ -88,16 +88,16 @@ async def server(clock: Clock) -> APIServer:
             if kind in (kinds.NODES, kinds.PODS):
                 continue
 
-            metadata = {"name": "gpu-west", "uid": kind.kind}
+            metadata: Object = {"name": "gpu-west", "uid": kind.kind}
             metadata |= {"namespace": "team-a"} if kind.namespaced else {}
             spec = SPECS.get(kind.kind.removeprefix("Cluster"), {})
             status = {"conditions": CONDITIONS, "message": SENTENCE}
             server.add(kind, {"metadata": metadata, "spec": spec, "status": status})
 
     node = virtual.registration(TargetKey("team-a", "gpu-west"))
-    allocatable = {"cpu": "1920", "memory": "8124532Ki", "pods": "11000"}
-    status = {"allocatable": allocatable, "conditions": CONDITIONS}
-    server.add(kinds.NODES, {**node, "status": status})
+    allocatable: Object = {"cpu": "1920", "memory": "8124532Ki", "pods": "11000"}
+    capacity: Object = {"allocatable": allocatable, "conditions": CONDITIONS}
+    server.add(kinds.NODES, {**node, "status": capacity})
     server.add(kinds.PODS, POD)
     return server
 

@@ -26,11 +26,12 @@ def commands() -> Iterator[tuple[str, click.Command]]:
         yield name, command
 
 
-PARAMETERS = [
-    pytest.param(parameter, id=f"{name} {parameter.opts[0]}")
+NAMED = {
+    f"{name} {parameter.opts[0]}": parameter
     for name, command in commands()
     for parameter in command.params
-]
+}
+PARAMETERS = [pytest.param(parameter, id=name) for name, parameter in NAMED.items()]
 
 
 def is_duration(parameter: click.Parameter) -> bool:
@@ -46,7 +47,7 @@ def test_each_duration_is_written_in_the_one_way(parameter: click.Parameter) -> 
 
 
 def test_the_durations_that_there_are() -> None:
-    found = {each.opts[0] for (each,) in (p.values for p in PARAMETERS) if is_duration(each)}
+    found = {each.opts[0] for each in NAMED.values() if is_duration(each)}
     assert found == {"--timeout", "--token-lifetime", "--webhook-timeout", "--grace-period"}
 
 
@@ -70,7 +71,11 @@ def test_the_timeout_of_the_webhook_is_whole_seconds_within_what_kubernetes_take
             command.make_context("install", ["--webhook-timeout", text])
 
 
-CHOICES = [each for each in PARAMETERS if isinstance(each.values[0].type, click.Choice)]  # type: ignore[union-attr]
+CHOICES = [
+    pytest.param(parameter, id=name)
+    for name, parameter in NAMED.items()
+    if isinstance(parameter.type, click.Choice)
+]
 
 
 @pytest.mark.parametrize("parameter", CHOICES)

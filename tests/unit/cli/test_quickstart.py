@@ -14,7 +14,8 @@ from vnode.api.errors import ConfigError
 from vnode.cli import terminal
 from vnode.cli.access import Access
 from vnode.cli.connect.connect import Side
-from vnode.cli.quickstart import command, helm, steps
+from vnode.cli.doctor import examining
+from vnode.cli.quickstart import command, helm
 from vnode.cli.quickstart.helm import Chart
 from vnode.cli.quickstart.steps import Quickstart, QuickstartOptions
 
@@ -69,9 +70,9 @@ async def test_each_step_that_may_take_long_is_told_before_it_is_done(
     async def install(_words: object, role: str) -> None:
         told.append(f"helm in {role}")
 
-    monkeypatch.setattr(steps.examining, "read_version", version)
-    monkeypatch.setattr(steps.helm, "check", lambda: None)
-    monkeypatch.setattr(steps.helm, "install", install)
+    monkeypatch.setattr(examining, "read_version", version)
+    monkeypatch.setattr(helm, "check", lambda: None)
+    monkeypatch.setattr(helm, "install", install)
     sides = (Side("source", Access()), Side("target", Access()))
     chart = Chart("charts/vnode")
     connection: Any = SimpleNamespace(agent_namespace="vnode")

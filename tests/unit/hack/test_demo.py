@@ -12,13 +12,14 @@ import pytest
 
 from hack.fleetlib import demo
 from hack.fleetlib.terminal import Terminal
+from hack.fleetlib.tools import binaries
 from vnode.cli import main
 
 
 def test_the_commands_to_go_on_with_are_right_and_show_what_there_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(demo.binaries, "locate", lambda: {"kubectl": Path("/bin/kubectl")})
+    monkeypatch.setattr(binaries, "locate", lambda: {"kubectl": Path("/bin/kubectl")})
     running: Any = SimpleNamespace(kubeconfig=lambda name: Path(__file__), directory=Path("/d"))
     output = io.StringIO()
     demo._say_what_is_left(Terminal(output), running)
