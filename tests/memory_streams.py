@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
 from vnode.api.errors import Unreachable
+from vnode.api.token_bucket import TokenBucket
 from vnode.pods.stream_channel import Channel
 from vnode.pods.stream_messages import StreamEnded
 from vnode.pods.streams import SourceStreams
@@ -86,7 +87,7 @@ class MemoryStreams:
             pipe.cut()
 
     @asynccontextmanager
-    async def connect(self, link: Link) -> AsyncIterator[Channel]:
+    async def connect(self, link: Link, _frames: TokenBucket) -> AsyncIterator[Channel]:
         """Open a stream to the agent of a link's target."""
         peer = self._peers[link.target.name]
         streams = peer.streams()

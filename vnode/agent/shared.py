@@ -34,7 +34,7 @@ from vnode.pods import chaperons
 from vnode.pods.reservations import Reservations
 from vnode.pods.source import proxy_state
 from vnode.pods.source.externally_bound import ExternallyBoundPods
-from vnode.pods.source.target_streams import OpenChannel, open_channel
+from vnode.pods.source.stream_opening import OpenChannel, open_channel
 from vnode.pods.streams import SourceStreams
 from vnode.pods.target import chaperon_controller
 from vnode.runtime.enabled_namespaces import EnabledNamespaces

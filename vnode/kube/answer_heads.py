@@ -9,7 +9,8 @@ piece that is out of bounds, and the connection is closed.
 What frames a body has a bound, too, where objects are read, whole or as events: one that comes in
 chunks of one byte costs a hundred times as much as in one. Logs have none, as each line may be a
 chunk. All are read at a pace, besides: lines are counted, of which each chunk has two, on all
-connections to a server together.
+connections to a server together. What of a body comes to nothing at all, as members of gzip do that
+are empty, never reaches who reads it, and is bounded here.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from aiohttp.client_proto import ResponseHandler
 
 from vnode.api.token_bucket import TokenBucket
 from vnode.kube.lookups import ThreadPerLookup
+from vnode.kube.websocket_frames import EMPTY_FRAMES, CountedFrames, FrameLimit
 
 MOST_INFORMATIONAL: Final = 8
 """Informational answers to one request; API servers send none, proxies perhaps a `100 Continue`."""
@@ -32,6 +34,8 @@ and those of API servers have less than one KiB."""
 MOST_FRAMING: Final = 256 * 1024
 """Bytes of a body on the wire beyond twice what it has: chunks of one byte take six. What a
 decompressor has not passed on yet counts, some 64 KiB."""
+MOST_TO_NOTHING: Final = 16
+"""Bytes on the wire for each of a body, beyond as many as frame it: a chunk of one byte has six."""
 LINES_PER_SECOND: Final = 40_000
 """Over time. A chunk takes a microsecond; 2,000 events a second have 4,000 lines."""
 LINES_AT_ONCE: Final = 400_000  # a list of 128 MiB has 131,000
@@ -50,12 +54,21 @@ def lines_of_a_server() -> TokenBucket:
 class BoundedHeads(ResponseHandler):
     """Reads the answers on one connection, one for each request.
 
-    `lines` are those that may be read now, on all connections to the server.
+    `lines` are those that may be read now, on all connections to the server. `frames` are those of
+    a WebSocket, which its `limit` counts.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, lines: TokenBucket) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        lines: TokenBucket,
+        limit: FrameLimit = EMPTY_FRAMES,
+        frames: TokenBucket | None = None,
+    ) -> None:
         super().__init__(loop)
         self._lines = lines
+        self._limit = limit
+        self._frames = frames
         self._held: asyncio.TimerHandle | None = None  # until when nothing more is read
         self._restart()
 
@@ -69,6 +82,12 @@ class BoundedHeads(ResponseHandler):
         """Begin to wait for the answer to a request."""
         self._restart()
         super().set_response_params(**params)
+
+    def set_parser(self, parser: Any, payload: Any, data_received_cb: Any = None) -> None:
+        """Have the frames of a WebSocket counted, which begins now."""
+        frames = self._frames or self._limit.bucket()
+        counted = CountedFrames(parser, self._limit, frames, self._loop.time, self._break_off)
+        super().set_parser(counted, payload, data_received_cb)
 
     def feed_data(self, data: Any, size: int = 0) -> None:
         """Take the head of an answer that has been parsed."""
@@ -150,12 +169,30 @@ class BoundedHeads(ResponseHandler):
         if self._head_size > MOST_BYTES:
             return f"the head of the answer has more than {MOST_BYTES} bytes"
 
-        return "the server sent more than one answer" if self._answers > 1 else ""
+        if self._answers > 1:
+            return "the server sent more than one answer"
+
+        return "the body of the answer is mostly what frames it" if self._comes_to_nothing else ""
+
+    @property
+    def _comes_to_nothing(self) -> bool:
+        if self._upgraded or not isinstance(self._payload, aiohttp.StreamReader):
+            return False
+
+        most = MOST_TO_NOTHING * self._payload.total_bytes + MOST_FRAMING
+        return self._body_size > most
 
     def _give_up(self, wrong: str) -> None:
         """Fail the request; what was read of its answers is dropped, and nothing more is read."""
+        error = HeadOutOfBounds(wrong)
         self._buffer.clear()
-        self.set_exception(HeadOutOfBounds(wrong))
+        if isinstance(self._payload, aiohttp.StreamReader) and not self._payload.is_eof():
+            self._payload.set_exception(error)
+
+        self.set_exception(error)
+        self._break_off()
+
+    def _break_off(self) -> None:
         if self.transport is not None:
             self.transport.abort()
 
@@ -173,12 +210,24 @@ def refuse_framing(response: aiohttp.ClientResponse) -> None:
 class BoundedConnector(aiohttp.TCPConnector):
     """Makes connections on which heads are bounded, and lines of all of them.
 
-    `lines` are those that all connections to the server may have, if there are others.
+    `lines` are those that all connections to the server may have, if there are others. So are
+    `frames`, which `frame_limit` counts.
     """
 
-    def __init__(self, *, lines: TokenBucket | None = None, **options: Any) -> None:
+    def __init__(
+        self,
+        *,
+        lines: TokenBucket | None = None,
+        frame_limit: FrameLimit = EMPTY_FRAMES,
+        frames: TokenBucket | None = None,
+        **options: Any,
+    ) -> None:
         super().__init__(resolver=ThreadPerLookup(), **options)
         factory: Any = functools.partial(
-            BoundedHeads, loop=self._loop, lines=lines or lines_of_a_server()
+            BoundedHeads,
+            loop=self._loop,
+            lines=lines or lines_of_a_server(),
+            limit=frame_limit,
+            frames=frames,
         )
         self._factory = factory

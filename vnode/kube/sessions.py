@@ -29,10 +29,10 @@ class Sessions:
     """Keeps the connections to the server of an endpoint until `aclose`."""
 
     def __init__(self, endpoint: Endpoint) -> None:
-        lines = answer_heads.lines_of_a_server()
-        self._short = _session(endpoint, _POOL, lines)
-        self._urgent = _session(endpoint, _URGENT, lines)
-        self.long = _session(endpoint, 0, lines)
+        self.lines = answer_heads.lines_of_a_server()
+        self._short = _session(endpoint, _POOL, self.lines)
+        self._urgent = _session(endpoint, _URGENT, self.lines)
+        self.long = _session(endpoint, 0, self.lines)
         self._streams: set[aiohttp.ClientResponse] = set()  # that are being read
         self._watches: set[aiohttp.ClientResponse] = set()  # those of them that can resume
         self._requests = 0  # under way, and streams that have not begun

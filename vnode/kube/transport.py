@@ -25,6 +25,7 @@ from vnode.api.errors import (
     TooManyRequests,
     Unreachable,
 )
+from vnode.api.token_bucket import TokenBucket
 from vnode.kube import answer_limits, answers, decoding
 from vnode.kube.answer_limits import AnswerLimit
 from vnode.kube.credentials import Renewable
@@ -38,6 +39,7 @@ from vnode.telemetry import metrics
 JSON: Final = "application/json"
 METADATA_LIST: Final = f"{JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 METADATA: Final = f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+_IDENTITY: Final = "identity"  # of encodings: none
 _TOTAL: Final = 30.0  # seconds for a request, from the moment at which it is to be sent
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=_TOTAL, sock_connect=5)
 OPENING: Final = 30.0  # seconds until the head of a stream must be there, and an error as a whole
@@ -101,6 +103,11 @@ class Transport:
             for sessions in (*self._former, self._sessions):
                 if sessions is not None:
                     stack.push_async_callback(sessions.aclose)
+
+    @property
+    def lines(self) -> TokenBucket:
+        """Those that may be read now on all connections to the server (`answer_heads`)."""
+        return self._current.lines
 
     @property
     def _current(self) -> Sessions:
@@ -238,14 +245,16 @@ class Transport:
         silence: float | None,
         opening: float | None = OPENING,
         accept: str = JSON,
+        is_plain: bool = False,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """Send a request, and yield the answer to be read as it arrives.
 
         After `silence` seconds without a byte the other side counts as gone; the answer must begin
-        within `opening` seconds, however its bytes come.
+        within `opening` seconds, however its bytes come. One that `is_plain` comes as it is, and
+        fails if it is compressed: what is passed on as it arrives would grow without a bound.
         """
         is_watch = query.get("watch") == "true"
-        headers = {"Accept": accept}
+        headers = {"Accept": accept, **({"Accept-Encoding": _IDENTITY} if is_plain else {})}
         if is_watch:
             await self.pacer.pause()
 
@@ -281,6 +290,13 @@ class Transport:
 
                     raise error
 
+                encoding = response.headers.get("Content-Encoding", _IDENTITY)
+                if is_plain and encoding.lower() != _IDENTITY:
+                    raise Unreachable(
+                        f"{self.name}: the answer is compressed, which it was asked not to be; "
+                        "something in front of the API server does so"
+                    )
+
                 yield response
             finally:
                 await answers.abort(response)
@@ -304,6 +320,7 @@ class Transport:
                     params=query,
                     headers=headers,
                     timeout=timeout,
+                    auto_decompress=headers.get("Accept-Encoding") != _IDENTITY,
                     allow_redirects=False,
                     server_hostname=self.endpoint.server_name,
                 )

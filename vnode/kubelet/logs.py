@@ -14,14 +14,15 @@ from vnode.kubelet import queries, target_errors
 from vnode.kubelet.delegates import Delegate, ServedNode, audit_stream, has_container
 from vnode.kubelet.refusal import Refused
 from vnode.kubelet.streams import sockets
+from vnode.kubelet.streams.pace import Pace, StreamPaces, go_on
 
 _OPENING: Final = 60.0  # seconds until a log begins that need not wait for its first line
 
 log = logging.getLogger(__name__)
 
 
-async def serve(node: ServedNode, request: web.Request) -> web.StreamResponse:
-    """Answer with the log of one container.
+async def serve(paces: StreamPaces, node: ServedNode, request: web.Request) -> web.StreamResponse:
+    """Answer with the log of one container, at the pace of the streams of its namespace.
 
     The request to the target ends with the handler, which is cancelled when the caller disconnects.
     If the target breaks off in the middle, the answer ends without its last chunk, so that the
@@ -35,7 +36,7 @@ async def serve(node: ServedNode, request: web.Request) -> web.StreamResponse:
 
     delegate = node.delegate(pod)
     try:
-        return await _copy(delegate, dict(options), request)
+        return await _copy(delegate, dict(options), request, paces.of(path["namespace"]))
     except ApiError as error:
         raise _refusal(delegate, error) from error
     except Unreachable as error:
@@ -43,12 +44,12 @@ async def serve(node: ServedNode, request: web.Request) -> web.StreamResponse:
 
 
 async def _copy(
-    delegate: Delegate, options: dict[str, str], request: web.Request
+    delegate: Delegate, options: dict[str, str], request: web.Request, pace: Pace
 ) -> web.StreamResponse:
     # A kubelet begins its answer with the first line of the log, for which `--follow` may wait.
     opening = None if options.get("follow") == "true" else _OPENING
     async with delegate.client.stream(
-        "GET", delegate.path("log"), query=options, silence=None, opening=opening
+        *("GET", delegate.path("log")), query=options, silence=None, opening=opening, is_plain=True
     ) as answer:
         target_errors.check_log(delegate.client.name, answer)
         audit_stream(delegate, "log", options.get("container", ""))
@@ -61,6 +62,7 @@ async def _copy(
         try:
             async for chunk in answer.content.iter_any():
                 await response.write(chunk)
+                await go_on(pace(len(chunk)))
         except aiohttp.ClientError as error:
             _abort(request, delegate, error)
 

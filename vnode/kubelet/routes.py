@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from functools import cache
+from functools import cache, partial
 from typing import Final
 
 from aiohttp import web
@@ -61,6 +61,8 @@ class Routes:
         self.usage = serving.UsageRoutes(node, clock)
         self._openings = openings or StreamOpenings(clock)
         self.streams = streams
+        self.logs: Handler = partial(logs.serve, streams.paces)
+        self.run: Handler = partial(run.serve, streams.paces)
         self._gate = gate
         self._on_authorized = on_authorized
         self.serving: set[asyncio.Task[object]] = set()  # tasks of logs and tunnels only
@@ -171,11 +173,11 @@ def _table() -> list[tuple[str, str, Choose]]:
         ("GET", "/metrics/slis", _always(serving.health)),
     ]
     either_way: list[tuple[str, str, Choose]] = [
-        ("GET", f"/containerLogs/{_CONTAINER}", _always(logs.serve)),
+        ("GET", f"/containerLogs/{_CONTAINER}", lambda routes: routes.logs),
         ("GET", "/pods", _always(info.pods)),
         ("GET", "/runningpods", _always(info.running_pods)),
-        ("POST", f"/run/{_CONTAINER}", _always(run.serve)),
-        ("POST", f"/run/{_CONTAINER_UID}", _always(run.serve)),
+        ("POST", f"/run/{_CONTAINER}", lambda routes: routes.run),
+        ("POST", f"/run/{_CONTAINER_UID}", lambda routes: routes.run),
         ("POST", f"/checkpoint/{_CONTAINER}", _always(unsupported.checkpoint)),
     ]
     for method in _BOTH:

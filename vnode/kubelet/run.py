@@ -18,13 +18,15 @@ from vnode.api.objects import Object
 from vnode.kube import websockets
 from vnode.kubelet.delegates import Delegate, ServedNode, audit_stream, has_container
 from vnode.kubelet.refusal import Refused
+from vnode.kubelet.streams.pace import Pace, StreamPaces, go_on
 
 _PROTOCOL: Final = "v4.channel.k8s.io"
 _STDOUT, _STDERR, _STATUS = 1, 2, 3
+_LEAST: Final = 4096  # bytes of which it is as costly to take a short message
 _LIMIT: Final = 16 * 1024 * 1024  # bytes of output, the limit of a container runtime for a kubelet
 
 
-async def serve(node: ServedNode, request: web.Request) -> web.StreamResponse:
+async def serve(paces: StreamPaces, node: ServedNode, request: web.Request) -> web.StreamResponse:
     """Run `?cmd=` (split at spaces, no shell) and answer with its output."""
     path = request.match_info
     pod = await node.pod(path["namespace"], path["pod"], path.get("uid", ""))
@@ -35,7 +37,7 @@ async def serve(node: ServedNode, request: web.Request) -> web.StreamResponse:
     command = request.query.get("cmd", "").split(" ")
     delegate = node.delegate(pod)
     try:
-        out, err, status = await _run(delegate, container, command)
+        out, err, status = await _run(delegate, container, command, paces.of(path["namespace"]))
     except VnodeError as error:
         if isinstance(error, Refused):
             raise
@@ -49,7 +51,7 @@ async def serve(node: ServedNode, request: web.Request) -> web.StreamResponse:
 
 
 async def _run(
-    delegate: Delegate, container: str, command: list[str]
+    delegate: Delegate, container: str, command: list[str], pace: Pace
 ) -> tuple[bytes, bytes, Object]:
     """Return standard output, standard error, and the final status."""
     query = [("container", container), ("stdout", "true"), ("stderr", "true")]
@@ -64,6 +66,8 @@ async def _run(
                 parts.get(message.data[0], bytearray()).extend(message.data[1:])
                 if sum(map(len, parts.values())) > _LIMIT:
                     raise Refused(500, f"the command prints more than {_LIMIT} bytes")
+
+                await go_on(pace(max(len(message.data), _LEAST)))
 
     try:
         status = documents.decode(bytes(parts[_STATUS]))

@@ -17,6 +17,7 @@ import aiohttp
 import msgspec
 from aiohttp import web
 
+from vnode.api.token_bucket import TokenBucket
 from vnode.pods import stream_messages
 from vnode.pods.stream_messages import MOST, CandidateName, StreamEnded
 
@@ -24,7 +25,11 @@ GATHERED: Final = 0.02
 """Seconds from one message to the next, at least."""
 LATER: Final = 0.5
 """Seconds that what is not urgent waits for something that is, at most."""
+MOST_WAITING: Final = 50_000
+"""Candidates of which something waits to be said; there are fewer, unless nothing is read."""
 _STRETCH: Final = 0.005  # seconds of work with what is heard, until all others have their turn
+_SHARE: Final = 0.25  # of the time, over time, for what one other side says
+_SENT: Final = 30.0  # seconds until a message is on its way
 
 
 class Channel(Protocol):
@@ -69,18 +74,39 @@ class Outbox:
         self._waiting: dict[CandidateName, str] = {}  # in which list of a message
         self._filled = asyncio.Event()  # set while something waits
         self._pressing = asyncio.Event()  # set while something may wait that is urgent
+        self._is_full = False
+
+    def __len__(self) -> int:
+        """Return of how many candidates something waits to be said."""
+        return len(self._waiting)
 
     def put(self, name: CandidateName, what: str, *, is_urgent: bool = True) -> None:
         """Have something said of a candidate, in the list of a message that is called so."""
         self._waiting.pop(name, None)
-        self._waiting[name] = what
+        if len(self._waiting) >= MOST_WAITING:
+            self._waiting.clear()
+            self._is_full = True
+
+        if not self._is_full:
+            self._waiting[name] = what
+
         self._filled.set()
         if is_urgent:
             self._pressing.set()
 
+    def drop(self, name: CandidateName) -> None:
+        """Say nothing any more of a candidate that is gone."""
+        self._waiting.pop(name, None)
+
     async def take(self) -> dict[str, tuple[CandidateName, ...]]:
-        """Wait for something to say; return the lists of one message."""
+        """Wait for something to say; return the lists of one message.
+
+        Raises StreamEnded if there was too much, of which nothing is kept.
+        """
         await self._filled.wait()
+        if self._is_full:
+            raise StreamEnded("the other side does not read")
+
         with suppress(TimeoutError):
             async with asyncio.timeout(LATER):
                 await self._pressing.wait()
@@ -96,39 +122,77 @@ class Outbox:
         return {what: tuple(names) for what, names in lists.items()}
 
 
-async def receive_all(channel: Channel, handle: Callable[[str], None]) -> NoReturn:
+class Attention:
+    """What one other side may have of an agent's time, on all of its streams together.
+
+    What takes long to work with is followed by as long a pause, in which none of them is heard; by
+    a longer one where much has to be worked with all the time.
+    """
+
+    def __init__(self) -> None:
+        self._lock = asyncio.Lock()
+        self._spent = 0.0
+        self._budget = TokenBucket(_SHARE, 1.0)
+
+    async def work(self, handle: Callable[[str], None], text: str) -> None:
+        """Call a function with a message, once it is its turn."""
+        loop = asyncio.get_running_loop()
+        async with self._lock:
+            begun = loop.time()
+            try:
+                handle(text)
+            finally:
+                self._spent += loop.time() - begun
+
+            if self._spent > _STRETCH:
+                spent, self._spent = self._spent, 0.0
+                await asyncio.sleep(max(spent, self._budget.reserve(loop.time(), spent)))
+
+
+async def receive_all(
+    channel: Channel, handle: Callable[[str], None], attention: Attention | None = None
+) -> NoReturn:
     """Call a function with each message that comes, until the stream ends, by StreamEnded.
 
-    What takes long to work with is followed by as long a pause.
+    Streams of one other side share its `attention`.
     """
-    loop, spent = asyncio.get_running_loop(), 0.0
+    attention = attention or Attention()
     while True:
-        text = await channel.receive()
-        begun = loop.time()
-        handle(text)
-        spent += loop.time() - begun
-        if spent > _STRETCH:
-            await asyncio.sleep(spent)
-            spent = 0.0
+        await attention.work(handle, await channel.receive())
 
 
 @asynccontextmanager
 async def sending(
     channel: Channel, outbox: Outbox, kind: Callable[..., msgspec.Struct]
 ) -> AsyncIterator[None]:
-    """Have messages of a kind sent beside the block, which listens."""
-    task = asyncio.create_task(_send_all(channel, outbox, kind), name="stream")
-    task.add_done_callback(lambda done: done.cancelled() or done.exception())
+    """Have messages of a kind sent beside the block, which listens, until either ends the stream.
+
+    Raises StreamEnded if it ends.
+    """
     try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.wait({task})
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(_send_all(channel, outbox, kind), name="stream")
+            try:
+                yield
+            finally:
+                task.cancel()
+    except BaseExceptionGroup as failed:
+        ended, others = failed.split(StreamEnded)
+        if others is not None or ended is None:
+            raise
+
+        raise StreamEnded(str(ended.exceptions[0])) from failed
 
 
 async def _send_all(
     channel: Channel, outbox: Outbox, kind: Callable[..., msgspec.Struct]
 ) -> NoReturn:
     while True:
-        await channel.send(stream_messages.encode(kind(**await outbox.take())))
+        text = stream_messages.encode(kind(**await outbox.take()))
+        try:
+            async with asyncio.timeout(_SENT):
+                await channel.send(text)
+        except TimeoutError:
+            raise StreamEnded("the other side does not read") from None
+
         await asyncio.sleep(GATHERED)

@@ -20,6 +20,7 @@ import msgspec
 
 from vnode.api import names
 from vnode.api.errors import ConfigError
+from vnode.kube.websocket_frames import FrameLimit
 
 PORT_NAME: Final = "streams"
 SERVICE: Final = "vnode"
@@ -34,6 +35,13 @@ _CONTEXT: Final = b"vnode streams 1\0"
 
 M = TypeVar("M", bound=msgspec.Struct)
 
+FRAMES: Final = FrameLimit(per_second=200, at_once=2000, counts_messages=True)
+"""What one side may send: fifty messages a second is all that an outbox does, in each replica."""
+
+Name = Annotated[str, msgspec.Meta(max_length=400)]
+Replica = Annotated[str, msgspec.Meta(max_length=300)]
+"""Names a replica as in its Lease: a host's name or a pod's, and numbers."""
+
 
 class StreamEnded(Exception):
     """Reports that a stream has ended, or that the other side says what it should not."""
@@ -42,8 +50,8 @@ class StreamEnded(Exception):
 class CandidateName(msgspec.Struct, frozen=True, array_like=True):
     """Names the chaperon of a candidate: NAMESPACE/NAME, and its UID."""
 
-    key: str
-    uid: str
+    key: Name
+    uid: Name
 
 
 Candidates = Annotated[tuple[CandidateName, ...], msgspec.Meta(max_length=MOST)]
@@ -52,13 +60,13 @@ Candidates = Annotated[tuple[CandidateName, ...], msgspec.Meta(max_length=MOST)]
 class Hello(msgspec.Struct, frozen=True):
     """Begins a stream."""
 
-    secret: str
+    secret: Name
 
 
 class Welcome(msgspec.Struct, frozen=True):
     """Says which replica of the target's agent answers."""
 
-    replica: str
+    replica: Replica
 
 
 class ReservationNews(msgspec.Struct, frozen=True, omit_defaults=True):

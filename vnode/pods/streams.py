@@ -16,7 +16,7 @@ from typing import Final
 from vnode.api import keys, objects
 from vnode.api.objects import Object
 from vnode.kube.informer import Informer
-from vnode.pods.stream_channel import Outbox
+from vnode.pods.stream_channel import Attention, Outbox
 from vnode.pods.stream_messages import CandidateName, StreamEnded
 
 DIGEST_INDEX: Final = "source-digest"
@@ -39,6 +39,7 @@ def name_of(chaperon: Object) -> CandidateName:
 class SourceStream:
     """One stream; its source knows of those that are `acknowledged` that they have a place."""
 
+    attention: Attention  # to all streams of the source
     outbox: Outbox = field(default_factory=Outbox)
     acknowledged: set[CandidateName] = field(default_factory=set)  # all of them are reserved
 
@@ -65,7 +66,7 @@ class SourceStreams:
         if len(streams) >= _STREAMS_EACH:
             raise StreamEnded(f"{_STREAMS_EACH} streams of this source are open")
 
-        stream = SourceStream()
+        stream = SourceStream(streams[0].attention if streams else Attention())
         streams.append(stream)
         for name in self._reserved.get(digest, ()):
             stream.outbox.put(name, "reserved")

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
 import aiohttp
 import msgspec
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from tests.virtual_nodes import node
+from tests.unit.kube.raw_server import served_by
+from tests.virtual_nodes import node, node_of
+from vnode.kubelet.streams import http_upgrade
 
 SECRET = "the password is 1234"
 STATUS = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "no such thing"}
@@ -142,3 +147,62 @@ async def test_a_command_s_status_without_a_bottom_is_none() -> None:
         found, text = await ask(at, "POST", "run/default/web/main?cmd=x", {})
 
     assert (found, text) == (500, "target c2 broke off before the command ended")
+
+
+def test_a_refusal_in_chunks_of_one_byte_is_read_in_linear_time() -> None:
+    """Each chunk was cut off from all that follow it, which were copied."""
+
+    class Noted(bytes):
+        copied = 0
+
+        def __getitem__(self, key: Any) -> Any:
+            found = super().__getitem__(key)
+            Noted.copied += len(found) if isinstance(found, bytes) else 1
+            return found
+
+        def partition(self, sep: Any) -> Any:
+            Noted.copied += len(self)
+            return super().partition(sep)
+
+    body = Noted(b"1\r\nx\r\n" * 10_000 + b"0\r\n\r\n")
+    assert http_upgrade.dechunk(body) == b"x" * 10_000
+    assert Noted.copied < len(body)
+
+
+@pytest.mark.parametrize(
+    ("body", "content"),
+    [
+        (b"3;a=b\r\nabc\r\n2\r\nde\r\n0\r\n\r\n", b"abcde"),
+        (b"5\r\nabc", b"abc"),
+        (b"3\r\nabc\r\nfoo", b"abc"),
+        (b"3\r\nabc\r\nfoo\r\n", b"abc"),
+        (b"-3\r\nabc", b""),
+        (b"", b""),
+    ],
+)
+def test_what_came_of_a_refusal_in_chunks_is_shown(body: bytes, content: bytes) -> None:
+    assert http_upgrade.dechunk(body) == content
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(b"HTTP/1.1 \xb2 x\r\n\r\n", id="superscript"),
+        pytest.param(b"HTTP/1.1 " + b"1" * 5000 + b" x\r\n\r\n", id="5000-digits"),
+        pytest.param(b"HTTP/1.1 500 x\r\nContent-Length: \xb2\r\n\r\n", id="length-superscript"),
+        pytest.param(
+            b"HTTP/1.1 500 x\r\nContent-Length: " + b"1" * 5000 + b"\r\n\r\n",
+            id="length-of-5000-digits",
+        ),
+    ],
+)
+async def test_numbers_that_are_none_are_an_answer_of_no_api_server(answer: bytes) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(answer)
+        writer.close()
+
+    async with served_by(serve, "c2") as client, node_of(client) as at:
+        found, _text = await ask(at, "POST", "exec/default/web/main?command=x&output=1", UPGRADE)
+
+    assert found in (500, 502)

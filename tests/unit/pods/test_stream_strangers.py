@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
+import aiohttp
 import pytest
+from aiohttp.test_utils import TestServer
 
 from tests.memory_streams import MemoryPipe
+from tests.unit.kube.test_websocket_frames import PONG, flooding
 from tests.unit.pods.stream_pair import DIGEST, SECRET, StreamPair
 from tests.unit.pods.target_side import NAMESPACE, SETTLED
 from vnode.api import objects
+from vnode.kube import websockets
 from vnode.pods import stream_messages
+from vnode.pods.stream_channel import WebSocketChannel, receive_all
 from vnode.pods.stream_messages import CandidateName, Hello, PermissionNews, StreamEnded
 from vnode.pods.target import stream_server
+from vnode.pods.target.stream_server import StreamPages
 
 pytestmark = pytest.mark.looptime
 
@@ -87,6 +93,44 @@ async def test_a_source_has_a_bounded_number_of_streams(pair):
                 stack.enter_context(pair.streams.open(DIGEST))
 
             assert await said(pair, Hello(SECRET)) == "8 streams of this source are open"
+
+
+@pytest.mark.looptime(False)
+async def test_pongs_without_end_end_the_stream(pair):
+    """By a real WebSocket, on which the source's agent is the one that is flooded."""
+    async with (
+        asyncio.timeout(20),
+        flooding((b"", PONG)) as client,
+        websockets.connect(
+            *(client, "/streams", (), stream_messages.PROTOCOL),
+            largest=stream_messages.LARGEST,
+            limit=stream_messages.FRAMES,
+        ) as socket,
+    ):
+        with pytest.raises(StreamEnded):
+            await receive_all(WebSocketChannel(socket), lambda _text: None)
+
+
+@pytest.mark.looptime(False)
+async def test_a_source_that_floods_its_target_is_broken_off(pair):
+    """Even one whose messages say something: no agent sends so many."""
+    pair.candidate()
+    pages = StreamPages(pair.streams, "r1")
+    async with (
+        asyncio.timeout(20),
+        pair.cluster.informed(),
+        TestServer(pages.app()) as server,
+        aiohttp.ClientSession() as session,
+        session.ws_connect(server.make_url(stream_messages.PATH)) as socket,
+    ):
+        await socket.send_str(stream_messages.encode(Hello(SECRET)))
+        assert (await socket.receive()).type is aiohttp.WSMsgType.TEXT
+        with suppress(ConnectionError):
+            while not socket.closed:
+                await socket.send_str(stream_messages.encode(PermissionNews()))
+                await asyncio.sleep(0)
+
+        assert (await socket.receive()).type is aiohttp.WSMsgType.CLOSED
 
 
 def test_a_message_has_a_bounded_number_of_candidates():

@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlencode
 
+from vnode.api import numbers
 from vnode.kubelet.refusal import Refused
 
 HEAD_LIMIT: Final = 64 * 1024  # bytes of an answer's head
+BODY_LIMIT: Final = 64 * 1024  # bytes of a refusal that are read; a Status has fewer
 END: Final = b"\r\n\r\n"
 
 Headers = Iterable[tuple[str, str]]
@@ -83,37 +85,40 @@ def parse(head: bytes) -> Answer:
     lines = head.decode("latin-1").split("\r\n")
     version, _space, rest = lines[0].partition(" ")
     code, _space, reason = rest.partition(" ")
-    if not version.startswith("HTTP/1.") or not code.isdigit():
+    status = numbers.natural(code, digits=3)
+    if not version.startswith("HTTP/1.") or status is None:
         raise Refused(502, "the target's API server did not answer in HTTP/1.1")
 
     headers = [line.partition(":") for line in lines[1:]]
     pairs = tuple((name.strip(), value.strip()) for name, _colon, value in headers)
-    return Answer(int(code), reason, pairs)
+    return Answer(status, reason, pairs)
 
 
 def dechunk(body: bytes) -> bytes:
-    """Return the content of a chunked body as far as it was received."""
-    content = b""
-    while body:
-        size, _end, body = body.partition(b"\r\n")
+    """Return the content of a chunked body as far as it was received.
+
+    Each byte is looked at once: chunks may have one byte each.
+    """
+    content, position = [], 0
+    while (end := body.find(b"\r\n", position)) >= 0:
         try:
-            length = int(size.partition(b";")[0], 16)
+            length = int(body[position:end].partition(b";")[0], 16)
         except ValueError:
             break
 
         if length <= 0:
             break
 
-        content += body[:length]
-        body = body[length + 2 :]
+        position = end + 2 + length + 2
+        content.append(body[end + 2 : end + 2 + length])
 
-    return content
+    return b"".join(content)
 
 
-def is_complete(answer: Answer, body: bytes) -> bool:
+def is_complete(answer: Answer, body: bytes | bytearray) -> bool:
     """Tell whether all of the body of a (short) error answer was received."""
     if answer.header("transfer-encoding").lower() == "chunked":
         return body.endswith(b"0\r\n\r\n")
 
-    length = answer.header("content-length")
-    return length.isdigit() and len(body) >= int(length)
+    length = numbers.natural(answer.header("content-length"))
+    return length is not None and len(body) >= length

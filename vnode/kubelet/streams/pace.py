@@ -1,19 +1,21 @@
-"""Bounds how many bytes a second the streams of each namespace carry together.
+"""Bounds how many bytes a second the streams and logs of each namespace carry together.
 
-Bytes of exec, attach and port-forward pass through two API servers and the agent's event loop, and
-cost each of them. Ten commands that write without a pause took all the processor that there was,
-and everybody else's pods started eight times later. One stream at a time is read as fast as a
-gigabit network carries it, since who copies a large file is no attacker. Streams that are busy at
-once share a quarter of that: what is read of another stream than before counts four times.
+Bytes of exec, attach, port-forward and logs pass through two API servers and the agent's event
+loop, and cost each of them. Ten commands that write without a pause took all the processor that
+there was, and everybody else's pods started eight times later. One stream at a time is read as fast
+as a gigabit network carries it, since who copies a large file is no attacker. Streams that are busy
+at once share a quarter of that: what is read of another stream than before counts four times.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Final
 from weakref import WeakValueDictionary
 
 from vnode.api.clock import Clock
+from vnode.api.durations import TICK
 from vnode.api.token_bucket import TokenBuckets
 from vnode.telemetry import turn_waits
 
@@ -26,6 +28,11 @@ ALTERNATING: Final = 4
 
 Pace = Callable[[int], float]
 """Is told of bytes that a stream has read; returns for how many seconds it is to read no more."""
+
+
+async def go_on(wait: float) -> None:
+    """Let others have their turn, and then for as many seconds as a pace says."""
+    await asyncio.sleep(wait if wait > TICK else 0)
 
 
 class StreamPaces:

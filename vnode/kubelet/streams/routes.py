@@ -33,7 +33,7 @@ class Streams:
 
     def __init__(self, disconnects: DisconnectWatch, clock: Clock | None = None) -> None:
         self._disconnects = disconnects
-        self._paces = StreamPaces(clock or SystemClock())
+        self.paces = StreamPaces(clock or SystemClock())
 
     async def execute(self, node: ServedNode, request: web.Request) -> web.StreamResponse:
         """Handle `exec`."""
@@ -130,7 +130,7 @@ class Streams:
             if caller is None or caller.is_closing():
                 return _Answered(status=SWITCHING_PROTOCOLS)
 
-            pace = self._paces.of(request.match_info["namespace"])
+            pace = self.paces.of(request.match_info["namespace"])
             tunnel = Tunnel(caller, remote.transport, self._disconnects, pace)
             caller.write(http_upgrade.switching_protocols(answer) + bytes(remote.rest))
             tunnel.start()

@@ -69,23 +69,24 @@ class Upstream(asyncio.Protocol):
     async def answer(self) -> http_upgrade.Answer:
         """Return the head of the answer. Raises TimeoutError, or Refused (502) if none comes."""
         async with asyncio.timeout(_ANSWER):
-            while http_upgrade.END not in self.rest:
+            looked = 0  # an answer may come byte by byte
+            while (end := self.rest.find(http_upgrade.END, looked)) < 0:
+                looked = max(0, len(self.rest) - len(http_upgrade.END))
                 await self._wait()
 
-        head, _end, rest = bytes(self.rest).partition(http_upgrade.END)
-        self.rest = bytearray(rest)
+        head, self.rest = bytes(self.rest[:end]), self.rest[end + len(http_upgrade.END) :]
         return http_upgrade.parse(head)
 
     async def body(self, answer: http_upgrade.Answer) -> bytes:
         """Return the body of an error answer, or as much of it as comes within seconds."""
         try:
             async with asyncio.timeout(_BODY):
-                while not http_upgrade.is_complete(answer, bytes(self.rest)):
+                while not http_upgrade.is_complete(answer, self.rest):
                     await self._wait()
         except (TimeoutError, Refused):
             pass  # a part of the body is better than nothing
 
-        body = bytes(self.rest)
+        body = bytes(self.rest[: http_upgrade.BODY_LIMIT])
         chunked = answer.header("transfer-encoding").lower() == "chunked"
         return http_upgrade.dechunk(body) if chunked else body
 

@@ -6,15 +6,17 @@ decision itself stays where it was, in the binding of the proxy: a permission th
 again, and one to which nothing comes back is written to the chaperon.
 
 A target has a stream for each replica of its agent: candidates are reserved in any. Which replica
-answers is up to its Service, so more are opened until those that answer are known.
+answers is up to its Service, so more are opened until those that answer are known. Nothing of what
+a target does has no bound: how many streams it has, how often they are opened, how much comes on
+them, and what is remembered of that (docs/decisions/0138).
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -22,17 +24,18 @@ from vnode.api import keys, objects
 from vnode.api.clock import Clock, happens_within
 from vnode.api.errors import VnodeError
 from vnode.api.objects import Object
-from vnode.kube import websockets
+from vnode.api.token_bucket import TokenBucket
 from vnode.pods import stream_messages
+from vnode.pods.source import stream_opening
+from vnode.pods.source.heard_reservations import HeardReservations
+from vnode.pods.source.stream_opening import OpenChannel
 from vnode.pods.source.told_permissions import ToldPermissions
-from vnode.pods.stream_channel import Channel, Outbox, WebSocketChannel, receive_all, sending
+from vnode.pods.stream_channel import Attention, Channel, receive_all, sending
 from vnode.pods.stream_messages import (
     CandidateName,
-    Hello,
     PermissionNews,
     ReservationNews,
     StreamEnded,
-    Welcome,
 )
 from vnode.pods.streams import name_of
 from vnode.runtime.keyed_tasks import KeyedTasks
@@ -40,44 +43,29 @@ from vnode.runtime.links import Link, Links
 from vnode.runtime.supervisor import sleep_forever, supervise
 from vnode.telemetry import metrics
 
-_FIRST: Final = 10.0  # seconds until a target has answered
-_HEARTBEAT: Final = 10.0  # seconds of silence after which a target is asked whether it is there
 _SEEK_FIRST: Final = 0.2  # seconds until another replica is looked for, doubled each time
 _SEEK_LAST: Final = 300.0
-_MOST: Final = 50_000  # candidates that one stream may call reserved
-
-OpenChannel = Callable[[Link], AbstractAsyncContextManager[Channel]]
-"""Connects to the Service for streams of a target; VnodeError if that fails."""
+MOST_STREAMS: Final = 8
+"""Streams to one target; replicas beyond that write what they have to say."""
+_OPENED_AT_ONCE: Final = 2 * MOST_STREAMS  # to one target
+_OPENED_PER_SECOND: Final = 1.0
 
 log = logging.getLogger(__name__)
 
 
-@asynccontextmanager
-async def open_channel(link: Link) -> AsyncIterator[Channel]:
-    """Connect to a target's agent, through its API server."""
-    path = stream_messages.path(link.streams_namespace)
-    async with websockets.connect(
-        link.client, path, (), stream_messages.PROTOCOL, heartbeat=_HEARTBEAT
-    ) as socket:
-        yield WebSocketChannel(socket)
-
-
-@dataclass(eq=False, slots=True)
-class _Stream:
-    """One stream, to a replica; `reserved` is what it has said and not taken back."""
-
-    outbox: Outbox = field(default_factory=Outbox)
-    reserved: set[CandidateName] = field(default_factory=set)
-
-
 @dataclass(eq=False, slots=True)
 class _TargetState:
-    """What is known of the streams of one link."""
+    """What is known of the streams of one link, and what all of them together may do."""
 
     secret: str
     digest: str
     told: ToldPermissions
-    streams: dict[str, _Stream] = field(default_factory=dict)  # by replica
+    streams: dict[str, HeardReservations] = field(default_factory=dict)  # by replica
+    frames: TokenBucket = field(default_factory=stream_messages.FRAMES.bucket)
+    openings: TokenBucket = field(
+        default_factory=lambda: TokenBucket(_OPENED_PER_SECOND, _OPENED_AT_ONCE)
+    )
+    attention: Attention = field(default_factory=Attention)
     ended: asyncio.Event = field(default_factory=asyncio.Event)  # set when a stream has ended
 
 
@@ -124,7 +112,7 @@ class TargetStreams:
 
         for stream in target.streams.values():
             stream.outbox.put(name, "allowed")
-            stream.reserved.discard(name)
+            stream.discard(name)
 
         target.told.add(name)
         return True
@@ -150,6 +138,7 @@ class TargetStreams:
                 self._forget(target, objects.latest(old, new))
             else:
                 told.note(new)
+                self._notice(target, new)
 
         link.chaperons.subscribe(on_chaperon)
         link.summaries.subscribe(lambda _old, _new: changed.set())
@@ -167,11 +156,17 @@ class TargetStreams:
             told.give_up()
 
     @staticmethod
+    def _notice(target: _TargetState, chaperon: Object) -> None:
+        name = name_of(chaperon)
+        for stream in target.streams.values():
+            stream.notice(name)
+
+    @staticmethod
     def _forget(target: _TargetState, chaperon: Object) -> None:
         name = name_of(chaperon)
         target.told.forget(name.uid)
         for stream in target.streams.values():
-            stream.reserved.discard(name)
+            stream.forget(name)
 
     async def _seek(self, link: Link, target: _TargetState, changed: asyncio.Event) -> None:
         """Open streams, to ever more replicas, until cancelled."""
@@ -181,6 +176,13 @@ class TargetStreams:
                 while not (link.streams_namespace and len(link.chaperons.store)):
                     changed.clear()
                     await changed.wait()
+
+                while len(target.streams) >= MOST_STREAMS:
+                    target.ended.clear()
+                    await target.ended.wait()
+
+                if wait := target.openings.reserve(self._clock.monotonic()):
+                    await self._clock.sleep(wait)
 
                 opened: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
                 name = f"stream-{link.target}"
@@ -193,8 +195,8 @@ class TargetStreams:
     async def _speak(self, link: Link, target: _TargetState, opened: asyncio.Future[bool]) -> None:
         """Open a stream and keep it; `opened` tells whether it is to a replica that had none."""
         try:
-            async with self._connect(link) as channel:
-                replica = await _greet(channel, target.secret)
+            async with self._connect(link, target.frames) as channel:
+                replica = await stream_opening.greet(channel, target.secret)
                 if replica not in target.streams:
                     opened.set_result(True)
                     await self._keep(link, target, replica, channel)
@@ -205,11 +207,15 @@ class TargetStreams:
                 opened.set_result(False)
 
     async def _keep(self, link: Link, target: _TargetState, replica: str, channel: Channel) -> None:
-        stream = target.streams[replica] = _Stream()
+        stream = target.streams[replica] = HeardReservations()
         _count(link, target)
         try:
             async with sending(channel, stream.outbox, PermissionNews):
-                await receive_all(channel, lambda text: self._hear(link, target, stream, text))
+                await receive_all(
+                    channel,
+                    lambda text: self._hear(link, target, stream, text),
+                    target.attention,
+                )
         finally:
             del target.streams[replica]
             _count(link, target)
@@ -217,46 +223,41 @@ class TargetStreams:
             target.ended.set()
 
     @staticmethod
-    def _hear(link: Link, target: _TargetState, stream: _Stream, text: str) -> None:
+    def _hear(link: Link, target: _TargetState, stream: HeardReservations, text: str) -> None:
         said = stream_messages.decode(ReservationNews, text)
+        forgotten = []
         for name in said.reserved:
-            stream.reserved.add(name)
-            stream.outbox.put(name, "acknowledged", is_urgent=False)
+            if lost := stream.add(name, is_known=_is_known(link, name)):
+                forgotten.append(lost)
+
             link.chaperons.assume(name.key, name.uid, keys.IS_RESERVED, "true")
 
+        _withdraw(link, target, forgotten)
         for name in said.withdrawn:
-            stream.reserved.discard(name)
+            stream.discard(name)
 
         _withdraw(link, target, said.withdrawn)
         for name in said.confirmed:
             target.told.confirm(name)
 
-        if len(stream.reserved) > _MOST:
-            raise StreamEnded("too many candidates are reserved at once")
-
     @staticmethod
-    def _take_back(link: Link, target: _TargetState, stream: _Stream) -> None:
+    def _take_back(link: Link, target: _TargetState, stream: HeardReservations) -> None:
         """Forget what a stream said that has ended, and that anything was heard there."""
-        _withdraw(link, target, stream.reserved)
+        _withdraw(link, target, stream.names())
         target.told.give_up()
+
+
+def _is_known(link: Link, name: CandidateName) -> bool:
+    chaperon = link.chaperons.store.get(name.key)
+    return chaperon is not None and objects.uid(chaperon) == name.uid
 
 
 def _withdraw(link: Link, target: _TargetState, names: Iterable[CandidateName]) -> None:
     """Show candidates as not reserved, but for those that another stream says are."""
     for name in names:
-        if not any(name in other.reserved for other in target.streams.values()):
+        if not any(name in other for other in target.streams.values()):
             link.chaperons.restore(name.key, name.uid, keys.IS_RESERVED)
 
 
 def _count(link: Link, target: _TargetState) -> None:
     metrics.AGENT_STREAMS.labels(str(link.target)).set(len(target.streams))
-
-
-async def _greet(channel: Channel, secret: str) -> str:
-    """Tell a target who this is; return which replica answers."""
-    try:
-        async with asyncio.timeout(_FIRST):
-            await channel.send(stream_messages.encode(Hello(secret)))
-            return stream_messages.decode(Welcome, await channel.receive()).replica
-    except TimeoutError:
-        raise StreamEnded("the target did not answer") from None

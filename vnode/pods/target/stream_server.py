@@ -13,6 +13,7 @@ from typing import Final
 
 from aiohttp import web
 
+from vnode.kube.websocket_frames import CountedWebSocket
 from vnode.pods import stream_messages
 from vnode.pods.stream_channel import Channel, WebSocketChannel, receive_all, sending
 from vnode.pods.stream_messages import Hello, PermissionNews, ReservationNews, StreamEnded, Welcome
@@ -51,7 +52,7 @@ async def serve(
             streams.allow(digest, news.allowed)
 
         async with sending(channel, stream.outbox, ReservationNews):
-            await receive_all(channel, handle)
+            await receive_all(channel, handle, stream.attention)
 
 
 class StreamPages:
@@ -71,11 +72,11 @@ class StreamPages:
         return app
 
     async def _stream(self, request: web.Request) -> web.StreamResponse:
-        socket = web.WebSocketResponse(
+        socket = CountedWebSocket(
+            stream_messages.FRAMES,
             protocols=(stream_messages.PROTOCOL,),
             heartbeat=_HEARTBEAT,
             max_msg_size=stream_messages.LARGEST,
-            compress=False,
         )
         await socket.prepare(request)
         self._sockets.add(socket)
