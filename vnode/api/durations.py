@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from typing import Final
 
 from vnode.api.errors import ConfigError
@@ -14,6 +15,14 @@ _DURATION: Final = re.compile(r"(?=.)(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,6})s
 
 
 _IN_DAYS: Final = re.compile(r"(\d{1,6})d", re.ASCII)
+
+
+_LONGEST: Final = 100 * 365 * 24 * 3600.0  # seconds
+
+
+def span(seconds: float) -> timedelta:
+    """Return a span of time that somebody else has chosen, within a century."""
+    return timedelta(seconds=min(max(seconds, -_LONGEST), _LONGEST))
 
 
 def seconds(text: str, where: str, *, days: bool = False) -> float:

@@ -5,7 +5,7 @@ code does not name are neither checked nor lost. Objects in informer stores are 
 readers, so nothing here or elsewhere changes one in place.
 """
 
-from datetime import UTC, datetime
+from datetime import MAXYEAR, UTC, datetime
 from typing import Any, TypeAlias
 
 Object: TypeAlias = dict[str, Any]
@@ -211,11 +211,17 @@ def _rfc3339(moment: datetime, precision: str) -> str:
 
 
 def parse_timestamp(text: str) -> datetime | None:
-    """Parse a metav1.Time or MicroTime; None if it is not one."""
+    """Parse a metav1.Time or MicroTime; None if it is not one.
+
+    One in the first or the last year of the calendar is none, as nobody can compute with it: Go's
+    zero time, or somebody's mischief.
+    """
     try:
-        return datetime.fromisoformat(text)
+        found = datetime.fromisoformat(text)
     except ValueError:
         return None
+
+    return found if 1 < found.year < MAXYEAR else None
 
 
 def merge_diff(old: Object, new: Object) -> Object:

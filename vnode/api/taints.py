@@ -17,7 +17,7 @@ HARD: Final = (NO_SCHEDULE, NO_EXECUTE)
 UNSCHEDULABLE: Final[Object] = {"key": "node.kubernetes.io/unschedulable", "effect": NO_SCHEDULE}
 """The taint of a cordoned node; DaemonSet pods tolerate it."""
 
-_DECIMAL: Final = re.compile(r"-?(?:0|[1-9][0-9]*)", re.ASCII)
+_DECIMAL: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,18})", re.ASCII)
 
 
 def tolerates(toleration: Object, taint: Object) -> bool:

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from enum import Enum
 from typing import Final
 
-from vnode.api import objects
+from vnode.api import durations, objects
 from vnode.api.objects import Object
 from vnode.insight import status_text
 
@@ -224,7 +224,7 @@ def _time_to_be_ready(container: Object) -> timedelta:
         for probe in probes
         if probe is not None
     )
-    return max(timedelta(seconds=seconds), _MIN_TIME)
+    return max(durations.span(seconds), _MIN_TIME)
 
 
 def _elapsed(since: object, now: datetime) -> timedelta | None:

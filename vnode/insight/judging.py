@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from vnode.api import keys, objects
+from vnode.api import durations, keys, objects
 from vnode.api.objects import Object
 from vnode.insight import (
     advice,
@@ -196,7 +196,7 @@ def _ending(facts: Facts) -> Verdict:
     if target is not None and target.delegate is not None:
         since = _since_deletion(target.delegate, facts)
         grace = objects.metadata(target.delegate).get("deletionGracePeriodSeconds") or 0
-        if since is None or since > timedelta(seconds=grace) + _GRACE_SLACK:
+        if since is None or since > durations.span(grace) + _GRACE_SLACK:
             return Verdict(
                 PodState.STUCK_ENDING,
                 f"the delegate in target {target.name} has not ended",
@@ -242,5 +242,4 @@ def _since_deletion(delegate: Object, facts: Facts) -> timedelta | None:
     if deadline is None:
         return None
 
-    grace = timedelta(seconds=metadata.get("deletionGracePeriodSeconds") or 0)
-    return facts.now - (deadline - grace)
+    return facts.now - deadline + durations.span(metadata.get("deletionGracePeriodSeconds") or 0)

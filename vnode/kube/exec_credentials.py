@@ -19,7 +19,7 @@ import msgspec
 from vnode.api import documents, objects
 from vnode.api.errors import ConfigError, Unreachable
 from vnode.kube import exec_runs
-from vnode.kube.exec_runs import ExecRunner, Execution
+from vnode.kube.exec_runs import ExecRunner, Execution, Lane
 
 GROUP: Final = "client.authentication.k8s.io"
 VERSIONS: Final = (f"{GROUP}/v1", f"{GROUP}/v1beta1")
@@ -87,13 +87,10 @@ def inherited(
     return {name: value for name, value in environ.items() if _PASSED_ON.fullmatch(name)}
 
 
-async def ask(spec: ExecSpec, runner: ExecRunner, *, failing: bool = False) -> ExecCredential:
-    """Run a plugin and return its credential; Unreachable says why it gave none.
-
-    `failing` says that its last run gave none.
-    """
+async def ask(spec: ExecSpec, runner: ExecRunner, *, lane: Lane = Lane.FIRST) -> ExecCredential:
+    """Run a plugin, with others of its lane; Unreachable says why it gave no credential."""
     try:
-        output = await runner.run(spec.execution(), failing=failing)
+        output = await runner.run(spec.execution(), lane=lane)
         return parse(output, spec.api_version, spec.command)
     except Unreachable as error:
         hint = f" ({spec.hint})" if spec.hint and "cannot be started" in str(error) else ""

@@ -12,12 +12,13 @@ import os
 import re
 import signal
 from asyncio.subprocess import DEVNULL, PIPE, Process, SubprocessStreamProtocol
-from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from itertools import count
 from typing import Final
+from weakref import WeakKeyDictionary
 
 from vnode.api import visible
 from vnode.api.errors import Unreachable
@@ -29,8 +30,6 @@ _ERROR_LIMIT: Final = 4_096  # bytes on standard error that are kept; the last o
 _TOLD: Final = 200  # characters of it that go into a message
 _GOING: Final = 5.0  # seconds for a process that was killed to be gone
 _CHUNK: Final = 16_384  # bytes read at once
-_AT_ONCE: Final = 4  # runs of a command at the same time
-_FAILING_AT_ONCE: Final = 2  # and of those whose last run has failed
 _runs: Final = count()  # by which the processes of each are known
 _SECRET: Final = re.compile(r"[A-Za-z0-9+/=_.~-]{32,}")  # may be one, wherever it stands
 
@@ -45,24 +44,40 @@ class Execution:
     timeout: float = TIMEOUT
 
 
+class Lane(Enum):
+    """Which runs of a command wait for each other."""
+
+    RENEWING = auto()  # the last run worked
+    FIRST = auto()
+    FAILING = auto()  # the last run has failed
+
+
+_AT_ONCE: Final = {Lane.RENEWING: 4, Lane.FIRST: 4, Lane.FAILING: 2}  # runs of a command
+
+
 class ExecRunner:
     """Runs commands, a few at a time of each, of which an operator lists few.
 
-    Runs after one that has failed have places of their own: many that hang hold up each other, and
-    none that works.
+    Each lane has places of its own: many that hang, or are new, hold up each other, and none that
+    works.
     """
 
     def __init__(self) -> None:
-        self._places = defaultdict[str, asyncio.Semaphore](lambda: asyncio.Semaphore(_AT_ONCE))
-        self._failing_places = defaultdict[str, asyncio.Semaphore](
-            lambda: asyncio.Semaphore(_FAILING_AT_ONCE)
-        )
+        self._places: dict[tuple[str, Lane], asyncio.Semaphore] = {}
 
-    async def run(self, execution: Execution, *, failing: bool = False) -> bytes:
+    async def run(self, execution: Execution, *, lane: Lane = Lane.FIRST) -> bytes:
         """Return what a command prints; Unreachable says why it gave nothing of use."""
-        places = self._failing_places if failing else self._places
-        async with places[execution.command]:
+        key = execution.command, lane
+        async with self._places.setdefault(key, asyncio.Semaphore(_AT_ONCE[lane])):
             return await run(execution)
+
+
+_shared: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, ExecRunner]] = WeakKeyDictionary()
+
+
+def shared() -> ExecRunner:
+    """Return the runner of this process: whoever names a command shares its places."""
+    return _shared.setdefault(asyncio.get_running_loop(), ExecRunner())
 
 
 async def run(execution: Execution) -> bytes:

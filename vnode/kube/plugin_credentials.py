@@ -14,10 +14,10 @@ from typing import Final
 from vnode.api.clock import Clock, SystemClock
 from vnode.api.durations import TICK
 from vnode.api.errors import ConfigError, Unreachable
-from vnode.kube import exec_credentials
+from vnode.kube import exec_credentials, exec_runs
 from vnode.kube.credentials import DEFAULT_LIFE, EARLY, LIMIT
 from vnode.kube.exec_credentials import ExecCredential, ExecSpec
-from vnode.kube.exec_runs import ExecRunner
+from vnode.kube.exec_runs import ExecRunner, Lane
 from vnode.telemetry import metrics
 
 _RETRY_FIRST: Final = 1.0  # seconds after a failure
@@ -50,7 +50,7 @@ class PluginCredentials:
         self.credential: ExecCredential | None = None  # the last one, which may have ended
         self.wanted = asyncio.Event()  # set when the plugin is due sooner than `wait` has said
         self.failure = ""  # why the last run gave none; "" after a success
-        self._runner = runner or ExecRunner()
+        self._runner = runner  # the process has one, else
         self._clock: Clock = clock or SystemClock()
         self._changed = changed
         self._certificates = certificates
@@ -141,7 +141,8 @@ class PluginCredentials:
     async def _run(self) -> None:
         before, begun = (self.credential, self.failure), self._clock.monotonic()
         try:
-            found = await exec_credentials.ask(self.spec, self._runner, failing=self._failures > 0)
+            runner = self._runner or exec_runs.shared()
+            found = await exec_credentials.ask(self.spec, runner, lane=self._lane)
             life = self._life(found)
         except Unreachable as error:
             self._failures += 1
@@ -159,6 +160,14 @@ class PluginCredentials:
         self._due = now + delay
         if before != (self.credential, self.failure):
             self._changed()
+
+    @property
+    def _lane(self) -> Lane:
+        """Where the plugin waits for its turn: what works is held up by nothing that does not."""
+        if self._failures:
+            return Lane.FAILING
+
+        return Lane.FIRST if self.credential is None else Lane.RENEWING
 
     def _life(self, found: ExecCredential) -> float:
         if found.ends is None:

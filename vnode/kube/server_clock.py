@@ -17,11 +17,14 @@ from typing import Final
 
 from vnode.api.clock import Clock
 
+FARTHEST: Final = 10 * 365 * 24 * 3600.0
+"""Seconds that a clock may be ahead or behind: what is computed with it stays in the calendar."""
 _RESOLUTION: Final = 1.0  # seconds: those of a Date are cut off
 
 
 @lru_cache(maxsize=16)  # a server says the same for a second, in many answers
-def _seconds(date: str) -> float | None:
+def seconds_of(date: str) -> float | None:
+    """Return the Unix time of a header Date; None if that is none."""
     try:
         return parsedate_to_datetime(date).timestamp()
     except (ValueError, OverflowError):
@@ -36,9 +39,10 @@ class ClockSkew:
 
     def observe(self, date: str | None, sent: float, received: float) -> None:
         """Take note of an answer's header Date; `sent` and `received` are this machine's time."""
-        if (told := _seconds(date or "")) is None:
+        if (told := seconds_of(date or "")) is None:
             return  # no date, or not by the rules: it tells nothing
 
+        told = min(max(told, received - FARTHEST), received + FARTHEST)
         least, most = told - received, told + _RESOLUTION - sent
         if least <= most:  # else this machine's clock was set meanwhile
             self.seconds = min(max(self.seconds, least), most)

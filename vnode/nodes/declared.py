@@ -24,5 +24,5 @@ def fields(features: NodeFeatures, server_version: str) -> Object:
     """
     found = features.status()
     declared = {_OWN, *found.pop(_DECLARED, ())}
-    numbers = [int(n) for n in re.findall(r"\d+", server_version)[:2]]
+    numbers = [int(n) for n in re.findall(r"[0-9]{1,9}", server_version)[:2]]
     return {**found, _DECLARED: sorted(declared)} if numbers >= [1, 36] else found

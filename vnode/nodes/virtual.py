@@ -17,6 +17,7 @@ from vnode import __version__
 from vnode.api import (
     keys,
     node_features,
+    numbers,
     objects,
     quantities,
     resources,
@@ -101,8 +102,8 @@ def description(
 def recorded_port(node: Object) -> int | None:
     """Return the port of the kubelet API that is recorded on a Node, None if it is not valid."""
     text = objects.annotations(node).get(keys.KUBELET_PORT, "")
-    port = int(text) if text.isascii() and text.isdigit() else 0
-    return port if 0 < port < 65536 else None
+    port = numbers.natural(text, digits=5)
+    return port if port is not None and 0 < port < 65536 else None
 
 
 def recorded_ports(nodes: Iterable[Object], targets: Iterable[TargetKey]) -> dict[str, int]:

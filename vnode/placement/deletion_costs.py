@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from vnode.api import keys, kinds, objects, resources
+from vnode.api import keys, kinds, numbers, objects, resources
 from vnode.api.clock import Clock
 from vnode.api.objects import Object
 from vnode.api.token_bucket import TokenBucket
@@ -246,7 +246,7 @@ def is_ours(pod: Object) -> bool:
 def _written(pod: Object) -> int:
     """Return the cost that we have set; 0 if we have set none, or somebody has changed it since."""
     ours = objects.annotations(pod).get(keys.DELETION_COST, "")
-    return int(ours) if is_ours(pod) and ours.isdecimal() else 0
+    return (numbers.natural(ours) or 0) if is_ours(pod) else 0
 
 
 def needs(pod: Object, cost: int) -> bool:

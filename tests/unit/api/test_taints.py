@@ -60,3 +60,9 @@ def test_the_webhooks_toleration_covers_the_providers_taint() -> None:
     toleration = {"key": keys.PROVIDER_LABEL, "value": keys.PROVIDER}
     assert taints.tolerates(toleration, keys.PROVIDER_TAINT)
     assert taints.describe(keys.PROVIDER_TAINT) == "{virtual-kubelet.io/provider: admiralty}"
+
+
+def test_a_taint_of_thousands_of_digits_is_no_number() -> None:
+    toleration = {"key": "gpu", "operator": "Gt", "value": "1"}
+    assert taints.tolerates(toleration, {**TAINT, "value": "2"})
+    assert not taints.tolerates(toleration, {**TAINT, "value": "2" * 5000})

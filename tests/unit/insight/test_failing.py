@@ -171,3 +171,8 @@ def test_what_has_ended_stays_known_while_its_target_is_away() -> None:
     going = pod(running(60))
     going["metadata"]["deletionTimestamp"] = at(1)
     assert failing.status(going, NOW, is_away=True) == "Terminating"
+
+
+def test_probes_that_wait_for_longer_than_there_is_time_are_no_error() -> None:
+    probe = {"initialDelaySeconds": 2**62, "periodSeconds": 2**31, "failureThreshold": 2**31}
+    assert failing._time_to_be_ready({"readinessProbe": probe}) > timedelta(days=365)

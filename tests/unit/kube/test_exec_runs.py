@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from vnode.api.errors import Unreachable
-from vnode.kube import exec_runs, linux_calls
-from vnode.kube.exec_runs import ExecRunner, Execution
+from vnode.kube import exec_plugins, exec_runs, linux_calls
+from vnode.kube.exec_runs import ExecRunner, Execution, Lane
 
 
 def script(text: str, *, timeout: float = 10, **environment: str) -> Execution:
@@ -158,16 +158,39 @@ async def test_one_that_cannot_be_started_is_told(command):
         await exec_runs.run(Execution(command, (), {}))
 
 
-@pytest.mark.parametrize(("command", "failing"), [("/bin/sh", True), (sys.executable, False)])
-async def test_commands_that_hang_take_no_place_of_one_that_works(command, failing):
+async def test_targets_of_one_command_share_its_places(monkeypatch):
+    """Each kubeconfig has credentials of its own, and the agent starts what they run."""
+    running = most = 0
+
+    async def run(_execution):
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0.01)
+        running -= 1
+        raise Unreachable("it gives nothing")
+
+    monkeypatch.setattr(exec_runs, "run", run)
+    plugin = {"command": "aws", "apiVersion": "client.authentication.k8s.io/v1"}
+    made = [exec_plugins.allowed(plugin, {}, {"aws"}, "a setting") for _number in range(20)]
+    await asyncio.gather(*(each.refresh() for each in made))
+    assert most == 4
+    assert all("gives nothing" in each.failure for each in made)
+
+
+@pytest.mark.parametrize(
+    ("command", "lane"),
+    [("/bin/sh", Lane.FAILING), ("/bin/sh", Lane.FIRST), (sys.executable, Lane.RENEWING)],
+)
+async def test_commands_that_hang_take_no_place_of_one_that_works(command, lane):
     runner = ExecRunner()
     environment = {"PATH": os.environ["PATH"]}
     hang = Execution("/bin/sh", ("-c", "sleep 300"), environment, 300)
-    hanging = [asyncio.create_task(runner.run(hang, failing=failing)) for _number in range(9)]
+    hanging = [asyncio.create_task(runner.run(hang, lane=lane)) for _number in range(9)]
     words = ("-c", "echo works" if command == "/bin/sh" else "print('works')")
     working = Execution(command, words, environment)
     async with asyncio.timeout(30):
-        assert await runner.run(working) == b"works\n"
+        assert await runner.run(working, lane=Lane.RENEWING) == b"works\n"
 
     for task in hanging:
         task.cancel()

@@ -18,7 +18,7 @@ from vnode.kube import endpoint as endpoints
 from vnode.kube import websockets
 from vnode.kube.endpoint import Trust
 from vnode.kube.exec_credentials import ExecSpec
-from vnode.kube.exec_runs import ExecRunner, Execution
+from vnode.kube.exec_runs import ExecRunner, Execution, Lane
 from vnode.kube.kubeconfig import Kubeconfig
 from vnode.kube.plugin_credentials import PluginCredentials
 from vnode.telemetry import metrics
@@ -36,9 +36,9 @@ class PlayedRunner(ExecRunner):
         self.runs_while_failing = 0
         self._clock = clock
 
-    async def run(self, execution: Execution, *, failing: bool = False) -> bytes:
+    async def run(self, execution: Execution, *, lane: Lane = Lane.FIRST) -> bytes:
         self.runs += 1
-        self.runs_while_failing += failing
+        self.runs_while_failing += lane is Lane.FAILING
         await self._clock.sleep(0.1)
         if self.failure:
             raise Unreachable(self.failure)

@@ -14,8 +14,9 @@ from tests import answering
 from tests.shifted_clock import ShiftedClock
 from vnode.api import kinds
 from vnode.api.clock import SystemClock
+from vnode.cli.doctor import examining
 from vnode.kube.client import Client
-from vnode.kube.server_clock import ClockSkew, ServerClock
+from vnode.kube.server_clock import FARTHEST, ClockSkew, ServerClock
 
 _NOON = 1_800_000_000.0
 
@@ -55,6 +56,35 @@ def test_an_answer_without_a_date_says_nothing(date: str | None) -> None:
     skew.seconds = 5.0
     skew.observe(date, _NOON, _NOON + 1)
     assert skew.seconds == 5.0
+
+
+DATES = [
+    "Fri, 31 Dec 9999 23:59:59 -2359",
+    "Fri, 31 Dec 9999 23:59:59 GMT",
+    "Mon, 01 Jan 0001 00:00:00 +2359",
+    "Mon, 01 Jan 0001 00:00:00 GMT",
+    "Mon, 01 Jan 0001 00:00:00 -0000",
+]
+
+
+@pytest.mark.parametrize("date", DATES)
+def test_a_server_at_an_end_of_the_calendar_is_ten_years_off_at_most(date: str) -> None:
+    skew, clock = ClockSkew(), SystemClock()
+    now = clock.now().timestamp()
+    skew.observe(date, now - 0.1, now)
+    assert abs(skew.seconds) < FARTHEST + 2
+    assert abs(ServerClock(clock, skew).now().year - clock.now().year) <= 11
+
+
+@pytest.mark.parametrize("date", DATES)
+async def test_so_it_is_for_doctor(date: str) -> None:
+    async def answer(_request: web.Request) -> web.Response:
+        return web.json_response({"gitVersion": "v1.36.0"}, headers={"Date": date})
+
+    async with answering.client(answer, "c2") as client:
+        _version, skew = await examining.read_version(client)
+
+    assert skew is None or abs(skew) <= FARTHEST
 
 
 async def test_a_client_knows_the_time_of_its_server_from_any_answer() -> None:

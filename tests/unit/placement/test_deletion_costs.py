@@ -229,3 +229,8 @@ async def test_each_replica_set_of_a_rollout_has_costs_of_its_own(clock):
         await asyncio.sleep(10)
         assert places(source, new) == {"c1": 2, "c2": 2, "c3": 2}
         assert [cost_of(source, pod) for pod in old] == before
+
+
+@pytest.mark.parametrize("text", ["9" * 5000, "\u00b2", "-1", "x"])
+def test_a_cost_that_is_no_number_was_not_written_by_us(text):
+    assert deletion_costs._written({"metadata": {"annotations": {keys.DELETION_COST: text}}}) == 0

@@ -12,7 +12,6 @@ import time
 import urllib.parse
 from collections.abc import Awaitable
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Final, TypeVar
 
 from cryptography import x509
@@ -29,7 +28,7 @@ from vnode.cli.migration import signing
 from vnode.cli.neighbours import own_objects
 from vnode.cli.neighbours.own_objects import OwnObjects
 from vnode.cli.remove import admiralty_finalizers
-from vnode.kube import answer_limits, answers, decoding
+from vnode.kube import answer_limits, answers, decoding, server_clock
 from vnode.kube.client import Client
 from vnode.nodes.candidate_scheduler import LEASE as SCHEDULER_LEASE
 from vnode.runtime.leader import AGENT_LEASE as LEASE
@@ -164,6 +163,17 @@ async def or_none(request: Awaitable[T]) -> T | None:
         return None
 
 
+def _skew(date: str, at: float) -> float:
+    """Return by how many seconds a clock is ahead that shows `date`; ValueError if that is none."""
+    told = server_clock.seconds_of(date)
+    if told is None:
+        raise ValueError("its header Date is none")
+
+    # The header has whole seconds: on average half a second has passed since.
+    ahead = told + 0.5 - at
+    return min(max(ahead, -server_clock.FARTHEST), server_clock.FARTHEST)
+
+
 async def read_version(client: Client) -> tuple[str, float | None]:
     """Return the version of an API server, and by how many seconds its clock is ahead of ours."""
     before = time.time()
@@ -177,8 +187,7 @@ async def read_version(client: Client) -> tuple[str, float | None]:
         try:
             found = decoding.decode_at_once(payload, answer_limits.SMALL)
             text = str(found.get("gitVersion", "")) if isinstance(found, dict) else ""
-            # The header has whole seconds: on average half a second has passed since.
-            skew = parsedate_to_datetime(date).timestamp() + 0.5 - middle if date else None
+            skew = _skew(date, middle) if date else None
         except (Unreachable, ValueError, TypeError) as error:
             raise Unreachable(f"{client.name}: no Kubernetes API answers: {error}") from error
 

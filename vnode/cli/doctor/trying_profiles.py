@@ -9,10 +9,9 @@ from vnode.api import kinds
 from vnode.api.errors import ConfigError, NotFound, VnodeError
 from vnode.api.objects import Object
 from vnode.cli.doctor.facts import ProfileFacts
-from vnode.kube import exec_credentials
+from vnode.kube import exec_credentials, exec_runs
 from vnode.kube.client import Client
 from vnode.kube.endpoint import Endpoint
-from vnode.kube.exec_runs import ExecRunner
 from vnode.targets.profiles import resolving
 from vnode.targets.profiles.config import InventoryConfig
 from vnode.targets.profiles.profile_references import ProfileReference
@@ -55,7 +54,7 @@ async def read(
 
     facts = replace(facts, provider=access.provider)
     try:
-        found = await exec_credentials.ask(access.plugin, ExecRunner())
+        found = await exec_credentials.ask(access.plugin, exec_runs.shared())
         return facts, resolving.endpoint_of(access, found)
     except VnodeError as error:
         return replace(facts, plugin_failure=str(error)), None

@@ -34,7 +34,7 @@ class PluginRuns:
         self._tasks = tasks
         self._changed = changed
         self._clock = clock
-        self._runner = runner or ExecRunner()
+        self._runner = runner
         self._running: dict[TargetKey, PluginCredentials] = {}  # each has a task
 
     def use(self, key: TargetKey, spec: ExecSpec) -> PluginCredentials:
