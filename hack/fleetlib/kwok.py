@@ -25,6 +25,15 @@ _STAGES = Path(__file__).with_name("stages.yaml")
 _USAGE = Path(__file__).with_name("usage.yaml")
 
 
+LOUD = "loud"
+"""The name of containers with a log of their own, `loud_log`, for who wants a long one."""
+
+
+def loud_log(folder: Path) -> Path:
+    """Return the file that containers called `loud` have for a log; whoever has one writes it."""
+    return folder / "loud.log"
+
+
 @dataclass(frozen=True, slots=True)
 class NodeSize:
     """What a node has: its amounts, devices among them in `more`, and what marks it."""
@@ -48,7 +57,13 @@ def configuration(name: str, folder: Path, *, usage: bool = False) -> str:
     documents = [
         _document("KwokConfiguration", "config.kwok.x-k8s.io", options=_OPTIONS),
         *yaml.safe_load_all(_STAGES.read_text()),
-        _cluster_wide("ClusterLogs", logs=[{"logsFile": log, "previousLogsFile": previous}]),
+        _cluster_wide(
+            "ClusterLogs",
+            logs=[
+                {"logsFile": log, "previousLogsFile": previous},
+                {"containers": [LOUD], "logsFile": str(loud_log(folder))},
+            ],
+        ),
         _cluster_wide("ClusterAttach", attaches=[{"logsFile": log}]),
         _cluster_wide("ClusterExec", execs=[{"local": local}]),
         # Every port of every pod is an echo service.

@@ -13,11 +13,13 @@ import itertools
 import ssl
 import sys
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 import aiohttp
 
+from hack.fleetlib import kwok
 from tests import kit, placement_policies
 from tests.isolation import floods
 from tests.isolation import scene as scenes
@@ -155,17 +157,30 @@ async def deployments(scene: Scene, begin: Begin) -> None:
 
 
 async def log_streams(scene: Scene, begin: Begin) -> None:
-    """Open the log of a pod on fifty streams, again and again."""
-    await scene.tenant.create(kinds.PODS, kit.pod("talks"), ATTACKER)
+    """Read a log of 200 MB on fifty streams, as fast as it comes, again and again."""
+    for name in scenes.TARGETS:
+        await asyncio.to_thread(_write_long_log, kwok.loud_log(scene.fleet.folder / name))
+
+    pod = kit.pod("talks")
+    pod["spec"]["containers"][0]["name"] = kwok.LOUD
+    await scene.tenant.create(kinds.PODS, pod, ATTACKER)
     await kit.until_one(scene.tenant, kinds.PODS, "talks", ATTACKER, is_running, 60)
     path = f"{kinds.PODS.path(ATTACKER)}/talks/log"
     begin()
 
     async def read(_number: int) -> None:
         async with scene.tenant.stream("GET", path, query={}, silence=30) as response:
-            await response.read()
+            async for _chunk in response.content.iter_any():
+                pass
 
     await at_once(50, read)
+
+
+def _write_long_log(path: Path) -> None:
+    lines = kwok.log_line("y" * 100, datetime.now(UTC)) * 1000
+    with path.open("w") as log:
+        for _ in range(200_000_000 // len(lines)):
+            log.write(lines)
 
 
 async def targets(scene: Scene, begin: Begin) -> None:

@@ -56,7 +56,7 @@ async def connect(
         cookie_jar=aiohttp.DummyCookieJar(),
     ) as session:
         with answers.translate_errors(client.name):
-            opening = _Opening(session, client, path, query, protocol, heartbeat, largest)
+            opening = _Handshake(session, client, path, query, protocol, heartbeat, largest)
             socket = await _open(opening, again=True)
 
         async with socket:
@@ -64,8 +64,8 @@ async def connect(
 
 
 @dataclass(frozen=True, slots=True)
-class _Opening:
-    """What a WebSocket is opened by."""
+class _Handshake:
+    """What a WebSocket is opened with."""
 
     session: aiohttp.ClientSession
     client: Client
@@ -76,7 +76,7 @@ class _Opening:
     largest: int
 
 
-async def _open(opening: _Opening, *, again: bool) -> aiohttp.ClientWebSocketResponse:
+async def _open(opening: _Handshake, *, again: bool) -> aiohttp.ClientWebSocketResponse:
     """Open it; with other credentials if the first ones are refused, and `again` is allowed."""
     client = opening.client
     authorization = await client.authorization()

@@ -95,7 +95,7 @@ class Outbox:
             self._pressing.set()
 
     def drop(self, name: CandidateName) -> None:
-        """Say nothing any more of a candidate that is gone."""
+        """Forget what waits to be said of a candidate."""
         self._waiting.pop(name, None)
 
     async def take(self) -> dict[str, tuple[CandidateName, ...]]:

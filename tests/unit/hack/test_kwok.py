@@ -21,6 +21,7 @@ def test_kwok_plays_nodes_and_pods_and_serves_their_logs():
     assert {"ClusterLogs", "ClusterExec", "ClusterAttach", "ClusterPortForward"} <= set(kinds)
     logs = next(d for d in found if d["kind"] == "ClusterLogs")["spec"]["logs"]
     assert logs[0]["logsFile"] == "/f/c1/pods.log"
+    assert logs[1] == {"containers": ["loud"], "logsFile": "/f/c1/loud.log"}
 
 
 def test_log_lines_have_the_form_of_a_container_runtime():

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from vnode.pods import stream_messages
-from vnode.pods.stream_channel import GATHERED, LATER, Outbox, receive_all, sending
+from vnode.pods.stream_channel import GATHERED, LATER, Attention, Outbox, receive_all, sending
 from vnode.pods.stream_messages import CandidateName, ReservationNews, StreamEnded
 
 NAMES = [CandidateName(f"ns/pod-{number}", str(number)) for number in range(100)]
@@ -106,3 +106,30 @@ async def test_who_says_much_does_not_have_all_of_an_agent():
 
     task.cancel()
     assert others > 20
+
+
+@pytest.mark.looptime
+async def test_all_streams_of_one_side_share_what_it_may_have(monkeypatch):
+    """Work is played by a clock: each message takes as long as one may hold the loop, twice."""
+    begun, worked = asyncio.get_running_loop().time(), 0.0
+    loop = asyncio.get_running_loop()
+    real = loop.time
+    monkeypatch.setattr(loop, "time", lambda: real() + worked)
+
+    class Busy(Noted):
+        async def receive(self) -> str:
+            await asyncio.sleep(0.001)
+            return ""
+
+    def handle(_text: str) -> None:
+        nonlocal worked
+        worked += 0.01
+
+    attention = Attention()
+    tasks = [asyncio.create_task(receive_all(Busy(), handle, attention)) for _number in range(8)]
+    await asyncio.sleep(60)
+    for task in tasks:
+        task.cancel()
+
+    await asyncio.wait(tasks)
+    assert worked <= 1 + 0.3 * (loop.time() - begun)
