@@ -68,8 +68,9 @@ class MemoryClient(Client):
         silence: float | None,
         opening: float | None = None,
         accept: str = JSON,
+        is_plain: bool = False,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Open a watch; anything else is answered in one piece."""
+        """Open a watch; anything else is answered in one piece. All answers are plain."""
         self._check()
         headers = {"Accept": accept}
         if query.get("watch") != "true":
