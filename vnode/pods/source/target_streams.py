@@ -6,9 +6,9 @@ decision itself stays where it was, in the binding of the proxy: a permission th
 again, and one to which nothing comes back is written to the chaperon.
 
 A target has a stream for each replica of its agent: candidates are reserved in any. Which replica
-answers is up to its Service, so more are opened until those that answer are known. Nothing of what
-a target does has no bound: how many streams it has, how often they are opened, how much comes on
-them, and what is remembered of that (docs/decisions/0138).
+answers is up to its Service, so more are opened until those that answer are known. A target may do
+what it likes, so all of it has a bound: how many streams it has, how often they are opened, how
+much comes on them, and what is remembered of that (docs/decisions/0138).
 """
 
 from __future__ import annotations
