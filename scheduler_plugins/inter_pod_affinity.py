@@ -18,6 +18,7 @@ from functools import cached_property
 
 import msgspec
 
+from scheduler_plugins import affinity_reading
 from vnode.api import objects, pod_terms
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
@@ -25,7 +26,7 @@ from vnode.api.pod_terms import PodTerm
 from vnode.api.selectors import Selector
 from vnode.scheduling import events, status
 from vnode.scheduling.cycle import CycleState
-from vnode.scheduling.events import ClusterEventWithHint, EventKind, PodReading
+from vnode.scheduling.events import ClusterEventWithHint, EventKind
 from vnode.scheduling.plugin import (
     MAX_SCORE,
     FilterPlugin,
@@ -92,7 +93,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         """Return changes of nodes anywhere, and of pods that may attract or repel this one."""
         return [
             *events.anywhere(EventKind.NODE_ADD, EventKind.NODE_LABELS),
-            *events.of_pods(self._scope, _read),
+            *events.of_pods(self._scope, affinity_reading.read),
         ]
 
     def _scope(self, pod: Object) -> frozenset[str] | None:
@@ -160,53 +161,6 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         least, most = min(scores.values(), default=0), max(scores.values(), default=0)
         for name, score in scores.items():
             scores[name] = MAX_SCORE * (score - least) // (most - least) if most > least else 0
-
-
-@dataclass(frozen=True, slots=True)
-class _AffinityReading(PodReading):
-    """Which pods the required terms of a pod select, and which it keeps away by these."""
-
-    namespace: str
-    labels: Mapping[str, str]
-    wanted: tuple[PodTerm, ...] | None
-    """None if they cannot be read: no other pod changes that."""
-    repelled: tuple[PodTerm, ...]
-    cost: int
-
-    def is_helped_by(self, other: _AffinityReading) -> bool:
-        """Tell whether terms of one select the other."""
-        if self.wanted is None:
-            return False
-
-        for term in self.wanted:
-            if term.matches(other.namespace, other.labels):
-                return True
-
-        return any(term.matches(self.namespace, self.labels) for term in other.repelled)
-
-
-def _read(pod: Object) -> _AffinityReading:
-    wanted: tuple[PodTerm, ...] | None
-    try:
-        repelled = pod_terms.required(pod, pod_terms.ANTI_AFFINITY)
-    except ConfigError:
-        wanted, repelled = None, ()
-    else:
-        wanted = _with_affinity(pod, repelled)
-
-    for term in wanted or repelled:
-        if term.selector is not None:
-            term.selector.prepare()
-
-    cost = sum(term.cost for term in wanted or ())
-    return _AffinityReading(objects.namespace(pod), objects.labels(pod), wanted, repelled, cost)
-
-
-def _with_affinity(pod: Object, far: tuple[PodTerm, ...]) -> tuple[PodTerm, ...] | None:
-    try:
-        return (*pod_terms.required(pod, pod_terms.AFFINITY), *far)
-    except ConfigError:
-        return None
 
 
 class _Own:
