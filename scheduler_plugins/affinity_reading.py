@@ -13,11 +13,11 @@ from vnode.api import objects, pod_terms
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.api.pod_terms import PodTerm
-from vnode.scheduling.events import PodReading
+from vnode.scheduling.events import EventReading
 
 
 @dataclass(frozen=True, slots=True)
-class AffinityReading(PodReading):
+class AffinityReading(EventReading):
     """Which pods the required terms of a pod select, and which it keeps away by these."""
 
     namespace: str

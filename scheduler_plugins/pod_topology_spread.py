@@ -21,7 +21,7 @@ from vnode.api.requirements import Operator, Requirement
 from vnode.api.selectors import Selector
 from vnode.scheduling import events, status
 from vnode.scheduling.cycle import CycleState
-from vnode.scheduling.events import ClusterEventWithHint, EventKind, PodReading
+from vnode.scheduling.events import ClusterEventWithHint, EventKind, EventReading
 from vnode.scheduling.plugin import (
     MAX_SCORE,
     FilterPlugin,
@@ -161,7 +161,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
 
 
 @dataclass(frozen=True, slots=True)
-class _SpreadReading(PodReading):
+class _SpreadReading(EventReading):
     """Which pods of its namespace count for the constraints of a pod, or may."""
 
     namespace: str

@@ -13,14 +13,14 @@ from vnode.api.objects import Object
 from vnode.scheduling import events, status
 from vnode.scheduling.claim_users import ClaimUsers, claims_of
 from vnode.scheduling.cycle import CycleState
-from vnode.scheduling.events import ClusterEventWithHint, EventKind, PodReading
+from vnode.scheduling.events import ClusterEventWithHint, EventKind, EventReading
 from vnode.scheduling.plugin import FilterPlugin, PreFilterPlugin, ReservePlugin
 from vnode.scheduling.snapshot import Snapshot, VirtualNodeInfo
 from vnode.scheduling.status import SKIP, SUCCESS, Status
 
 
 @dataclass(frozen=True, slots=True)
-class _NamedClaims(PodReading):
+class _NamedClaims(EventReading):
     """The claims of a pod; those of several pods are compared as sets."""
 
     claims: frozenset[str]
@@ -38,7 +38,7 @@ class SharedClaims(PreFilterPlugin, FilterPlugin, ReservePlugin):
     def events_to_register(self) -> list[ClusterEventWithHint]:
         """Return the events by which nobody may use a claim any more."""
 
-        def read(pod: Object) -> PodReading:
+        def read(pod: Object) -> EventReading:
             return _NamedClaims(frozenset(claims_of(pod)))
 
         return [

@@ -55,7 +55,7 @@ class ClusterEvent:
         return self.namespace is None or self.namespace == namespace
 
 
-class PodReading(ABC):
+class EventReading(ABC):
     """What a plugin reads of a pod to tell whether others may help it.
 
     It is read of a rejected pod once, and kept for as long as that waits; of a pod that comes or
@@ -72,7 +72,7 @@ class PodReading(ABC):
         """Tell whether it may help the pod that the other, which was read alike, comes or goes."""
 
 
-ReadPod: TypeAlias = Callable[[Object], PodReading]
+ReadPod: TypeAlias = Callable[[Object], EventReading]
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from vnode.scheduling.events import (
     ClusterEvent,
     ClusterEventWithHint,
     EventKind,
-    PodReading,
+    EventReading,
     ReadPod,
 )
 
@@ -37,7 +37,7 @@ class RejectedPod:
     """A pod that waits, and what plugins keep of it meanwhile."""
 
     pod: Object
-    readings: Mapping[ReadPod, PodReading]
+    readings: Mapping[ReadPod, EventReading]
 
 
 class GroupKey(NamedTuple):

@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 
 from vnode.api import objects
 from vnode.api.objects import Object
-from vnode.scheduling.events import ClusterEvent, ClusterEventWithHint, PodReading, ReadPod
+from vnode.scheduling.events import ClusterEvent, ClusterEventWithHint, EventReading, ReadPod
 from vnode.scheduling.rejected_groups import (
     GroupKey,
     RejectedGroup,
@@ -92,7 +92,7 @@ class _AskedPods:
 
     def __init__(self, event: ClusterEvent) -> None:
         self._about = event.pod
-        self._read: dict[ReadPod, PodReading] = {}  # of that one
+        self._read: dict[ReadPod, EventReading] = {}  # of that one
         self._compared: Counter[str] = Counter()  # by the namespace of those that wait
         self._total = 0
 
@@ -110,7 +110,7 @@ class _AskedPods:
 
         return False
 
-    def _other(self, read: ReadPod) -> PodReading:
+    def _other(self, read: ReadPod) -> EventReading:
         if read not in self._read:
             assert self._about is not None
             self._read[read] = read(self._about)

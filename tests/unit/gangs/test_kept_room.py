@@ -32,7 +32,7 @@ class WaitingGangs:
         )
 
     def move(self, event: Any) -> None:
-        """Stand in for the queue's."""
+        """Take the place of the queue's."""
         self.moved.append(event)
 
     def put(self, name: str, namespace: str = "team-a", node: str = "", **metadata: Any) -> None:

@@ -133,7 +133,7 @@ def waits_with_long_terms(scene: Scene, which: str = pod_terms.AFFINITY) -> None
 
 
 def waits_for_each_subset(scene: Scene, *plugins: str) -> None:
-    """By its node affinity a pod says which targets reject it by that, and which by another."""
+    """Have pods wait that say by node affinity which targets reject them by that, or otherwise."""
     subsets = itertools.product(plugins, repeat=len(TARGETS))
     for number, found in enumerate(itertools.islice(subsets, 2000)):
         scene.reject(scene.make(f"a{number}"), **dict(zip(TARGETS, found, strict=True)))

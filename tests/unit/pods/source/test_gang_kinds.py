@@ -46,7 +46,7 @@ class Rounds:
         return gang
 
     def soon(self, _uid: str) -> None:
-        """Stand in for the queue's."""
+        """Take the place of the queue's."""
 
     def cycle(self, number: int = 0) -> CycleResult:
         """Run the cycle of a pod after something has changed."""
