@@ -70,15 +70,15 @@ class GangChooser:
         statuses = dict(result.statuses)
         able: list[tuple[tuple[bool, bool, int], ScoredNode]] = []
         places: dict[str, int] = {}
-        left, last, some_left = MOST_LOOKED_AT, "", False
+        left, last, is_partial = MOST_LOOKED_AT, "", False
         for rank, scored in _by_turns(gang, [*result.feasible, *_growing(result, snapshot)]):
             if why := self._vain(gang, scored.name, result.state):
                 statuses[scored.name] = _full(why)
                 continue
 
             cost = self._rooms.cost(gang, scored.node)
-            if some_left or (cost > left < MOST_LOOKED_AT):
-                some_left = True
+            if is_partial or (cost > left < MOST_LOOKED_AT):
+                is_partial = True
                 statuses[scored.name] = _full(gang.told.get(scored.name, (_LATER, 0.0))[0])
                 continue
 
@@ -90,8 +90,8 @@ class GangChooser:
             else:
                 able.append(((room.grows, not room.is_sure, rank), scored))
 
-        gang.looked_at = last if some_left else ""
-        if some_left:
+        gang.looked_at = last if is_partial else ""
+        if is_partial:
             result.state.retry_by(self._clock.monotonic())
 
         if not able:
