@@ -3,6 +3,10 @@
 Whoever gets good answers may have as many as a burst takes; with each bad one half as many, with
 each good one twice as many again. Who is not heard of yet begins with some, since as many as are
 under way before the first answer may all be in vain.
+
+Where it is known how long an answer takes while nobody waits, a window follows that instead: what
+is under way beyond what is being worked on waits, and has everybody who comes later wait as well,
+and makes nothing faster (as TCP Vegas has it for the packets of a connection).
 """
 
 from __future__ import annotations
@@ -20,16 +24,26 @@ class AnswerWindows(Generic[K]):
         self._most = most
         self._fewest = fewest
         self._first = first
-        self._limits: dict[K, int] = {}
+        self._limits: dict[K, float] = {}
 
     def of(self, key: K) -> int:
         """Return how many of a key may be unanswered at once."""
-        return self._limits.get(key, self._first)
+        return int(self._limits.get(key, self._first))
 
     def note(self, key: K, *, is_good: bool) -> None:
         """Note how one was answered."""
         limit = self.of(key)
         self._limits[key] = min(limit * 2, self._most) if is_good else max(limit // 2, self._fewest)
+
+    def note_time(self, key: K, took: float, least: float, waiting: int) -> None:
+        """Note a good answer that took so long, where one takes `least` while nobody waits.
+
+        By Little's law, limit x least / took are being worked on; `waiting` may wait beyond them,
+        so that there is always work. The window goes half of the way there.
+        """
+        limit = self._limits.get(key, self._first)
+        aim = limit * least / took + waiting if took else self._most
+        self._limits[key] = max(self._fewest, min((limit + aim) / 2, self._most))
 
     def forget(self, key: K) -> None:
         """Begin anew with a key."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from vnode.runtime.answer_windows import AnswerWindows
 
 
@@ -23,3 +25,32 @@ def test_who_is_forgotten_begins_anew():
     windows.forget("a")
     windows.forget("a")
     assert windows.of("a") == 8
+
+
+@pytest.mark.parametrize(("at_once", "least"), [(1, 0.1), (4, 0.1), (10, 0.5)])
+def test_it_follows_how_long_answers_take(at_once: int, least: float):
+    """Who works on `at_once` has those, and three that wait, however many it could have had."""
+    windows: AnswerWindows[str] = AnswerWindows(most=32, fewest=2, first=32)
+    for _ in range(50):
+        took = least * max(1.0, windows.of("a") / at_once)
+        windows.note_time("a", took, least, waiting=3)
+
+    assert windows.of("a") == pytest.approx(at_once + 3, abs=1)
+
+
+def test_it_grows_to_the_most_where_nobody_waits():
+    windows: AnswerWindows[str] = AnswerWindows(most=32, fewest=2, first=4)
+    for _ in range(20):
+        windows.note_time("a", 0.1, 0.1, waiting=4)
+
+    assert windows.of("a") == 32
+    windows.note_time("a", 0.0, 0.0, waiting=4)
+    assert windows.of("a") == 32
+
+
+def test_it_falls_no_further_than_to_what_may_wait():
+    windows: AnswerWindows[str] = AnswerWindows(most=32, fewest=4, first=8)
+    for _ in range(20):
+        windows.note_time("a", 60.0, 0.1, waiting=4)
+
+    assert windows.of("a") == 4

@@ -4,9 +4,10 @@ A candidate that is refused, or whose pod is deleted before it has run, costs th
 server, agent and scheduler as much as one that gets a place. So 200 pods of one namespace that fit
 nowhere, created at once, kept all API servers busy for ten seconds, where pods of others took
 fifteen times as long to start. Candidates of a namespace are therefore created in a target a few at
-a time: twice as many with each that gets a place, half as many with each that is in vain, and those
-that are in vain have a rate. A burst of pods that all get places has more under way than it takes,
-and nobody waits for a target other than the own one. Who waits goes by priority.
+a time: half as many with each that is in vain, and those that are in vain have a rate. Of a burst
+of pods that all get places as many are under way as the target works on, and a few that wait:
+more would be no faster, and have whoever comes next wait behind them. Nobody waits for a target
+other than the own one. Who waits goes by priority.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import asyncio
 import heapq
 import itertools
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 from vnode.api import objects
 from vnode.api.clock import Clock
@@ -23,11 +24,15 @@ from vnode.api.durations import TICK
 from vnode.api.objects import Object
 from vnode.api.token_bucket import TokenBuckets
 from vnode.runtime.answer_windows import AnswerWindows
+from vnode.runtime.recent_least import RecentLeast
 
 MOST: Final = 32
-"""Candidates of a namespace that a target has not answered: twice as many as it looks at. With 16,
-bursts of 300 pods were a few percent slower than without a bound, on a busy machine."""
-FIRST: Final = 16
+"""Candidates of a namespace that a target has not answered, where it answers each as fast."""
+WAITING: Final = 4
+"""As many of them wait for the target while it answers others."""
+LEAST_FOR: Final = 60.0
+"""Seconds, and up to as many more, for which the fastest answer of a target is what one takes."""
+FIRST: Final = 8
 """As many before it has answered: all that are under way by then may be in vain."""
 FEWEST: Final = 4
 """As many where they are in vain."""
@@ -43,6 +48,12 @@ MOST_OWED: Final = 3.0
 Waited = Callable[[str, float], None]
 """Is told of the namespace of each that may begin, and how many seconds it has waited."""
 
+
+class _Unanswered(NamedTuple):
+    since: float  # monotonic
+    timer: asyncio.TimerHandle  # ends that it counts
+
+
 _Turn = tuple[int, int, str, asyncio.Future[None]]  # what comes first, the pod's key
 
 
@@ -55,8 +66,9 @@ class UnansweredCandidates:
         self._order = itertools.count()
         self._windows: AnswerWindows[str] = AnswerWindows(MOST, FEWEST, FIRST)
         self._vain: TokenBuckets[str] = TokenBuckets(VAIN_AT_ONCE)
-        # By namespace, then by key, those that count, and what ends that. No inner one is empty.
-        self._unanswered: dict[str, dict[str, asyncio.TimerHandle]] = {}
+        self._least = RecentLeast(LEAST_FOR)  # seconds to a place, of all namespaces
+        # By namespace, then by key, those that count. No inner one is empty.
+        self._unanswered: dict[str, dict[str, _Unanswered]] = {}
         self._waiting: dict[str, list[_Turn]] = {}  # by namespace; no heap is empty
 
     async def begin(self, pod: Object) -> None:
@@ -85,7 +97,9 @@ class UnansweredCandidates:
             return
 
         if is_placed:
-            self._windows.note(namespace, is_good=True)
+            now = self._clock.monotonic()
+            took = now - self._unanswered[namespace][key].since
+            self._windows.note_time(namespace, took, self._least.note(took, now), WAITING)
         else:
             self.note_vain(namespace)
 
@@ -105,10 +119,10 @@ class UnansweredCandidates:
         """Count a candidate no longer, and let the next of its namespace begin."""
         namespace = objects.key_namespace(key)
         unanswered = self._unanswered.get(namespace, {})
-        if (timer := unanswered.pop(key, None)) is None:
+        if (settled := unanswered.pop(key, None)) is None:
             return
 
-        timer.cancel()
+        settled.timer.cancel()
         if not unanswered:
             del self._unanswered[namespace]
 
@@ -147,6 +161,7 @@ class UnansweredCandidates:
     def _count(self, key: str, namespace: str) -> None:
         unanswered = self._unanswered.setdefault(namespace, {})
         if (earlier := unanswered.get(key)) is not None:
-            earlier.cancel()
+            earlier.timer.cancel()
 
-        unanswered[key] = asyncio.get_running_loop().call_later(LONGEST, self.settle, key)
+        timer = asyncio.get_running_loop().call_later(LONGEST, self.settle, key)
+        unanswered[key] = _Unanswered(self._clock.monotonic(), timer)

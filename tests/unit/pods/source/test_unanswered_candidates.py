@@ -18,6 +18,7 @@ from vnode.pods.source.unanswered_candidates import (
     MOST_OWED,
     VAIN_AT_ONCE,
     VAIN_RATE,
+    WAITING,
     UnansweredCandidates,
 )
 
@@ -87,6 +88,30 @@ async def test_a_place_for_one_lets_the_next_begin(asking: Asking) -> None:
         assert len(asking.begun) - number - 1 <= MOST
 
     assert len(asking.begun) == MANY
+
+
+async def test_no_more_than_a_few_wait_for_a_target_that_is_busy(asking: Asking) -> None:
+    """A target that takes 0.1 s for each, one after the other: others wait for what is there."""
+    await asking.ask(*(pod(f"p{n}") for n in range(MANY)))
+    for number in range(MANY):
+        await asyncio.sleep(0.1)
+        await asking.answer(f"p{number}", is_placed=True)
+        if 2 * FIRST <= number < MANY - 2 * FIRST:
+            assert 1 < len(asking.begun) - number <= WAITING + 3
+
+    assert len(asking.begun) == MANY
+
+
+async def test_many_are_under_way_to_a_target_that_is_far_away(asking: Asking) -> None:
+    """Each takes half a second, however many there are."""
+    await asking.ask(*(pod(f"p{n}") for n in range(MANY)))
+    answered = 0
+    while len(asking.begun) < MANY:
+        names, answered = asking.begun[answered:], len(asking.begun)
+        await asyncio.sleep(0.5)
+        await asking.answer(*names, is_placed=True)
+
+    assert len(names) == MOST
 
 
 async def test_those_that_are_refused_are_fewer_at_once(asking: Asking) -> None:
