@@ -17,6 +17,7 @@ from vnode.kubelet.auth.gate import Gate
 from vnode.kubelet.delegates import ServedNode
 from vnode.kubelet.refusal import Refused
 from vnode.kubelet.stream_openings import StreamOpenings
+from vnode.kubelet.streams.pace import StreamPaces
 from vnode.kubelet.streams.routes import Streams
 from vnode.kubelet.usage import serving
 from vnode.telemetry import audit, metrics
@@ -24,6 +25,7 @@ from vnode.telemetry import logs as logging_context
 
 Handler = Callable[[ServedNode, web.Request], Awaitable[web.StreamResponse]]
 Choose = Callable[["Routes"], Handler]
+_Response = Awaitable[web.StreamResponse]
 
 _POD: Final = "{namespace}/{pod}"
 _CONTAINER: Final = "{namespace}/{pod}/{container}"
@@ -61,8 +63,6 @@ class Routes:
         self.usage = serving.UsageRoutes(node, clock)
         self._openings = openings or StreamOpenings(clock)
         self.streams = streams
-        self.logs: Handler = partial(logs.serve, streams.paces)
-        self.run: Handler = partial(run.serve, streams.paces)
         self._gate = gate
         self._on_authorized = on_authorized
         self.serving: set[asyncio.Task[object]] = set()  # tasks of logs and tunnels only
@@ -158,6 +158,11 @@ def _always(handler: Handler) -> Choose:
     return lambda _routes: handler
 
 
+def _paced(handler: Callable[[StreamPaces, ServedNode, web.Request], _Response]) -> Choose:
+    """Give a handler the paces that it shares with the streams."""
+    return lambda routes: partial(handler, routes.streams.paces)
+
+
 def _table() -> list[tuple[str, str, Choose]]:
     """Return method, path, and what chooses the handler for a virtual node."""
     table: list[tuple[str, str, Choose]] = [
@@ -173,11 +178,11 @@ def _table() -> list[tuple[str, str, Choose]]:
         ("GET", "/metrics/slis", _always(serving.health)),
     ]
     either_way: list[tuple[str, str, Choose]] = [
-        ("GET", f"/containerLogs/{_CONTAINER}", lambda routes: routes.logs),
+        ("GET", f"/containerLogs/{_CONTAINER}", _paced(logs.serve)),
         ("GET", "/pods", _always(info.pods)),
         ("GET", "/runningpods", _always(info.running_pods)),
-        ("POST", f"/run/{_CONTAINER}", lambda routes: routes.run),
-        ("POST", f"/run/{_CONTAINER_UID}", lambda routes: routes.run),
+        ("POST", f"/run/{_CONTAINER}", _paced(run.serve)),
+        ("POST", f"/run/{_CONTAINER_UID}", _paced(run.serve)),
         ("POST", f"/checkpoint/{_CONTAINER}", _always(unsupported.checkpoint)),
     ]
     for method in _BOTH:
