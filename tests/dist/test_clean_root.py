@@ -23,7 +23,8 @@ from tests.dist.conftest import Artefacts
 from tests.dist.test_images import unpacked
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="images are built and run by root")
-_PATH = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/tmp"}
+# Nothing of this machine's environment, which may name indexes or folders of Python.
+_ENVIRONMENT = ("/usr/bin/env", "-i", "PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/tmp")
 _NO_NETWORK = ("unshare", "--net")
 Program = Callable[..., str]
 
@@ -46,14 +47,8 @@ def inside(root: Path) -> Program:
     """Return what runs a program in that root, and returns what it prints."""
 
     def run(*words: str, user: str = "0:0") -> str:
-        confined: tuple[str | Path, ...] = (
-            *_NO_NETWORK,
-            "chroot",
-            f"--userspec={user}",
-            root,
-            *words,
-        )
-        return running.output(confined, environment=_PATH)
+        confined = (*_NO_NETWORK, "chroot", f"--userspec={user}", root, *_ENVIRONMENT)
+        return running.output([*confined, *words])
 
     return run
 
