@@ -11,7 +11,7 @@ from vnode.dashboard.auth import PATH, AuthMiddleware
 from vnode.dashboard.live_model import LiveModel, Stores
 from vnode.dashboard.site import Site
 from vnode.kube.informer import Informer
-from vnode.kubelet.auth.tls import OptionalClientCertContext
+from vnode.runtime.certs.asked_clients import AskingContext
 from vnode.runtime.certs.kubelet_serving import KubeletCertificate
 from vnode.runtime.serving import Server
 from vnode.runtime.supervisor import supervise
@@ -37,7 +37,7 @@ class ServedDashboard:
             clock=shared.clock,
         )
         shared.proxies.subscribe(self._live_model.on_pod)
-        context = OptionalClientCertContext(certificate.pair)
+        context = AskingContext(certificate.pair)
         certificate.subscribe(lambda: context.set_certificate(certificate.pair))
         app = Site(self._live_model, PATH).app([self._auth.middleware])
         self.server = Server(

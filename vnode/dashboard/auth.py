@@ -16,11 +16,11 @@ from vnode.api import kinds
 from vnode.api.clock import Clock
 from vnode.api.errors import VnodeError
 from vnode.kube.client import Client
-from vnode.kubelet.auth import client_ca, client_certificates
+from vnode.kubelet.auth import client_ca
 from vnode.kubelet.auth.authentication import Authenticator, UserInfo
 from vnode.kubelet.auth.authorization import ALLOWED_FOR, DENIED_FOR, subject
 from vnode.kubelet.auth.cache import ExpiringCache
-from vnode.kubelet.auth.tls import peer_certificates
+from vnode.kubelet.auth.verdicts import Verdicts
 from vnode.runtime.serving import Handler
 
 PATH: Final = "/dashboard"
@@ -34,8 +34,8 @@ class AuthMiddleware:
 
     def __init__(self, client: Client, clock: Clock) -> None:
         self._client = client
-        self._clock = clock
         self._authorities = client_ca.ClientAuthorities(client, clock=clock)
+        self._verdicts = Verdicts(lambda: self._authorities.certificates, clock)
         self._authenticator = Authenticator(client, clock)
         self._answers: ExpiringCache[UserInfo, bool] = ExpiringCache(_LIMIT, clock)
 
@@ -55,9 +55,7 @@ class AuthMiddleware:
         return check
 
     async def _check(self, request: web.Request) -> None:
-        certificate = client_certificates.verify(
-            peer_certificates(request), self._authorities.certificates, self._clock.now()
-        )
+        certificate = await self._verdicts.certificate(request)
         caller = await self._authenticator.authenticate(
             certificate, request.headers.get("Authorization")
         )

@@ -33,6 +33,7 @@ _HOST_RULE: Final = (
     "write an IP address, or a DNS name, whose parts between the dots have 1 to 63 letters, digits "
     "and hyphens"
 )
+_IMPERSONATION: Final = ("as", "as-uid", "as-groups", "as-user-extra")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ def in_cluster() -> Endpoint:
     authority = (_SERVICE_ACCOUNT / "ca.crt").read_bytes()
     return Endpoint(
         f"https://{host}:{port}",
-        tls.create(authority, insecure=False),
+        tls.create(authority, insecure=False, bounded=False),
         credentials.TokenFile(_SERVICE_ACCOUNT / "token"),
         namespace,
         authority=authority,
@@ -123,6 +124,12 @@ def of(
     field of theirs that is wrong."""
     url = _server(cluster)
     files = _Files(base, trust)
+    if unknown := [field for field in _IMPERSONATION if user.get(field)]:
+        raise FieldError(
+            f"user has {', '.join(unknown)}, and vnode does not impersonate: it would act with all "
+            "rights of the account; use credentials of the account that it is to act as"
+        )
+
     return Endpoint(
         url,
         _ssl_context(cluster, user, files) if url.startswith("https://") else None,
@@ -223,15 +230,16 @@ def _ssl_context(cluster: dict[str, Any], user: dict[str, Any], files: _Files) -
     authority = files.data(cluster, "certificate-authority")
     insecure = bool(cluster.get("insecure-skip-tls-verify"))
     certificate = files.data(user, "client-certificate")
+    bounded = not files.trust.files  # what the operator passes costs whatever it likes
     key = files.data(user, "client-key")
     if not certificate and not key:
-        return tls.shared(authority, insecure)
+        return tls.shared(authority, insecure, bounded=bounded)
 
     if not certificate or not key:
         raise FieldError("user needs both client-certificate and client-key")
 
-    context = tls.create(authority, insecure)
-    tls.load_client_certificate(context, certificate, key)
+    context = tls.create(authority, insecure, bounded=bounded)
+    tls.load_client_certificate(context, certificate, key, bounded=bounded)
     return context
 
 

@@ -1,4 +1,8 @@
-"""Makes TLS contexts for the servers of kubeconfigs: trusted CAs and client certificates."""
+"""Makes TLS contexts for the servers of kubeconfigs: trusted CAs and client certificates.
+
+Who wrote a kubeconfig need not be trusted, nor the server that it names: what either may have the
+agent compute is bounded, of keys and certificates by `key_bounds`, of handshakes by `handshakes`.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +11,23 @@ import tempfile
 from functools import lru_cache
 from typing import Final
 
+from vnode.kube import key_bounds
 from vnode.kube.kubeconfig import FieldError
 
+_CIPHERS: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"
+"""Of TLS 1.2; every API server of Kubernetes speaks one of them. With DHE a server would choose the
+number to compute with, of 10,000 bits if it likes."""
 
-def create(authority: bytes | None, insecure: bool) -> ssl.SSLContext:
+
+def create(authority: bytes | None, insecure: bool, *, bounded: bool = True) -> ssl.SSLContext:
     """Make a context that trusts these PEM certificates, else those that the machine trusts.
 
-    FieldError if they are not PEM certificates.
+    FieldError if they are not PEM certificates, or, if `bounded`, of more or other keys than people
+    have; without it they are the operator's own.
     """
+    if authority and bounded:
+        authority = key_bounds.authorities(authority)
+
     try:
         context = ssl.create_default_context(cadata=authority.decode() if authority else None)
     except (ssl.SSLError, UnicodeDecodeError, ValueError) as error:
@@ -22,6 +35,8 @@ def create(authority: bytes | None, insecure: bool) -> ssl.SSLContext:
 
     # Since Python 3.13 the default refuses CAs without key identifiers, which clusters have.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    context.set_ciphers(_CIPHERS)
+    context.options |= ssl.OP_NO_RENEGOTIATION
     if insecure:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
@@ -36,15 +51,23 @@ Making one takes ten milliseconds, and many Targets may share a cluster."""
 
 def _refuse() -> str:
     """Raise FieldError, where OpenSSL would ask for a password at the terminal."""
-    raise FieldError(
-        "client-key is encrypted: use a key that needs no password (openssl pkey -in KEY)"
-    )
+    raise FieldError(key_bounds.ENCRYPTED)
 
 
-def load_client_certificate(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
-    """Make `context` present this PEM certificate; FieldError if the two are not a pair."""
+def load_client_certificate(
+    context: ssl.SSLContext, certificate: bytes, key: bytes, *, bounded: bool = True
+) -> None:
+    """Make `context` present this PEM certificate; FieldError if the two are not a pair.
+
+    Also, if `bounded`, for a key that takes long to sign with.
+    """
+    if bounded:
+        pair = key_bounds.client_pair(certificate, key)
+    else:
+        pair = certificate.rstrip() + b"\n" + key
+
     with tempfile.NamedTemporaryFile() as file:  # the ssl module takes no certificate from memory
-        file.write(certificate.rstrip() + b"\n" + key)
+        file.write(pair)
         file.flush()
         try:
             context.load_cert_chain(file.name, password=_refuse)

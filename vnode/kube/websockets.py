@@ -47,7 +47,11 @@ async def connect(
     """
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT)
     connector = BoundedConnector(
-        ssl=client.endpoint.ssl or False, lines=client.lines, frame_limit=limit, frames=frames
+        ssl=client.endpoint.ssl or False,
+        lines=client.lines,
+        pace=client.tls_pace,
+        frame_limit=limit,
+        frames=frames,
     )
     async with aiohttp.ClientSession(
         connector=connector,

@@ -22,7 +22,6 @@ from vnode.kubelet.auth import client_ca
 from vnode.kubelet.auth.authentication import Authenticator
 from vnode.kubelet.auth.authorization import Authorizer
 from vnode.kubelet.auth.gate import Gate
-from vnode.kubelet.auth.tls import OptionalClientCertContext
 from vnode.kubelet.delegates import FindPod, ListPods, ServedNode
 from vnode.kubelet.listener import Listener
 from vnode.kubelet.routes import Routes
@@ -30,6 +29,7 @@ from vnode.kubelet.stream_openings import StreamOpenings
 from vnode.kubelet.streams.disconnects import DisconnectWatch
 from vnode.kubelet.streams.routes import Streams
 from vnode.runtime import supervisor
+from vnode.runtime.certs.asked_clients import AskingContext
 from vnode.runtime.certs.keypairs import Pair
 from vnode.runtime.connections import UnauthenticatedConnections
 from vnode.runtime.links import Link, Links
@@ -90,7 +90,7 @@ class KubeletServer:
         self._unlinked: dict[str, float] = {}  # node without a link -> since when (monotonic)
         self._subscribers: Listeners[str] = Listeners()
         self._wake = asyncio.Event()
-        self._context: OptionalClientCertContext | None = None  # of all ports; made with the first
+        self._context: AskingContext | None = None  # of all ports; made with the first
 
     def port_of(self, node_name: str) -> int | None:
         """Return the port of a virtual node, None while it is not served."""
@@ -190,8 +190,8 @@ class KubeletServer:
                 self._subscribers.call(node)
                 group.create_task(served.close(grace), name=f"kubelet-close-{node}")
 
-    def _tls(self) -> OptionalClientCertContext:
+    def _tls(self) -> AskingContext:
         if self._context is None:
-            self._context = OptionalClientCertContext(self._certificate())
+            self._context = AskingContext(self._certificate())
 
         return self._context

@@ -19,8 +19,12 @@ import socket
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
+from weakref import WeakValueDictionary
 
 from aiohttp import web
+
+from vnode.kube import tls_records
+from vnode.kube.tls_records import RecordBudget
 
 _KIB: Final = 1024
 
@@ -61,6 +65,16 @@ class UnauthenticatedConnections:
         # By descriptor, those whose TLS handshake is not done, oldest first; closed ones are
         # forgotten when there are too many.
         self._accepted: dict[int, socket.socket] = {}
+        # By address, for as long as connections of it are open.
+        self._records: WeakValueDictionary[str, RecordBudget] = WeakValueDictionary()
+
+    def records_of(self, address: str) -> RecordBudget:
+        """Return what TLS records may have in vain on all connections that come from an address."""
+        budget = self._records.get(address)
+        if budget is None:
+            self._records[address] = budget = RecordBudget()
+
+        return budget
 
     def __len__(self) -> int:
         return len(self._connections)
@@ -166,6 +180,9 @@ class GuardingProtocol(asyncio.Protocol):
         """Track the connection, after its handshake."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
+        peer = transport.get_extra_info("peername")
+        address = str(peer[0]) if isinstance(peer, tuple) and peer else ""
+        tls_records.keep_pace(transport, self._unauthenticated.records_of(address), address)
         self._unauthenticated.on_connected(transport)
         self._served.connection_made(transport)
 

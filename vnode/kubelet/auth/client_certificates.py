@@ -4,6 +4,9 @@ The handshake has proved that the peer has the certificate's key. Here, at each 
 has to lead to one of the cluster's present client CAs: valid at this moment, made for clients, and
 signed by certificates that may sign. So once a CA was removed or a certificate has expired, it
 gives access to nothing, not even on connections that are open.
+
+Anybody may show what they like, so next to nothing is computed of a chain that leads nowhere:
+`cryptography` would try all ways through it, a hundred signatures for three certificates.
 """
 
 from __future__ import annotations
@@ -16,6 +19,11 @@ from cryptography import x509
 from cryptography.x509 import verification
 from cryptography.x509.oid import ExtendedKeyUsageOID
 from cryptography.x509.verification import Criticality, ExtensionPolicy, Policy
+
+from vnode.kube import key_bounds
+
+MOST_ISSUERS: Final = 3
+"""Certificates that may lead from a client's to its CA. In Kubernetes, there is none."""
 
 _FOR_CLIENTS: Final = frozenset(
     {ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE}
@@ -32,11 +40,20 @@ def verify(
     if not chain or not authorities:
         return None
 
-    leaf, *issuers = chain
+    leaf = chain[0]
+    try:
+        issuers = _issuers(chain, {authority.subject for authority in authorities})
+    except ValueError:  # a name that cannot be decoded
+        return None
+
+    if issuers is None:
+        return None
+
     verifier = (
         verification.PolicyBuilder()
         .store(verification.Store(list(authorities)))
         .time(now)
+        .max_chain_depth(MOST_ISSUERS)
         .extension_policies(ee_policy=_LEAF, ca_policy=_ISSUER)
         .build_client_verifier()
     )
@@ -46,6 +63,27 @@ def verify(
         return None
 
     return leaf
+
+
+def _issuers(
+    chain: Sequence[x509.Certificate], authorities: set[x509.Name]
+) -> list[x509.Certificate] | None:
+    """Return what may lead from the first certificate to an authority; None if nothing does.
+
+    That is told by names and kinds of keys. What has the name of an authority, or its own for its
+    issuer, leads nowhere, and of two of one name the second would only be tried as well.
+    """
+    if len(chain) > 1 + MOST_ISSUERS or any(key_bounds.wrong_with(each) for each in chain):
+        return None
+
+    leaf, *others = chain
+    between: dict[x509.Name, x509.Certificate] = {}
+    for issuer in others:
+        if issuer.subject not in authorities and issuer.subject != issuer.issuer:
+            between.setdefault(issuer.subject, issuer)
+
+    found = list(between.values())
+    return found if any(each.issuer in authorities for each in (leaf, *found)) else None
 
 
 def _check_usage(

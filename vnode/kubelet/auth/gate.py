@@ -12,10 +12,9 @@ from aiohttp import web
 from cryptography import x509
 
 from vnode.api.clock import Clock
-from vnode.kubelet.auth import client_certificates
 from vnode.kubelet.auth.authentication import Authenticator, UserInfo
 from vnode.kubelet.auth.authorization import Authorizer
-from vnode.kubelet.auth.tls import peer_certificates
+from vnode.kubelet.auth.verdicts import Verdicts
 from vnode.kubelet.refusal import Refused
 
 
@@ -29,16 +28,13 @@ class Gate:
         authorizer: Authorizer,
         clock: Clock,
     ) -> None:
-        self._authorities = authorities  # returns the present client CAs
+        self._verdicts = Verdicts(authorities, clock)
         self._authenticator = authenticator
-        self._clock = clock
         self._authorizer = authorizer
 
     async def check(self, node_name: str, request: web.Request) -> UserInfo:
         """Return who calls; Refused (401) if that is unknown, Refused (403) if they may not."""
-        certificate = client_certificates.verify(
-            peer_certificates(request), self._authorities(), self._clock.now()
-        )
+        certificate = await self._verdicts.certificate(request)
         caller = await self._authenticator.authenticate(
             certificate, request.headers.get("Authorization"), node_name
         )

@@ -12,19 +12,21 @@ import ssl
 from typing import Any
 
 from vnode.kube import linux_calls
+from vnode.kube.tls_records import BoundedContext
+from vnode.runtime.certs.asked_clients import AskingContext
 from vnode.runtime.certs.keypairs import Pair
 
 
-class ReplaceableContext(ssl.SSLContext):
+class ReplaceableContext(BoundedContext):
     """Serves each new connection with the context that `serve` made last."""
 
-    _inner: ssl.SSLContext
+    _inner: BoundedContext
 
     def __new__(cls) -> ReplaceableContext:
         return super().__new__(cls, ssl.PROTOCOL_TLS_SERVER)
 
     def __init__(self) -> None:
-        self._inner = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self._inner = BoundedContext(ssl.PROTOCOL_TLS_SERVER)
 
     def serve(self, pair: Pair, client_authority: bytes | None = None) -> None:
         """Serve with this certificate from the next connection on, TLS 1.2 or later.
@@ -34,26 +36,25 @@ class ReplaceableContext(ssl.SSLContext):
         """
         self._inner = server_context(pair, client_authority)
 
-    def wrap_bio(self, *args: Any, **kwargs: Any) -> ssl.SSLObject:
-        """Make the TLS object of one connection; asyncio calls this."""
-        return self._inner.wrap_bio(*args, **kwargs)
+    def secure(self, *args: Any) -> Any:
+        """Make the object that decrypts what one connection is fed."""
+        return self._inner.secure(*args)
 
 
-def server_context(pair: Pair, client_authority: bytes | None = None) -> ssl.SSLContext:
+def server_context(pair: Pair, client_authority: bytes | None = None) -> BoundedContext:
     """Make a context as `ReplaceableContext.serve` says.
 
     It gives out no tickets, by which a session would be resumed: API servers and kube-scheduler
     keep none, and each connection of theirs would be sent two, with the client's certificate.
     """
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    if client_authority is not None:  # `ssl` would parse whatever anybody shows
+        return AskingContext(pair, client_authority)
+
+    context = BoundedContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.num_tickets = 0  # of TLS 1.3
-    context.options |= ssl.OP_NO_TICKET  # of TLS 1.2
+    context.options |= ssl.OP_NO_TICKET | ssl.OP_NO_RENEGOTIATION  # of TLS 1.2
     context.set_alpn_protocols(["http/1.1"])
-    if client_authority is not None:
-        context.verify_mode = ssl.CERT_REQUIRED
-        context.load_verify_locations(cadata=client_authority.decode())
-
     _load(context, pair)
     return context
 

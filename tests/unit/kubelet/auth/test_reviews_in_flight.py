@@ -55,7 +55,11 @@ def authorizer(server: SlowServer, clock: Clock) -> Authorizer:
 def request(token: str) -> Any:
     header = {"Authorization": f"Bearer {token}"}
     return SimpleNamespace(
-        get_extra_info=lambda _name: None, headers=header, method="GET", path="/containerLogs/a"
+        transport=None,
+        get_extra_info=lambda _name: None,
+        headers=header,
+        method="GET",
+        path="/containerLogs/a",
     )
 
 

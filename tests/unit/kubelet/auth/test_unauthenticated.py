@@ -14,12 +14,12 @@ from tests.certificates import issue
 from vnode.kubelet import listener
 from vnode.kubelet.auth.authentication import UserInfo
 from vnode.kubelet.auth.gate import Gate
-from vnode.kubelet.auth.tls import OptionalClientCertContext
 from vnode.kubelet.delegates import ServedNode
 from vnode.kubelet.listener import Listener
 from vnode.kubelet.refusal import Refused
 from vnode.kubelet.routes import Routes
 from vnode.kubelet.streams.routes import Streams
+from vnode.runtime.certs.asked_clients import AskingContext
 from vnode.runtime.certs.keypairs import Pair
 from vnode.runtime.connections import ConnectionLimits, UnauthenticatedConnections
 
@@ -55,7 +55,7 @@ class Port:
             on_authorized=self.unauthenticated.on_authorized,
         )
         shown = issue("node")
-        context = OptionalClientCertContext(Pair(shown.pem, shown.key_pem))
+        context = AskingContext(Pair(shown.pem, shown.key_pem))
         self.served = Listener(
             routes, listener.bind("127.0.0.1", 0, None, ()), context, self.unauthenticated
         )

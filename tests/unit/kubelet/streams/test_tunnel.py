@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import pytest
 import trustme
 
-from vnode.kubelet.auth.tls import OptionalClientCertContext
 from vnode.kubelet.streams import sockets
 from vnode.kubelet.streams.disconnects import DisconnectWatch
 from vnode.kubelet.streams.pace import Pace
 from vnode.kubelet.streams.tunnel import Tunnel
+from vnode.runtime.certs.asked_clients import AskingContext
 from vnode.runtime.certs.keypairs import Pair
 
 MEGABYTE = 1024 * 1024
@@ -41,7 +41,7 @@ def contexts() -> tuple[ssl.SSLContext, ssl.SSLContext, ssl.SSLContext]:
     made.configure_cert(server)
     client = ssl.create_default_context()
     authority.configure_trust(client)
-    return OptionalClientCertContext(Pair(chain, made.private_key_pem.bytes())), server, client
+    return AskingContext(Pair(chain, made.private_key_pem.bytes())), server, client
 
 
 @asynccontextmanager

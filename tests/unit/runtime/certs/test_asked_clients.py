@@ -15,8 +15,8 @@ from cryptography import x509
 
 from tests.certificates import CLIENT, KeyAndCertificate, issue
 from vnode.api.errors import ConfigError
-from vnode.kubelet.auth import tls
-from vnode.kubelet.auth.tls import OptionalClientCertContext
+from vnode.runtime.certs import asked_clients as tls
+from vnode.runtime.certs.asked_clients import AskingContext
 from vnode.runtime.certs.keypairs import Pair
 
 VERSIONS = pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
@@ -36,7 +36,7 @@ def trusting(shown: KeyAndCertificate | None = None, *issuers: KeyAndCertificate
 @asynccontextmanager
 async def served(serve: Serve) -> AsyncIterator[int]:
     """Yield the port of a server of this kind."""
-    context = OptionalClientCertContext(Pair(SERVER.pem, SERVER.key_pem))
+    context = AskingContext(Pair(SERVER.pem, SERVER.key_pem))
     server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
     async with server:
         yield server.sockets[0].getsockname()[1]
@@ -70,7 +70,7 @@ async def shown_to_a_server(context: ssl.SSLContext) -> Sequence[x509.Certificat
         runner,
         "127.0.0.1",
         0,
-        ssl_context=OptionalClientCertContext(Pair(SERVER.pem, SERVER.key_pem)),
+        ssl_context=AskingContext(Pair(SERVER.pem, SERVER.key_pem)),
     )
     await site.start()
     try:
@@ -181,4 +181,4 @@ async def test_what_is_not_tls_ends_that_connection_only():
 
 def test_a_key_of_another_certificate_is_refused():
     with pytest.raises(ConfigError, match="private key"):
-        OptionalClientCertContext(Pair(SERVER.pem, issue("other").key_pem))
+        AskingContext(Pair(SERVER.pem, issue("other").key_pem))

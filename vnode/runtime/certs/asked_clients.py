@@ -1,16 +1,20 @@
-"""Implements TLS for a server that requests a client certificate and accepts any, unverified.
+"""Implements TLS for servers that ask for a client certificate.
 
-A kubelet does so: a caller with a certificate of a wrong CA is answered 401, and a token beside it
-still counts. Python's `ssl` cannot: it always ends the handshake of a certificate that it does not
-trust. So these connections use pyOpenSSL's TLS, which leaves the choice, behind the interface by
-which asyncio uses `ssl`.
+A kubelet accepts any in the handshake: a caller with a certificate of a wrong CA is answered 401,
+and a token beside it still counts. Python's `ssl` cannot: it always ends the handshake of a
+certificate that it does not trust. Nor does it let anybody see what a stranger shows before it is
+parsed and its signatures are checked, which may take seconds (`shown_certificates`). So these
+connections use pyOpenSSL's TLS, which lets us do both, behind the interface by which asyncio uses
+`ssl`.
 
-The handshake proves only that the peer has the key of its certificate. At each request
-`vnode.kubelet.auth.client_certificates` decides whether to trust the certificate.
+Without authorities, the handshake proves only that the peer has the key of its certificate, and
+`vnode.kubelet.auth.client_certificates` decides whether to trust the certificate. With some, only
+their clients pass the handshake.
 """
 
 from __future__ import annotations
 
+import logging
 import ssl
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
@@ -19,56 +23,77 @@ from aiohttp import web
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from OpenSSL import SSL
+from OpenSSL._util import ffi, lib
+from OpenSSL.crypto import X509
 
 from vnode.api.errors import ConfigError
+from vnode.kube.tls_records import BoundedContext, BoundedRecords
+from vnode.runtime.certs import shown_certificates
 from vnode.runtime.certs.keypairs import Pair
 
 _RECORD: Final = 16 * 1024  # bytes: the maximum of a TLS record
 _DRAIN: Final = 96 * 1024  # bytes; above 128 KiB malloc gets memory from the kernel each time
 _HTTP: Final = b"http/1.1"
+_HANDSHAKE: Final = 22  # the type of a record whose messages are about the handshake
+_START: Final = 4  # bytes of a message's type and length
 
 T = TypeVar("T")
 
+log = logging.getLogger(__name__)
 
-class OptionalClientCertContext(ssl.SSLContext):
+
+class AskingContext(BoundedContext):
     """Serves with a certificate. Sessions are not resumed: every peer has to prove its key.
 
-    ConfigError if the pair cannot be used.
+    With `authorities` (PEM), only clients with a certificate of theirs pass the handshake, else
+    all. ConfigError if the pair cannot be used.
     """
 
     _openssl: SSL.Context
 
-    def __new__(cls, _pair: Pair) -> OptionalClientCertContext:
+    def __new__(cls, _pair: Pair, _authorities: bytes | None = None) -> AskingContext:
         return super().__new__(cls, ssl.PROTOCOL_TLS_SERVER)
 
-    def __init__(self, pair: Pair) -> None:
-        self._openssl = _context_of(pair)
+    def __init__(self, pair: Pair, authorities: bytes | None = None) -> None:
+        self._authorities = authorities
+        self._openssl = _context_of(pair, authorities)
 
     def set_certificate(self, pair: Pair) -> None:
         """Use this certificate from the next connection on; ConfigError leaves the former one."""
-        self._openssl = _context_of(pair)
+        self._openssl = _context_of(pair, self._authorities)
 
-    def wrap_bio(
+    def secure(
         self,
-        incoming: ssl.MemoryBIO,
+        fed: ssl.MemoryBIO,
         outgoing: ssl.MemoryBIO,
-        server_side: bool = False,
-        server_hostname: str | bytes | None = None,
-        session: ssl.SSLSession | None = None,
+        server_side: bool,
+        server_hostname: str | bytes | None,
     ) -> Any:
-        """Make the TLS object of one connection; asyncio calls this."""
+        """Make the object that decrypts what one connection is fed."""
         assert server_side, "a context for servers"
-        return _Peer(SSL.Connection(self._openssl), incoming, outgoing)
+        return _Peer(
+            SSL.Connection(self._openssl), fed, outgoing, is_verified=self._authorities is not None
+        )
 
 
-def _context_of(pair: Pair) -> SSL.Context:
+def _context_of(pair: Pair, authorities: bytes | None) -> SSL.Context:
     context = SSL.Context(SSL.TLS_SERVER_METHOD)
     context.set_min_proto_version(SSL.TLS1_2_VERSION)
     context.set_options(SSL.OP_NO_TICKET | SSL.OP_NO_COMPRESSION | SSL.OP_NO_RENEGOTIATION)
     context.set_session_cache_mode(SSL.SESS_CACHE_OFF)
     context.set_alpn_select_callback(_select)
-    context.set_verify(SSL.VERIFY_PEER, _accept_any)
+    _look_at_what_is_shown(context)
     try:
+        if authorities is None:
+            context.set_verify_depth(0)  # the fewest signatures, as nothing comes of them
+            context.set_verify(SSL.VERIFY_PEER, _accept_any)
+        else:
+            context.set_verify(SSL.VERIFY_PEER | SSL.VERIFY_FAIL_IF_NO_PEER_CERT)
+            store = context.get_cert_store()
+            assert store is not None, "each context has one"
+            for authority in x509.load_pem_x509_certificates(authorities):
+                store.add_cert(X509.from_cryptography(authority))
+
         first, *others = x509.load_pem_x509_certificates(pair.certificate)
         context.use_certificate(first)
         for issuer in others:
@@ -83,12 +108,49 @@ def _context_of(pair: Pair) -> SSL.Context:
     return context
 
 
+def _on_message(
+    sent: int, version: int, kind: int, message: Any, size: int, _connection: Any, _given: Any
+) -> None:
+    """Spoil a message with certificates that cost too much, before OpenSSL parses it.
+
+    OpenSSL tells of each message in the buffer in which it then reads it: here the handshake is
+    made to fail for a message that makes no sense, as no other callback comes early enough.
+    """
+    if sent or kind != _HANDSHAKE or size <= _START:
+        return
+
+    content = ffi.buffer(ffi.cast("char *", message), size)
+    shown = bytes(content)
+    if shown[0] not in shown_certificates.TYPES:
+        return
+
+    try:
+        wrong = shown_certificates.wrong_with(shown, version)
+    except Exception:
+        log.exception("certificates that a client shows cannot be judged")
+        wrong = "they cannot be judged"
+
+    if wrong:
+        log.info("a TLS handshake is refused for what the client shows: %s", wrong)
+        content[_START:size] = b"\xff" * (size - _START)
+
+
+_message_callback: Any = ffi.callback(
+    "void(int, int, int, const void *, size_t, SSL *, void *)", _on_message
+)
+
+
+def _look_at_what_is_shown(context: SSL.Context) -> None:
+    lib.SSL_CTX_set_msg_callback(context._context, _message_callback)
+
+
 def peer_certificates(request: web.Request) -> Sequence[x509.Certificate]:
     """Return the caller's certificate, then its issuers as far as it sent them; not verified yet.
 
     Empty without a certificate, with one that cannot be decoded, and once the caller is gone.
     """
-    peer = request.get_extra_info("ssl_object")
+    records = request.get_extra_info("ssl_object")
+    peer = records.tls if isinstance(records, BoundedRecords) else None
     try:
         return peer.certificates() if isinstance(peer, _Peer) else ()
     except ValueError:
@@ -99,8 +161,14 @@ class _Peer:
     """Implements, for one connection, what asyncio uses of `ssl.SSLObject`; keeps certificates."""
 
     def __init__(
-        self, connection: SSL.Connection, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO
+        self,
+        connection: SSL.Connection,
+        incoming: ssl.MemoryBIO,
+        outgoing: ssl.MemoryBIO,
+        *,
+        is_verified: bool,
     ) -> None:
+        self._is_verified = is_verified
         self._connection = connection
         self._incoming = incoming
         self._outgoing = outgoing
@@ -155,8 +223,13 @@ class _Peer:
         chain = self._connection.get_peer_cert_chain(as_cryptography=True) or ()
         return (leaf, *(issuer for issuer in chain if issuer != leaf))
 
-    def getpeercert(self, binary_form: bool = False) -> None:
-        """Return None: a certificate that is not verified proves nothing."""
+    def getpeercert(self, binary_form: bool = False) -> bytes | None:
+        """Return the certificate in DER; None if it is not verified, which proves nothing."""
+        if not self._is_verified or not binary_form:
+            return None
+
+        leaf = self._connection.get_peer_certificate(as_cryptography=True)
+        return leaf.public_bytes(serialization.Encoding.DER) if leaf is not None else None
 
     def cipher(self) -> tuple[str | None, str | None, int | None]:
         """Return name, protocol and bits of the cipher."""
