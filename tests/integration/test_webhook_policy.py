@@ -60,3 +60,16 @@ async def test_bundle_and_secret_are_the_agents_to_change(agent: Client) -> None
         {"op": "add", "path": f"{config}/caBundle", "value": base64.b64encode(b"ca").decode()},
     ]
     await agent.request("PATCH", PATH, query=DRY_RUN, body=patch, content_type=JSON_PATCH)
+
+
+async def test_no_owner_has_it_collected(agent: Client) -> None:
+    """The garbage collector deletes what is owned by nothing that exists."""
+    owner = {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "name": "gone",
+        "uid": "00000000-0000-0000-0000-000000000000",
+    }
+    for owners in ([owner], [{**owner, "apiVersion": "rbac.authorization.k8s.io/v1"}]):
+        body = {"metadata": {"ownerReferences": owners}}
+        assert "no owner" in await policy_refusal(agent, "PATCH", PATH, body)

@@ -78,7 +78,10 @@ def test_no_policy_is_without_a_binding():
             "vnode-agent-services",
             [keys.ADDRESSES, *keys.CILIUM_GLOBAL, keys.ORIGINAL_SELECTOR, keys.HAS_FINALIZER],
         ),
-        ("vnode-agent-made-objects", [keys.TARGET_SET, keys.PUBLISHED_BY]),
+        (
+            "vnode-agent-made-objects",
+            [keys.TARGET_SET, keys.PUBLISHED_BY, keys.PUBLISHED_SCORES, keys.MULTIKUEUE],
+        ),
         ("vnode-agent-service-accounts", [kinds.SOURCES.kind, kinds.CLUSTER_SOURCES.kind]),
     ],
 )
@@ -125,3 +128,32 @@ def test_what_the_agent_may_write_in_the_whole_cluster_is_held_by_a_policy_or_is
             writes = set(rule["verbs"]) - {"get", "list", "watch"}
             if writes and not set(rule["apiGroups"]) <= set(ours):
                 assert set(rule["resources"]) <= held | free.keys(), rule
+
+
+def test_what_an_administrator_binds_to_the_agent_writes_marked_objects_only():
+    held = {
+        resource
+        for rule in POLICIES["vnode-agent-made-objects"]["matchConstraints"]["resourceRules"]
+        for resource in rule["resources"]
+    }
+    roles = ("vnode-published-scores", "vnode-multikueue", "vnode-published-decisions")
+    unmarked = {
+        "addonplacementscores": "they are created only, or exist for others",
+        "addonplacementscores/status": "scores, and nothing else of it",
+    }
+    for role in manifests.rbac("agents"):
+        if objects.name(role) not in roles:
+            continue
+
+        for rule in role["rules"]:
+            if set(rule["verbs"]) - {"get", "list", "watch"}:
+                assert set(rule["resources"]) <= held | unmarked.keys(), rule
+
+
+@pytest.mark.parametrize(
+    "policy", ["vnode-agent-webhooks", "vnode-agent-specs", "vnode-agent-secrets"]
+)
+def test_nothing_of_others_gets_an_owner_that_has_it_collected(policy):
+    same = "object.metadata.?ownerReferences == oldObject.metadata.?ownerReferences"
+
+    assert same in texts(policy)

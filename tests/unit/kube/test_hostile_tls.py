@@ -186,7 +186,7 @@ async def test_a_handshake_that_is_not_waited_for_any_more_counts_as_well(
 
 
 async def test_a_handshake_of_many_bytes_fails() -> None:
-    chain = hostile.long_chain(P256, 80)
+    chain = hostile.long_chain(P256, 95)
     with served(server(chain[:-1], P256)) as url:
         async with client_of(url, tls.create(hostile.pem(chain[-1:]), insecure=False)) as client:
             _longest, outcomes = await longest_of(client)
