@@ -258,7 +258,7 @@ class _Forwarding:
 
     def write(self, data: Any) -> int:
         """Encrypt bytes."""
-        written = self._tls.write(data)
+        written: int = self._tls.write(data)
         self._forward()
         return written
 

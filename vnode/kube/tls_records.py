@@ -128,7 +128,8 @@ class BoundedRecords:
 
     def write(self, data: Any) -> int:
         """Encrypt bytes."""
-        return self.tls.write(data)
+        written: int = self.tls.write(data)
+        return written
 
     def unwrap(self) -> Any:
         """Send the end, and wait for the peer's."""

@@ -362,7 +362,7 @@ async def test_records_of_one_byte_and_key_updates_have_a_pace(
 
     fed, arrived = ssl.MemoryBIO(), ssl.MemoryBIO()
     futile = Futile(fed)
-    records = BoundedRecords(futile, fed, arrived)  # type: ignore[arg-type]
+    records = BoundedRecords(futile, fed, arrived)
     transport = Reading(records)
     records.keep_pace(transport, RecordBudget(), "hostile")
     update = b"\x17\x03\x03\x00\x16" + b"u" * 22
