@@ -74,7 +74,7 @@ class Verdicts:
         if known is not None and known.holds(self._authorities(), self._clock.now()):
             return known.believed
 
-        chain = peer_certificates(request)
+        chain = peer_certificates(request.get_extra_info("ssl_object"))
         if not chain:
             return None
 

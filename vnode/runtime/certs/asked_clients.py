@@ -19,7 +19,6 @@ import ssl
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
-from aiohttp import web
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from OpenSSL import SSL
@@ -144,12 +143,12 @@ def _look_at_what_is_shown(context: SSL.Context) -> None:
     lib.SSL_CTX_set_msg_callback(context._context, _message_callback)
 
 
-def peer_certificates(request: web.Request) -> Sequence[x509.Certificate]:
+def peer_certificates(records: object) -> Sequence[x509.Certificate]:
     """Return the caller's certificate, then its issuers as far as it sent them; not verified yet.
 
-    Empty without a certificate, with one that cannot be decoded, and once the caller is gone.
+    `records` is the `ssl_object` of its connection. Empty without a certificate, with one that
+    cannot be decoded, and once the caller is gone.
     """
-    records = request.get_extra_info("ssl_object")
     peer = records.tls if isinstance(records, BoundedRecords) else None
     try:
         return peer.certificates() if isinstance(peer, _Peer) else ()

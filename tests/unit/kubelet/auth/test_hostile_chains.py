@@ -189,14 +189,14 @@ class Judging:
 
         monkeypatch.setattr(client_certificates, "verify", counted)
         monkeypatch.setattr(time, "thread_time", lambda: self._cpu)
-        monkeypatch.setattr(verdicts, "peer_certificates", lambda request: request.shown)
+        monkeypatch.setattr(verdicts, "peer_certificates", tuple)
 
     @staticmethod
     def connection(*shown: x509.Certificate) -> Any:
         """Return a request on a connection of its own; it is the same for all its requests."""
         transport = SimpleNamespaceWithWeakReference()
-        peer = {"peername": ("10.0.0.9", 1)}
-        return SimpleNamespace(shown=shown, transport=transport, get_extra_info=peer.get)
+        known = {"peername": ("10.0.0.9", 1), "ssl_object": shown}
+        return SimpleNamespace(transport=transport, get_extra_info=known.get)
 
 
 class SimpleNamespaceWithWeakReference:

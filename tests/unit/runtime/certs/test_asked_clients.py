@@ -58,7 +58,7 @@ async def shown_to_a_server(context: ssl.SSLContext) -> Sequence[x509.Certificat
     seen: list[Sequence[x509.Certificate]] = []
 
     async def look(request: web.Request) -> web.Response:
-        seen.append(tls.peer_certificates(request))
+        seen.append(tls.peer_certificates(request.get_extra_info("ssl_object")))
         assert request.get_extra_info("peercert") is None
         return web.Response(text="ok")
 
