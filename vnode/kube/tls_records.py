@@ -186,7 +186,7 @@ class BoundedRecords:
         return end
 
     def _settle(self) -> bool:
-        """Pay for what came in vain of the records that TLS has read; tell whether to rest."""
+        """Take from the budget what records that TLS has read had in vain; tell whether to rest."""
         done, decrypted = self._given - self._begun, self._decrypted
         self._given, self._decrypted = self._begun, 0
         vain = done - decrypted - decrypted // _FREE

@@ -3,6 +3,7 @@ from __future__ import annotations
 import base64
 import json
 import ssl
+import time
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from cryptography.hazmat.primitives import serialization
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.certificates import issue
 from vnode.api.errors import ConfigError
 from vnode.kube import endpoint
 from vnode.kube.endpoint import Endpoint, Trust
@@ -399,3 +401,45 @@ def test_an_environment_that_is_none_is_refused(env):
     text = json.dumps(config(user={"exec": {**PLUGIN, "env": env}}))
     with pytest.raises(ConfigError, match="no list of names and values"):
         endpoint_of(text, trust=ALLOWED)
+
+
+AUTHORITY = issue("authority", ca=True).pem
+
+
+@pytest.mark.parametrize("place", ["cluster", "oidc"])
+def test_a_bundle_of_thousands_of_authorities_is_refused_before_it_costs_anything(
+    place: str,
+) -> None:
+    def parsed(bundle: bytes) -> Kubeconfig:
+        if place == "cluster":
+            return Kubeconfig.parse(
+                json.dumps(config(cluster={"certificate-authority-data": b64(bundle)}))
+            )
+
+        settings = {"id-token": "t", "idp-certificate-authority-data": b64(bundle)}
+        provider = {"name": "oidc", "config": settings}
+        return Kubeconfig.parse(json.dumps(config(user={"auth-provider": provider})))
+
+    for count, wrong in (
+        (1300, "bytes, and may have 65536"),
+        (33, "33 certificates, and may have"),
+    ):
+        asked = parsed(AUTHORITY * count)
+        began = time.thread_time()
+        with pytest.raises(ConfigError, match=wrong):
+            endpoint.from_kubeconfig(asked)
+
+        assert time.thread_time() - began < 0.05
+
+    assert endpoint.from_kubeconfig(parsed(AUTHORITY * 32)).ssl
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("as", "x"), ("as-uid", "1"), ("as-groups", ["g"]), ("as-user-extra", {"scopes": ["a"]})],
+)
+def test_a_user_that_is_to_be_impersonated_is_refused(field: str, value: object) -> None:
+    with pytest.raises(ConfigError, match=f"user has {field}, and vnode does not impersonate"):
+        endpoint.from_kubeconfig(
+            Kubeconfig.parse(json.dumps(config(user={"token": "t", field: value})))
+        )
