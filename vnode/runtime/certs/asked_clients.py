@@ -143,15 +143,6 @@ def _look_at_what_is_shown(context: SSL.Context) -> None:
     lib.SSL_CTX_set_msg_callback(context._context, _message_callback)
 
 
-<<<<<<< HEAD
-def peer_certificates(records: object) -> Sequence[x509.Certificate]:
-    """Return the caller's certificate, then its issuers as far as it sent them; not verified yet.
-
-    `records` is the `ssl_object` of its connection. Empty without a certificate, with one that
-    cannot be decoded, and once the caller is gone.
-    """
-    peer = records.tls if isinstance(records, BoundedRecords) else None
-=======
 def peer_certificates(secured: object) -> Sequence[x509.Certificate]:
     """Return the certificate that the peer of a connection has shown, then its issuers'.
 
@@ -159,7 +150,6 @@ def peer_certificates(secured: object) -> Sequence[x509.Certificate]:
     cannot be decoded, and for other connections. `secured` is the `ssl_object` of the transport.
     """
     peer = secured.tls if isinstance(secured, BoundedRecords) else None
->>>>>>> fbd9ad7e (Test and document how TLS is bounded)
     try:
         return peer.certificates() if isinstance(peer, _Peer) else ()
     except ValueError:

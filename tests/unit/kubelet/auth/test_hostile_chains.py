@@ -189,20 +189,12 @@ class Judging:
 
         monkeypatch.setattr(client_certificates, "verify", counted)
         monkeypatch.setattr(time, "thread_time", lambda: self._cpu)
-<<<<<<< HEAD
-        monkeypatch.setattr(verdicts, "peer_certificates", tuple)
-=======
         monkeypatch.setattr(verdicts, "peer_certificates", lambda shown: shown)
->>>>>>> fbd9ad7e (Test and document how TLS is bounded)
 
     @staticmethod
     def connection(*shown: x509.Certificate) -> Any:
         """Return a request on a connection of its own; it is the same for all its requests."""
-<<<<<<< HEAD
-        transport = SimpleNamespaceWithWeakReference()
-=======
         transport = Transport()
->>>>>>> fbd9ad7e (Test and document how TLS is bounded)
         known = {"peername": ("10.0.0.9", 1), "ssl_object": shown}
         return SimpleNamespace(transport=transport, get_extra_info=known.get)
 
