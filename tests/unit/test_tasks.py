@@ -26,7 +26,6 @@ ALLOWED: Final = {
     ("cli/agent.py", "_serve"),  # the process itself
     ("runtime/loop_thread.py", "start"),  # whoever asked for it waits for its end
     ("runtime/finishing.py", "finish"),  # waits for it, also when it is cancelled
-    ("pods/stream_channel.py", "sending"),  # likewise
 }
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda

@@ -18,6 +18,7 @@ import msgspec
 from aiohttp import web
 
 from vnode.api.token_bucket import TokenBucket
+from vnode.kube.websocket_frames import FrameLimit
 from vnode.pods import stream_messages
 from vnode.pods.stream_messages import MOST, CandidateName, StreamEnded
 
@@ -25,6 +26,8 @@ GATHERED: Final = 0.02
 """Seconds from one message to the next, at least."""
 LATER: Final = 0.5
 """Seconds that what is not urgent waits for something that is, at most."""
+FRAMES: Final = FrameLimit(per_second=200, at_once=2000, counts_messages=True)
+"""What one side may send: fifty messages a second is all that an outbox does, in each replica."""
 MOST_WAITING: Final = 50_000
 """Candidates of which something waits to be said; there are fewer, unless nothing is read."""
 _STRETCH: Final = 0.005  # seconds of work with what is heard, until all others have their turn

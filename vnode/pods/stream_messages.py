@@ -20,7 +20,6 @@ import msgspec
 
 from vnode.api import names
 from vnode.api.errors import ConfigError
-from vnode.kube.websocket_frames import FrameLimit
 
 PORT_NAME: Final = "streams"
 SERVICE: Final = "vnode"
@@ -34,9 +33,6 @@ LARGEST: Final = 128 * 1024
 _CONTEXT: Final = b"vnode streams 1\0"
 
 M = TypeVar("M", bound=msgspec.Struct)
-
-FRAMES: Final = FrameLimit(per_second=200, at_once=2000, counts_messages=True)
-"""What one side may send: fifty messages a second is all that an outbox does, in each replica."""
 
 Name = Annotated[str, msgspec.Meta(max_length=400)]
 Replica = Annotated[str, msgspec.Meta(max_length=300)]

@@ -16,7 +16,7 @@ from tests.unit.pods.target_side import NAMESPACE, SETTLED
 from vnode.api import objects
 from vnode.kube import websockets
 from vnode.pods import stream_messages
-from vnode.pods.stream_channel import WebSocketChannel, receive_all
+from vnode.pods.stream_channel import FRAMES, WebSocketChannel, receive_all
 from vnode.pods.stream_messages import CandidateName, Hello, PermissionNews, StreamEnded
 from vnode.pods.target import stream_server
 from vnode.pods.target.stream_server import StreamPages
@@ -104,7 +104,7 @@ async def test_pongs_without_end_end_the_stream(pair):
         websockets.connect(
             *(client, "/streams", (), stream_messages.PROTOCOL),
             largest=stream_messages.LARGEST,
-            limit=stream_messages.FRAMES,
+            limit=FRAMES,
         ) as socket,
     ):
         with pytest.raises(StreamEnded):

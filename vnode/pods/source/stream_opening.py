@@ -10,7 +10,7 @@ from typing import Final
 from vnode.api.token_bucket import TokenBucket
 from vnode.kube import websockets
 from vnode.pods import stream_messages
-from vnode.pods.stream_channel import Channel, WebSocketChannel
+from vnode.pods.stream_channel import FRAMES, Channel, WebSocketChannel
 from vnode.pods.stream_messages import Hello, StreamEnded, Welcome
 from vnode.runtime.links import Link
 
@@ -31,7 +31,7 @@ async def open_channel(link: Link, frames: TokenBucket) -> AsyncIterator[Channel
     async with websockets.connect(
         *(link.client, path, (), stream_messages.PROTOCOL),
         largest=stream_messages.LARGEST,
-        limit=stream_messages.FRAMES,
+        limit=FRAMES,
         frames=frames,
         heartbeat=_HEARTBEAT,
     ) as socket:

@@ -30,7 +30,7 @@ from vnode.pods.source import stream_opening
 from vnode.pods.source.heard_reservations import HeardReservations
 from vnode.pods.source.stream_opening import OpenChannel
 from vnode.pods.source.told_permissions import ToldPermissions
-from vnode.pods.stream_channel import Attention, Channel, receive_all, sending
+from vnode.pods.stream_channel import FRAMES, Attention, Channel, receive_all, sending
 from vnode.pods.stream_messages import (
     CandidateName,
     PermissionNews,
@@ -61,7 +61,7 @@ class _TargetState:
     digest: str
     told: ToldPermissions
     streams: dict[str, HeardReservations] = field(default_factory=dict)  # by replica
-    frames: TokenBucket = field(default_factory=stream_messages.FRAMES.bucket)
+    frames: TokenBucket = field(default_factory=FRAMES.bucket)
     openings: TokenBucket = field(
         default_factory=lambda: TokenBucket(_OPENED_PER_SECOND, _OPENED_AT_ONCE)
     )

@@ -15,7 +15,7 @@ from aiohttp import web
 
 from vnode.kube.websocket_frames import CountedWebSocket
 from vnode.pods import stream_messages
-from vnode.pods.stream_channel import Channel, WebSocketChannel, receive_all, sending
+from vnode.pods.stream_channel import FRAMES, Channel, WebSocketChannel, receive_all, sending
 from vnode.pods.stream_messages import Hello, PermissionNews, ReservationNews, StreamEnded, Welcome
 from vnode.pods.streams import SourceStreams
 
@@ -73,7 +73,7 @@ class StreamPages:
 
     async def _stream(self, request: web.Request) -> web.StreamResponse:
         socket = CountedWebSocket(
-            stream_messages.FRAMES,
+            FRAMES,
             protocols=(stream_messages.PROTOCOL,),
             heartbeat=_HEARTBEAT,
             max_msg_size=stream_messages.LARGEST,

@@ -23,6 +23,7 @@ from vnode.api.errors import (
 )
 from vnode.pods.source import candidate_phase
 from vnode.pods.source.candidates import CandidateSettings
+from vnode.pods.source.unanswered_candidates import FIRST
 
 pytestmark = pytest.mark.looptime
 
@@ -260,7 +261,7 @@ async def test_a_pod_that_waits_for_its_turn_at_a_slow_target_does_not_find_it_s
             source.add(f"p{number}")
 
         await asyncio.sleep(2.5)
-        assert len(first.created_at) == 16
+        assert len(first.created_at) == FIRST
         assert second.asked("create") == 0
         await asyncio.sleep(1)
         assert second.asked("create") > 0

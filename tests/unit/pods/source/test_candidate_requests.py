@@ -15,6 +15,7 @@ from vnode.pods import chaperons
 from vnode.pods.overriding import NoOverrides
 from vnode.pods.source.candidate_requests import LEFTOVERS, CandidateRequests
 from vnode.pods.source.chaperon_factory import ChaperonFactory
+from vnode.pods.source.unanswered_candidates import FIRST
 from vnode.runtime.target_options import TargetOptions
 
 pytestmark = pytest.mark.looptime
@@ -46,15 +47,20 @@ async def test_whoever_waits_for_a_turn_is_sent_away_when_the_target_goes_down(r
     target.set_healthy(False)
     target.server.thaw()
     answers = await asyncio.gather(*tasks, return_exceptions=True)
-    assert target.asked("create") == 16
-    assert [type(answer) for answer in answers[16:]] == [Unreachable] * 24
+    assert target.asked("create") == FIRST
+    assert [type(answer) for answer in answers[FIRST:]] == [Unreachable] * (40 - FIRST)
 
 
 async def test_a_pod_waits_for_one_request_of_each_other_namespace(requests, clock):
     target = Target("c2", clock, is_silent)
-    target.server.add(kinds.NAMESPACES, {"metadata": {"name": "other"}})
+    for name in ("other", "busy-0", "busy-1", "busy-2"):
+        target.server.add(kinds.NAMESPACES, {"metadata": {"name": name}})
+
     target.server.freeze()
-    many = [asyncio.ensure_future(requests.create(pod(f"m{n}"), target.link)) for n in range(60)]
+    many = [
+        asyncio.ensure_future(requests.create(pod(f"m{n}", f"busy-{n % 3}"), target.link))
+        for n in range(60)
+    ]
     await asyncio.sleep(1)
     one = asyncio.ensure_future(requests.create(pod("one", "other"), target.link))
     await asyncio.sleep(1)
