@@ -7,7 +7,7 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Iterable
 from pathlib import Path
 from typing import Final
 
@@ -78,7 +78,7 @@ def values(machine: Kubelet, folder: Path) -> Path:
 
 
 async def test_two_clusters_are_installed_connected_and_run_a_pod(
-    fleet: Fleet, tmp_path: Path, record_property: Callable[[str, object], None]
+    fleet: Fleet, tmp_path: Path
 ) -> None:
     refused = await quickstart(fleet, "-n", "default")
     assert refused.code == 1
@@ -110,7 +110,6 @@ async def test_two_clusters_are_installed_connected_and_run_a_pod(
             "a trial pod was elected (and not kept)",
         ]
         assert "vnode doctor --kubeconfig" in done.out
-        record_property("seconds to what is next", round(seconds, 1))
         assert seconds < TWO_MINUTES
         await releases.delegate(c1.client, c2.client, "first")
         again = await quickstart(fleet, "-n", "default", "--name", TARGET)
