@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import Enum
 from typing import Final
 
+from vnode.api import visible
 from vnode.cli import terminal, wrapping
 
 
@@ -46,7 +47,10 @@ class Finding:
 
 
 def lines(findings: Iterable[Finding]) -> Iterable[str]:
-    """Yield each finding, and below it its cure; a heading where the place changes."""
+    """Yield each finding, and below it its cure; a heading where the place changes.
+
+    Cures are one line each, which the terminal wraps: they have commands to copy.
+    """
     place, width = "", terminal.width()
     for finding in findings:
         if finding.place != place:
@@ -58,7 +62,7 @@ def lines(findings: Iterable[Finding]) -> Iterable[str]:
         yield first.replace(level, terminal.styled(level, _COLOURS[finding.level]), 1)
         yield from rest
         if finding.cure and finding.cure != IN_THE_TEXT:
-            yield from wrapping.hanging(f"        {'':<20} cure: ", finding.cure, width)
+            yield f"        {'':<20} cure: {visible.line(finding.cure)}"
 
 
 def in_days(end: datetime, now: datetime) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
-from vnode.api import enumeration, objects
+from vnode.api import enumeration, objects, visible
 from vnode.api.objects import Object
 from vnode.cli import terminal, wrapping
 from vnode.insight import status_text
@@ -21,7 +21,8 @@ _INDENT: Final = "  "
 def as_text(story: Story, now: datetime, width: int = 100) -> str:
     """Render the chapters, then the present state, then what to do.
 
-    The last two are wrapped on a terminal only: elsewhere, scripts look for them.
+    The present state is wrapped on a terminal only: elsewhere, scripts look for it. Cures are one
+    line each, which a terminal wraps: they have commands to copy.
     """
     verdict = story.verdict
     lines = [terminal.styled(f"Pod {story.pod}: {story.status}", bold=True)]
@@ -65,8 +66,7 @@ def _conclusion(verdict: Verdict) -> list[str]:
 
 
 def _cures(verdict: Verdict) -> list[str]:
-    width = terminal.width()
-    return [line for cure in verdict.cures for line in wrapping.hanging("  - ", cure, width)]
+    return [f"  - {visible.line(cure)}" for cure in verdict.cures]
 
 
 def _wrapped(line: Line, now: datetime, width: int) -> list[str]:
