@@ -17,15 +17,12 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import ssl
 from typing import Any, Final
 
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
 
 from vnode.api.token_bucket import TokenBucket
-from vnode.kube import handshakes
-from vnode.kube.handshakes import ServerPace
 from vnode.kube.lookups import ThreadPerLookup
 from vnode.kube.websocket_frames import EMPTY_FRAMES, CountedFrames, FrameLimit
 
@@ -211,23 +208,21 @@ def refuse_framing(response: aiohttp.ClientResponse) -> None:
 
 
 class BoundedConnector(aiohttp.TCPConnector):
-    """Makes connections on which heads are bounded, and lines and TLS of all of them.
+    """Makes connections on which heads are bounded, and lines of all of them.
 
-    `lines` are those that all connections to the server may have, if there are others, and `pace`
-    is that of TLS. So are `frames`, which `frame_limit` counts.
+    `lines` are those that all connections to the server may have, if there are others. So are
+    `frames`, which `frame_limit` counts.
     """
 
     def __init__(
         self,
         *,
         lines: TokenBucket | None = None,
-        pace: ServerPace | None = None,
         frame_limit: FrameLimit = EMPTY_FRAMES,
         frames: TokenBucket | None = None,
         **options: Any,
     ) -> None:
         super().__init__(resolver=ThreadPerLookup(), **options)
-        self._pace = pace or ServerPace("a server")
         factory: Any = functools.partial(
             BoundedHeads,
             loop=self._loop,
@@ -236,38 +231,3 @@ class BoundedConnector(aiohttp.TCPConnector):
             frames=frames,
         )
         self._factory = factory
-
-    async def _wrap_create_connection(  # type: ignore[override]
-        self,
-        factory: Any,
-        *,
-        req: aiohttp.ClientRequest,
-        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - aiohttp's
-        client_error: type[aiohttp.ClientConnectorError] = aiohttp.ClientConnectorError,
-        **options: Any,
-    ) -> tuple[asyncio.Transport, Any]:
-        """Connect; the handshake of TLS is not left to asyncio, which does it in the event loop."""
-        connect = functools.partial(
-            super()._wrap_create_connection,
-            req=req,
-            timeout=timeout,
-            client_error=client_error,
-            **{**options, "ssl": None, "server_hostname": None},
-        )
-        context = options.get("ssl")
-        if context is None:
-            return await connect(factory)
-
-        name = str(options["server_hostname"])
-        opened: Any = connect
-        try:
-            async with asyncio.timeout(timeout.sock_connect):
-                return await handshakes.connect(self._pace, factory, context, name, opened)
-        except ssl.CertificateError as error:
-            raise aiohttp.ClientConnectorCertificateError(req.connection_key, error) from error
-        except ssl.SSLError as error:
-            raise aiohttp.ClientConnectorSSLError(req.connection_key, error) from error
-        except TimeoutError:
-            raise
-        except OSError as error:
-            raise client_error(req.connection_key, error) from error

@@ -19,7 +19,6 @@ from vnode.api.token_bucket import TokenBucket
 from vnode.kube import answer_heads, pace, sockets, urgency
 from vnode.kube.answer_heads import BoundedConnector
 from vnode.kube.endpoint import Endpoint
-from vnode.kube.handshakes import ServerPace
 
 _SPARE: Final = 4  # connections for what is sent while as many requests are under way as may be
 _POOL: Final = pace.MOST + _SPARE  # connections for short requests
@@ -29,11 +28,11 @@ _URGENT: Final = 4  # connections of their own for leases, which must not wait b
 class Sessions:
     """Keeps the connections to the server of an endpoint until `aclose`."""
 
-    def __init__(self, endpoint: Endpoint, pace: ServerPace) -> None:
+    def __init__(self, endpoint: Endpoint) -> None:
         self.lines = answer_heads.lines_of_a_server()
-        self._short = _session(endpoint, _POOL, self.lines, pace)
-        self._urgent = _session(endpoint, _URGENT, self.lines, pace)
-        self.long = _session(endpoint, 0, self.lines, pace)
+        self._short = _session(endpoint, _POOL, self.lines)
+        self._urgent = _session(endpoint, _URGENT, self.lines)
+        self.long = _session(endpoint, 0, self.lines)
         self._streams: set[aiohttp.ClientResponse] = set()  # that are being read
         self._watches: set[aiohttp.ClientResponse] = set()  # those of them that can resume
         self._requests = 0  # under way, and streams that have not begun
@@ -88,12 +87,9 @@ class Sessions:
                 stack.push_async_callback(session.close)
 
 
-def _session(
-    endpoint: Endpoint, limit: int, lines: TokenBucket, pace: ServerPace
-) -> aiohttp.ClientSession:
+def _session(endpoint: Endpoint, limit: int, lines: TokenBucket) -> aiohttp.ClientSession:
     connector = BoundedConnector(
         lines=lines,
-        pace=pace,
         limit=limit,
         ssl=endpoint.ssl or False,
         keepalive_timeout=60,

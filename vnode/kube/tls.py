@@ -1,7 +1,7 @@
 """Makes TLS contexts for the servers of kubeconfigs: trusted CAs and client certificates.
 
 Who wrote a kubeconfig need not be trusted, nor the server that it names: what either may have the
-agent compute is bounded, of keys and certificates by `key_bounds`, of handshakes by `handshakes`.
+agent compute is bounded, of keys and certificates by `key_bounds`, of handshakes by their ciphers.
 """
 
 from __future__ import annotations

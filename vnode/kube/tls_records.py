@@ -4,8 +4,8 @@ All limits further up count what was decrypted. A record takes some 30 µs whate
 byte, or nothing but a change of keys, so that a megabyte a second keeps a core busy and nobody
 hears of it; and asyncio has all that arrived at once decrypted in one callback. So the bytes of a
 connection are given to TLS some records at a time. What they had beyond what came of them has to be
-had of a budget, which the connections to a server, or those of a peer, share; for an honest peer
-that is next to nothing, as full records have a seven-hundredth. Whoever is beyond it waits.
+had of a budget, which the connections of a peer share; for an honest one that is next to nothing,
+as full records have a seven-hundredth. Whoever is beyond it waits.
 
 A handshake has a number of bytes, at most, until it is done.
 """
@@ -77,10 +77,6 @@ class BoundedRecords:
     def keep_pace(self, transport: asyncio.Transport, budget: RecordBudget, peer: str) -> None:
         """Have what comes from now on wait for `budget`; logs call the other side `peer`."""
         self._transport, self._budget, self._peer = transport, budget, peer
-
-    def continue_with(self, tls: Any, arrived: ssl.MemoryBIO) -> None:
-        """Go on with another object of the same connection, and another buffer."""
-        self.tls, self._arrived = tls, arrived
 
     def do_handshake(self) -> None:
         """Continue the handshake; SSLError once it has taken too many bytes."""

@@ -30,7 +30,6 @@ from vnode.kube import answer_limits, answers, decoding
 from vnode.kube.answer_limits import AnswerLimit
 from vnode.kube.credentials import Renewable
 from vnode.kube.endpoint import Endpoint
-from vnode.kube.handshakes import ServerPace
 from vnode.kube.pacer import Pacer
 from vnode.kube.read_limit import ReadLimiter
 from vnode.kube.server_clock import ClockSkew
@@ -58,13 +57,12 @@ class Transport:
         self.read_limiter = ReadLimiter()  # of informers that read from it
         self.pacer = Pacer(name)  # of short requests; watches wait for its pauses
         self.skew = ClockSkew()  # of its clock, as its answers show
-        self.tls_pace = ServerPace(name)
         self._requests = metrics.Requests(name)
         self._sessions: Sessions | None = None  # to `endpoint`, once entered
         self._former: list[Sessions] = []  # to other addresses, with what was under way there
 
     async def __aenter__(self) -> Self:
-        self._sessions = Sessions(self.endpoint, self.tls_pace)
+        self._sessions = Sessions(self.endpoint)
         return self
 
     async def __aexit__(

@@ -49,7 +49,6 @@ async def connect(
     connector = BoundedConnector(
         ssl=client.endpoint.ssl or False,
         lines=client.lines,
-        pace=client.tls_pace,
         frame_limit=limit,
         frames=frames,
     )

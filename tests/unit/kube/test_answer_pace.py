@@ -12,12 +12,10 @@ from vnode.api.token_bucket import TokenBucket
 from vnode.kube.answer_heads import BoundedHeads
 from vnode.kube.credentials import Constant
 from vnode.kube.endpoint import Endpoint
-from vnode.kube.handshakes import ServerPace
 from vnode.kube.sessions import Sessions
 
 pytestmark = pytest.mark.looptime
 
-PACE = ServerPace("a server")
 HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 TINY = b"1\r\nx\r\n"
 
@@ -95,7 +93,7 @@ async def test_all_connections_to_a_server_have_their_lines_together() -> None:
 
 async def test_the_sessions_of_a_client_have_their_lines_together_and_apart_from_others() -> None:
     where = Endpoint("http://127.0.0.1:1", None, Constant(None))
-    async with closed(Sessions(where, PACE)) as one, closed(Sessions(where, PACE)) as other:
+    async with closed(Sessions(where)) as one, closed(Sessions(where)) as other:
         sessions = one.short("/api"), one.short("/apis/coordination.k8s.io/v1/x"), one.long
         first, urgent, long, others = (
             cast("Any", each.connector)._factory() for each in (*sessions, other.long)

@@ -1,4 +1,4 @@
-"""What a server, or a kubeconfig, has TLS compute is bounded, and not done in the event loop."""
+"""What a server, or a kubeconfig, has TLS compute is bounded; so are records of TLS."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from tests import hostile_certificates as hostile
 from vnode.api.errors import ConfigError, Unreachable
-from vnode.kube import endpoint, handshakes, key_bounds, tls, tls_records
+from vnode.kube import endpoint, key_bounds, tls, tls_records
 from vnode.kube.client import Client
 from vnode.kube.credentials import Constant
 from vnode.kube.endpoint import Endpoint
@@ -104,13 +104,6 @@ async def test_an_honest_handshake_succeeds() -> None:
     assert outcomes == [None, None, None]
 
 
-def with_a_long_chain() -> tuple[ssl.SSLContext, bytes]:
-    """Return a server, and its authority: twelve certificates are the most that pass by size."""
-    key = hostile.slow_key()
-    chain = hostile.long_chain(key, 12)
-    return server(chain[:-1], key), hostile.pem(chain[-1:])
-
-
 def with_a_modulus_of_its_own(tmp_path: Path) -> ssl.SSLContext:
     """Return a server that has clients compute with a number of 10,000 bits."""
     context = server()
@@ -124,74 +117,17 @@ def with_a_modulus_of_its_own(tmp_path: Path) -> ssl.SSLContext:
     return context
 
 
-@pytest.mark.parametrize("kind", ["chain", "modulus"])
-async def test_no_handshake_takes_the_loop_50_ms(kind: str, tmp_path: Path) -> None:
-    if kind == "chain":
-        context, authority = with_a_long_chain()
-        # The authority has such a key, too, which a kubeconfig may not name; its like could.
-        trusting = tls.create(authority, insecure=False, bounded=False)
-    else:
-        key = rsa.generate_private_key(65537, 2048)
-        plain = hostile.long_chain(key, 1)
-        context = with_a_modulus_of_its_own(tmp_path)
-        hostile.show(context, plain, key)
-        trusting = tls.create(hostile.pem(plain), insecure=False)
-
+async def test_no_server_has_the_loop_compute_with_a_modulus_of_its_own(tmp_path: Path) -> None:
+    key = rsa.generate_private_key(65537, 2048)
+    plain = hostile.long_chain(key, 1)
+    context = with_a_modulus_of_its_own(tmp_path)
+    hostile.show(context, plain, key)
     with served(context) as url:
-        async with client_of(url, trusting) as client:
+        async with client_of(url, tls.create(hostile.pem(plain), insecure=False)) as client:
             longest, outcomes = await longest_of(client)
 
     assert longest < AT_ONCE
-    assert kind == "chain" or outcomes != [None]
-
-
-async def test_after_a_handshake_that_took_long_the_next_one_waits(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    context, authority = with_a_long_chain()
-    trusting = tls.create(authority, insecure=False, bounded=False)
-    with served(context) as url:
-        async with client_of(url, trusting) as client:
-            _longest, outcomes = await longest_of(client, requests=2)
-
-    assert "next one begins in" in str(outcomes[1])
-    assert "took" in caplog.text
-
-
-async def test_a_handshake_that_is_not_waited_for_any_more_counts_as_well(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A thread cannot be broken off, so who gives up early must not begin the next one."""
-    begun, goes_on = asyncio.Event(), threading.Event()
-    loop = asyncio.get_running_loop()
-
-    class Slow:
-        cost = 0.0
-
-        def step(self) -> bool:
-            loop.call_soon_threadsafe(begun.set)
-            goes_on.wait()
-            self.cost = 1.0
-            return False
-
-    pace = handshakes.ServerPace("hostile")
-    first = asyncio.create_task(pace.step(Slow()), name="first")  # type: ignore[arg-type]
-    await begun.wait()
-    first.cancel()
-    await asyncio.wait([first])
-    second = asyncio.create_task(pace.step(Slow()), name="second")  # type: ignore[arg-type]
-    goes_on.set()
-    with pytest.raises(ConnectionAbortedError, match="100 s"):
-        await second
-
-
-async def test_a_handshake_of_many_bytes_fails() -> None:
-    chain = hostile.long_chain(P256, 95)
-    with served(server(chain[:-1], P256)) as url:
-        async with client_of(url, tls.create(hostile.pem(chain[-1:]), insecure=False)) as client:
-            _longest, outcomes = await longest_of(client)
-
-    assert "handshake" in str(outcomes[0])
+    assert outcomes != [None]
 
 
 def test_no_server_chooses_the_numbers_of_a_handshake_or_begins_another() -> None:

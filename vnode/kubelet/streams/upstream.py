@@ -6,14 +6,13 @@ It is a raw connection, because the HTTP client does not hand one over for SPDY.
 from __future__ import annotations
 
 import asyncio
-import functools
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from typing import Final, TypeVar
+from typing import Final
 from urllib.parse import urlsplit
 
 from vnode import __version__
-from vnode.kube import handshakes, lookups
+from vnode.kube import lookups
 from vnode.kube.client import Client
 from vnode.kubelet.refusal import Refused
 from vnode.kubelet.streams import http_upgrade, sockets
@@ -21,8 +20,6 @@ from vnode.kubelet.streams import http_upgrade, sockets
 _CONNECT: Final = 10.0  # seconds for TCP and TLS
 _ANSWER: Final = 60.0  # seconds; a target's kubelet gives a client 30 to create its streams
 _BODY: Final = 5.0  # seconds for the rest of an error answer
-
-P = TypeVar("P", bound=asyncio.Protocol)
 
 
 class Upstream(asyncio.Protocol):
@@ -136,22 +133,16 @@ async def _connected(
     client: Client, host: str, port: int | None
 ) -> tuple[asyncio.Transport, Upstream]:
     """Connect to the first address of a server that lets us."""
-    secure = client.endpoint.ssl
+    loop, secure = asyncio.get_running_loop(), client.endpoint.ssl
     number = port or (443 if secure else 80)
+    server_name = (client.endpoint.server_name or host) if secure else None
     failure = OSError(f"{host} has no address")
     for address in await lookups.addresses(host, number):
-        opened = functools.partial(_open, address, number)
         try:
-            if secure is None:
-                return await opened(Upstream)
-
-            name = client.endpoint.server_name or host
-            return await handshakes.connect(client.tls_pace, Upstream, secure, name, opened)
+            return await loop.create_connection(
+                Upstream, address, number, ssl=secure, server_hostname=server_name
+            )
         except OSError as error:
             failure = error
 
     raise failure
-
-
-async def _open(address: str, port: int, protocol: Callable[[], P]) -> tuple[asyncio.Transport, P]:
-    return await asyncio.get_running_loop().create_connection(protocol, address, port)
