@@ -174,7 +174,7 @@ gangs: binaries
 # and CPU time is no measure: callbacks of 20 ms were seen to take five times that.
 .PHONY: random-inputs
 random-inputs: environment
-	python=$$($(VENV)) && nice -n 5 $$python -m tests.fuzz --seed 15 --rounds 0:10 \
+	python=$$($(VENV)) && nice -n 5 $$python -m tests.fuzz --seed 15 --rounds 0:7 \
 	  --callback-limit 0.3 $(FUZZ)
 
 .PHONY: fuzz
@@ -218,7 +218,7 @@ faults: binaries
 
 .PHONY: random-faults
 random-faults: binaries
-	$(RUN) -m tests.faults --minutes 2 $(FAULTS)
+	$(RUN) -m tests.faults --minutes 1 $(FAULTS)
 
 # A source of the usual version with a target of the oldest and one of the usual.
 .PHONY: mixed-versions
