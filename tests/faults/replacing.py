@@ -28,7 +28,7 @@ from tests.faults.plan import SOURCE, TARGETS, Step, Wish
 from tests.faults.snapshot import virtual_node
 from tests.faults.targets import NAMESPACE
 from tests.faults.watching import FROM_SOURCE
-from vnode.api import kinds
+from vnode.api import kinds, objects
 from vnode.api.errors import VnodeError
 
 SECONDS: Final = 150.0  # for which an administrator tries
@@ -150,16 +150,24 @@ class Replacer:
         raise FleetError(f"{act.target} is not {cluster} within {SECONDS:g} s: {error}")
 
     async def _delete_leftovers(self, target: str) -> None:
-        """Delete what the source has in a cluster that it has given up, as the command says to."""
-        client = self._harness.clients[target]
-        for chaperon in await client.list(
-            kinds.POD_CHAPERONS, NAMESPACE, label_selector=FROM_SOURCE
-        ):
-            await client.discard(kinds.POD_CHAPERONS, chaperon)
+        """Delete what the source has in a cluster that it has given up, as the command says to.
 
-        await kit.until_gone(
-            client, kinds.POD_CHAPERONS, NAMESPACE, label_selector=FROM_SOURCE, seconds=SECONDS
-        )
+        A creation that was held up on the way may come after the others were looked for.
+        """
+        client = self._harness.clients[target]
+        selection = {"namespace": NAMESPACE, "label_selector": FROM_SOURCE}
+        while left := await client.list(kinds.POD_CHAPERONS, **selection):
+            for chaperon in left:
+                await client.discard(kinds.POD_CHAPERONS, chaperon)
+
+            former = {objects.uid(chaperon) for chaperon in left}
+            await kit.until(
+                client,
+                kinds.POD_CHAPERONS,
+                lambda there, former=former: not former & {objects.uid(o) for o in there.values()},
+                seconds=SECONDS,
+                **selection,
+            )
 
     async def _run(
         self, act: ReplaceAct, cluster: str, seconds: float, *, lost: bool
