@@ -6,8 +6,8 @@ import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -61,10 +61,14 @@ class Fleet:
         label = "=".join(keys.WEBHOOK_NAMESPACE_LABEL)
         self.kubectl(name, "label", "namespace", "default", label, "--overwrite")
 
-    def allow_self_targets(self, name: str) -> None:
-        """Give a cluster's agent the rights that a Target of its own cluster takes."""
-        words = ("install", "--kubeconfig", self.kubeconfig(name), "--self-targets")
-        run([sys.executable, "-m", "vnode", *map(str, words)])
+    @contextmanager
+    def self_targets(self, name: str) -> Iterator[None]:
+        """Let a cluster's agent do what a Target of its own cluster takes, in the block."""
+        install = [sys.executable, "-m", "vnode", "install"]
+        install += ["--kubeconfig", str(self.kubeconfig(name))]
+        run([*install, "--self-targets"])
+        yield
+        run(install)
 
     def kubectl_command(self, name: str) -> list[str]:
         """Return the command to put words behind.

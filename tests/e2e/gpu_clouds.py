@@ -91,13 +91,16 @@ def three_clouds(fleet: Fleet) -> Iterator[GpuClouds]:
     local = LocalFleet(fleet.folder)
     ends = ("--source", fleet.kubeconfig("c1"), "--target", fleet.kubeconfig("c1"))
     _annotate(fleet, POOL)
-    fleet.allow_self_targets("c1")
     nodes = {name: local.add_nodes(name, *wanted) for name, wanted in NODES.items()}
-    done = vnode("connect", *ends, "--cluster-name", "c1", "--namespace", "default", "--name", SELF)
-    assert not done.code, done.err
-    yield GpuClouds(fleet, nodes)
+    with fleet.self_targets("c1"):
+        done = vnode(
+            "connect", *ends, "--cluster-name", "c1", "--namespace", "default", "--name", SELF
+        )
+        assert not done.code, done.err
+        yield GpuClouds(fleet, nodes)
+        fleet.kubectl("c1", "delete", "target", SELF)
+
     _annotate(fleet, None)
-    fleet.kubectl("c1", "delete", "target", SELF)
     for name, each in nodes.items():
         fleet.kubectl(name, "delete", "node", *each)
 

@@ -194,24 +194,24 @@ async def test_a_leaf_without_room_says_so_in_the_first_cluster(c1: Client) -> N
 async def test_a_middle_that_is_its_own_target_may_keep_the_pod(
     fleet: Fleet, c1: Client, c2: Client
 ) -> None:
-    fleet.allow_self_targets("c2")
-    config = ("--source", fleet.kubeconfig("c2"), "--target", fleet.kubeconfig("c2"))
-    done = vnode(
-        "connect", *config, "--cluster-name", "c2", "--namespace", "default", "--name", "here"
-    )
-    assert not done.code, done.err
-    await kit.until_one(c2, kinds.TARGETS, "here", "default", own.is_because("Connected"))
-    await cordon(c2, LEAF_NODE)
-    first = await child(c2, await send(c1, "homely"))
-    second = await child(c2, first)
-    assert objects.spec(second)["nodeName"] == "c2-node-0"
-    assert "hello from a pod in c2" in fleet.kubectl("c1", "logs", "homely")
-    await c1.delete(kinds.PODS, "homely", "default")
-    await all_gone(c1, c2)
-    await cordon(c2, LEAF_NODE, on=False)
-    await c2.delete(kinds.TARGETS, "here", "default")
-    node = f"metadata.name={names.virtual_node('default', 'here')}"
-    await kit.until_gone(c2, kinds.NODES, field_selector=node)
+    with fleet.self_targets("c2"):
+        config = ("--source", fleet.kubeconfig("c2"), "--target", fleet.kubeconfig("c2"))
+        done = vnode(
+            "connect", *config, "--cluster-name", "c2", "--namespace", "default", "--name", "here"
+        )
+        assert not done.code, done.err
+        await kit.until_one(c2, kinds.TARGETS, "here", "default", own.is_because("Connected"))
+        await cordon(c2, LEAF_NODE)
+        first = await child(c2, await send(c1, "homely"))
+        second = await child(c2, first)
+        assert objects.spec(second)["nodeName"] == "c2-node-0"
+        assert "hello from a pod in c2" in fleet.kubectl("c1", "logs", "homely")
+        await c1.delete(kinds.PODS, "homely", "default")
+        await all_gone(c1, c2)
+        await cordon(c2, LEAF_NODE, on=False)
+        await c2.delete(kinds.TARGETS, "here", "default")
+        node = f"metadata.name={names.virtual_node('default', 'here')}"
+        await kit.until_gone(c2, kinds.NODES, field_selector=node)
 
 
 async def test_what_a_pod_refers_to_follows_it_through_the_middle(

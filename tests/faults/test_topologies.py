@@ -74,21 +74,21 @@ async def test_a_cluster_may_be_its_own_target(fleet: Fleet, c1: Client) -> None
         "--cluster-name",
         "c1",
     )
-    fleet.allow_self_targets("c1")
-    done = vnode("connect", *config, "--namespace", "default", "--name", "itself")
-    assert not done.code, done.err
-    await kit.until_one(c1, kinds.TARGETS, "itself", "default", own.is_because("Connected"))
-    pod = await runs(c1, "home", target="itself")
-    assert objects.spec(pod)["nodeName"] == names.virtual_node("default", "itself")
-    assert "hello from a pod in c1" in fleet.kubectl("c1", "logs", "home")
-    await c1.delete(kinds.PODS, "home", "default")
-    await all_gone(c1)
-    await c1.delete(kinds.TARGETS, "itself", "default")
-    await kit.until_gone(
-        c1,
-        kinds.NODES,
-        field_selector=f"metadata.name={names.virtual_node('default', 'itself')}",
-    )
+    with fleet.self_targets("c1"):
+        done = vnode("connect", *config, "--namespace", "default", "--name", "itself")
+        assert not done.code, done.err
+        await kit.until_one(c1, kinds.TARGETS, "itself", "default", own.is_because("Connected"))
+        pod = await runs(c1, "home", target="itself")
+        assert objects.spec(pod)["nodeName"] == names.virtual_node("default", "itself")
+        assert "hello from a pod in c1" in fleet.kubectl("c1", "logs", "home")
+        await c1.delete(kinds.PODS, "home", "default")
+        await all_gone(c1)
+        await c1.delete(kinds.TARGETS, "itself", "default")
+        await kit.until_gone(
+            c1,
+            kinds.NODES,
+            field_selector=f"metadata.name={names.virtual_node('default', 'itself')}",
+        )
 
 
 async def test_one_target_under_two_names_runs_each_pod_once(
