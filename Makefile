@@ -62,7 +62,8 @@ demo:
 	@$(PYTHON) hack/demo
 
 # Suites that start clusters mostly wait for them, so that three at a time keep two cores busy. Long
-# ones come first. What they need is fetched before, because apt lets one in at a time.
+# ones come first. What they need is fetched or built before, beside what needs no programs; once,
+# because apt lets one in at a time.
 SUITES = e2e faults random-faults integration coexistence chart random-inputs mixed-versions demo
 OF_INVENTORIES = secretreader kubeconfig-secretreader msa cp-creds placement
 OF_OLDEST = $(addsuffix @1.33,kube-apiserver kube-controller-manager kube-scheduler)
@@ -93,12 +94,13 @@ GOGC ?= 400
 GOMAXPROCS ?= 1
 
 .PHONY: test
-test: environment programs
+test: environment
 	@export VNODE_FAILURES=$$(mktemp -d) GOGC=$(GOGC) GOMAXPROCS=$(GOMAXPROCS); \
 	$(SIDE_BY_SIDE) $(FIRST:%=watched-%) && $(SIDE_BY_SIDE) $(SUITES:%=watched-%); result=$$?; \
 	cd $$VNODE_FAILURES && ls -t | xargs -r cat; rm -r $$VNODE_FAILURES; exit $$result
 
-FIRST = unit types contracts lint collection
+LEFT_OUT = dist frameworks gangs image kueue upgrades
+FIRST = programs unit types contracts lint collection
 SIDE_BY_SIDE = $(MAKE) --no-print-directory --keep-going --jobs=$(JOBS) \
   --output-sync=$(if $(filter 1,$(JOBS)),none,recurse)
 
@@ -128,10 +130,10 @@ format:
 types:
 	$(RUN) -m mypy --cache-dir $${python%/bin/python}/mypy
 
-# What a suite imports is there, also what only its fixtures need.
+# What suites that are not part of `make test` import is there.
 .PHONY: collection
 collection:
-	$(RUN) -m pytest tests --collect-only -qq
+	$(RUN) -m pytest $(LEFT_OUT:%=tests/%) --collect-only -qq
 
 .PHONY: contracts
 contracts:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
@@ -89,15 +90,18 @@ class GangWatcher:
             self._look(asyncio.get_running_loop().time())
 
     def _look(self, now: float) -> None:
-        for name, job in self.jobs.items():
-            there = {
-                target: sum(1 for key in nodes.running.values() if f"/{name}-" in key)
-                for target, nodes in self.kubelets.items()
-            }
-            count, targets = sum(there.values()), {target for target, n in there.items() if n}
-            self.places.setdefault(name, set()).update(targets)
-            if len(targets) > 1:
-                self.apart.setdefault(name, targets)
+        found: dict[str, Counter[str]] = {}  # gang -> its running pods in each target
+        for target, nodes in self.kubelets.items():
+            for key in nodes.running.values():
+                gang = key.rpartition("/")[2].partition("-")[0]
+                found.setdefault(gang, Counter())[target] += 1
+
+        for name in found.keys() | self._half.keys():
+            job, there = self.jobs[name], found.get(name, Counter())
+            count = there.total()
+            self.places.setdefault(name, set()).update(there)
+            if len(there) > 1:
+                self.apart.setdefault(name, set(there))
 
             if count >= job.minimum:
                 self.started.setdefault(name, now)

@@ -53,13 +53,14 @@ async def _main(where: Access, flags: InstallFlags, files: AccountFiles) -> None
     async with where.client() as client:
         present = await _read_settings(client)
         wanted = flags.applied_to(present)
+        made = objects_for(wanted)
         await installation.install(
             client,
-            objects_for(wanted),
+            made,
             manifests.unwanted(allow_self_targets=wanted.self_targets),
             terminal.say,
         )
-        await _withdraw_rights(client, objects_for(wanted))
+        await _withdraw_rights(client, made)
         for line in installed.kept_settings(flags, present):
             terminal.say(line)
 

@@ -1,6 +1,6 @@
 """Finds or gets programs: `$KUBE_BIN_DIR`, the cache, the official download, the Go build.
 
-Downloads go side by side, builds one after the other. The cache holds a folder for each family and
+Downloads go side by side, builds two at a time. The cache holds a folder for each family and
 version. A program appears there by an atomic rename of a finished file, so whatever is in the cache
 is whole; a lock for each family keeps two callers from building the same, or two versions at once.
 """
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from hack.fleetlib.tools.definitions import Tool
 
-_BUILDING = threading.Lock()
-"""Held while a program is built: one build keeps all cores busy."""
+_BUILDING = threading.BoundedSemaphore(2)
+"""Held while a program is built: two keep all cores busy also while one downloads or links."""
 _ARCHITECTURES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
 
 

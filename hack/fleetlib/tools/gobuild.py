@@ -60,9 +60,11 @@ def environment(environ: Mapping[str, str], *, may_write: bool = True) -> dict[s
     """Return the builder's environment, lest a user's GOFLAGS or workspace change the outcome.
 
     `may_write` for a main module of ours, whose requirements are completed as it is built.
+    Compilers collect garbage less often, and use all cores, whatever programs of tests are told.
     """
     flags = f"-mod={'mod' if may_write else 'readonly'} -buildvcs=false"
-    return {**environ, "CGO_ENABLED": "0", "GOFLAGS": flags, "GOWORK": "off"}
+    ours = {"CGO_ENABLED": "0", "GOFLAGS": flags, "GOGC": "400", "GOWORK": "off"}
+    return {**{name: value for name, value in environ.items() if name != "GOMAXPROCS"}, **ours}
 
 
 def build(tools: Sequence[Tool], destination: Path) -> None:
@@ -120,14 +122,18 @@ def command(tool: Tool, destination: Path) -> list[str]:
     # `go test` vets every package that it compiles for the first time, which takes far longer.
     verb = ["test", "-c", "-vet=off"] if tool.tests else ["build"]
     output = destination / tool.name
-    flags = ["-v", "-trimpath", "-ldflags", linker_flags(tool.module), "-o", str(output)]
+    # The linker drops what debuggers read, so that nothing has to write it.
+    flags = ["-v", "-trimpath", "-gcflags", "all=-dwarf=false"]
+    flags += ["-ldflags", linker_flags(tool.module), "-o", str(output)]
     flags += ["-tags", ",".join(tool.module.tags)] if tool.module.tags else []
     return ["go", *verb, *flags, tool.package]
 
 
 def _build_one(tool: Tool, folder: Path, destination: Path, compiled: list[str]) -> None:
+    # Tests that run meanwhile measure time: a build takes what they leave.
+    politely = ["nice", "-n", "10"] if shutil.which("nice") else []
     with subprocess.Popen(
-        command(tool, destination),
+        [*politely, *command(tool, destination)],
         cwd=folder,
         env=environment(os.environ, may_write=not tool.module.in_place),
         stderr=subprocess.PIPE,

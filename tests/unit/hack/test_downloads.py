@@ -227,17 +227,18 @@ def test_downloads_go_side_by_side(cache, monkeypatch):
     assert [path.name for path in binaries.locate(tools).values()] == list(tools)
 
 
-def test_builds_go_one_after_the_other(cache, monkeypatch):
-    under_way = threading.Lock()
+def test_builds_go_two_at_a_time(cache, monkeypatch):
+    two, under_way = threading.Barrier(2, timeout=60), threading.BoundedSemaphore(2)
 
     def build(tools, folder):
         assert under_way.acquire(blocking=False)
+        two.wait()
         for one in tools:
             (folder / one.name).write_bytes(b"built")
             (folder / one.name).chmod(0o755)
         under_way.release()
 
-    names = ("one", "two", "three")
+    names = ("one", "two", "three", "four")
     own = {name: dataclasses.replace(PLAIN, name=name, family=name, release=None) for name in names}
     monkeypatch.setattr(catalogue, "TOOLS", own)
     monkeypatch.setattr(gobuild, "build", build)

@@ -88,10 +88,12 @@ def test_a_program_of_tests_is_made_by_go_test_without_vetting():
 
 
 def test_a_users_go_settings_do_not_change_the_build():
-    found = gobuild.environment({"GOFLAGS": "-mod=vendor", "GOWORK": "/w", "GOPROXY": "https://x"})
+    given = {"GOFLAGS": "-mod=vendor", "GOWORK": "/w", "GOPROXY": "https://x", "GOMAXPROCS": "1"}
+    found = gobuild.environment(given)
     assert found["GOFLAGS"] == "-mod=mod -buildvcs=false"
     assert (found["GOWORK"], found["CGO_ENABLED"]) == ("off", "0")
     assert found["GOPROXY"] == "https://x"
+    assert "GOMAXPROCS" not in found  # of the fleets' programs, in `make test`
 
 
 def test_a_module_is_built_in_its_own_folder_as_it_is_where_its_checksums_are_needed(
