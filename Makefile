@@ -10,9 +10,10 @@ RUN = python=$$($(VENV)) && $$python
 .PHONY: help
 help:
 	@echo 'make demo         three clusters, pods that run in others; KEEP=1 leaves them up'
-	@echo 'make check        before each commit: lint types contracts unit, in about a minute'
+	@echo 'make decisions    the tests of what decides where pods go, in a minute'
+	@echo 'make check        before each commit: lint types contracts unit, in six minutes'
 	@echo 'make test         all of: lint types contracts unit integration coexistence chart e2e faults'
-	@echo '                  random-faults random-inputs mixed-versions demo, and as root realnode docs-test'
+	@echo '                  random-inputs mixed-versions demo, and as root realnode docs-test'
 	@echo '                  e2e-metrics dashboard-test;'
 	@echo '                  JOBS=1 runs one suite after the other, and shows its progress'
 	@echo 'make coverage     unit, with the branches of vnode that it runs, which must not be under a floor;'
@@ -29,7 +30,7 @@ help:
 	@echo '                  VERSIONS="--only 1.37:1.33" chooses'
 	@echo 'make upgrades     from the version before to this one and back, under pods that run; ten minutes, not part'
 	@echo '                  of make test: docs/testing.md'
-	@echo 'make soak         an hour of random failures; SOAK="--seed 7" repeats one'
+	@echo 'make soak         an hour of random failures; SOAK="--seed 7" repeats one; make random-faults a minute'
 	@echo 'make realnode     tests with real containers; root only, see docs/testing.md'
 	@echo 'make isolation    what a bystander notices of attacks, not part of make test'
 	@echo 'make kueue        the real Kueue in the source; root only, not part of make test: it and JobSet are'
@@ -39,9 +40,8 @@ help:
 	@echo 'make image-test   the image, and the chart in containers; root only, not part of make test'
 	@echo 'make dashboard-test  the pages in a headless Chromium, which root gets from Debian'
 	@echo 'make dashboard-images  the pictures of docs/dashboard.md'
-	@echo 'make conformance  Kubernetes'"'"' own suite through a virtual node and straight, an hour; root only,'
-	@echo '                  of which make test runs conformance-brief, two minutes;'
-	@echo '                  conformance-short takes ten minutes; CONFORMANCE="--focus Probing" chooses'
+	@echo 'make conformance  Kubernetes'"'"' own suite through a virtual node and straight, an hour; root only;'
+	@echo '                  conformance-brief takes two minutes, conformance-short ten; CONFORMANCE="--focus Probing" chooses'
 	@echo 'make conformance-all  all of [Conformance] and more, in hours; CONFORMANCE=--resume goes on; root only'
 	@echo 'make bench        speed, beside a plain kube-scheduler; as root also requests on a real kubelet'
 	@echo 'make bench-streams  exec, copies and logs, beside the target itself; root only'
@@ -64,15 +64,15 @@ demo:
 # Suites that start clusters mostly wait for them, so that three at a time keep two cores busy. Long
 # ones come first. What they need is fetched or built before, beside what needs no programs; once,
 # because apt lets one in at a time.
-SUITES = e2e faults random-faults integration coexistence chart random-inputs mixed-versions demo
+SUITES = e2e faults integration coexistence chart random-inputs mixed-versions demo
 OF_INVENTORIES = secretreader kubeconfig-secretreader msa cp-creds placement
 OF_OLDEST = $(addsuffix @1.33,kube-apiserver kube-controller-manager kube-scheduler)
 PROGRAMS = helm promtool $(OF_INVENTORIES) $(OF_OLDEST)
 JOBS ?= 3
 
 ifeq ($(shell id -u),0)
-SUITES := realnode $(SUITES) conformance-brief docs-test e2e-metrics dashboard-test
-PROGRAMS += metrics-server agnhost nonewprivs ginkgo e2e.test
+SUITES := realnode $(SUITES) docs-test e2e-metrics dashboard-test
+PROGRAMS += metrics-server
 programs: realnode-programs browser
 REAL = realnode-programs  # what can also be done with a real node
 else
@@ -145,6 +145,13 @@ SPREAD = -n 3 --dist worksteal
 .PHONY: unit
 unit:
 	$(RUN) -m pytest tests/unit $(SPREAD) --hypothesis-profile quick
+
+# A change that breaks a decision fails here, in a minute.
+.PHONY: decisions
+decisions: environment
+	$(RUN) -m pytest $(DECIDING:%=tests/unit/%) $(SPREAD) --hypothesis-profile quick
+
+DECIDING = gangs overrides placement planning scheduler_plugins scheduling scores
 
 # The logs with which `make unit` compares how scenarios of placement go: `git diff` shows what is new.
 .PHONY: golden
