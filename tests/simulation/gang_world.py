@@ -94,7 +94,8 @@ class GangWatcher:
         for target, nodes in self.kubelets.items():
             for key in nodes.running.values():
                 gang = key.rpartition("/")[2].partition("-")[0]
-                found.setdefault(gang, Counter())[target] += 1
+                if gang in self.jobs:  # others take room only
+                    found.setdefault(gang, Counter())[target] += 1
 
         for name in found.keys() | self._half.keys():
             job, there = self.jobs[name], found.get(name, Counter())
