@@ -95,7 +95,7 @@ class Family(ABC):
 
     @abstractmethod
     def keys_on(self, node: str) -> list[Key]:
-        """Return all that is wanted in one target."""
+        """Return all that may be wanted in one target; `need` tells whether it is."""
 
     @abstractmethod
     def involved_objects(self, key: Key) -> Iterator[Object]:
@@ -183,7 +183,7 @@ class Demand(Protocol):
         """Return whether the object has to be in that target."""
 
     def keys_on(self, node: str) -> list[Key]:
-        """Return all that is wanted in one target."""
+        """Return all that may be wanted in one target; `need` tells whether it is."""
 
     def involved_objects(self, key: Key) -> Iterator[Object]:
         """Yield references to the objects that get Events about this one."""

@@ -178,7 +178,7 @@ class NetworkObjects(Family):
         return self._ingresses.by_index(_CERTIFICATE, key) if is_secret else []
 
     def ingresses_on(self, node: str) -> list[Object]:
-        """Return the Ingresses that are wanted in one target."""
+        """Return the Ingresses that may be wanted in one target."""
         wanted = (key.ref for key in self.keys_on(node) if key.ref.kind is kinds.INGRESSES)
         return [obj for ref in wanted if (obj := self._object(ref)) is not None]
 
@@ -208,18 +208,17 @@ class NetworkObjects(Family):
         return self._pod_index.has(ref.namespace, services.selector(obj))
 
     def keys_on(self, node: str) -> list[Key]:
-        return [
-            key
-            for namespace in {*self._pod_index.namespaces(), *self._global.namespaces()}
-            for kind in self._originals
-            for key in self._wanted(kind, NodeNamespace(namespace, node))
-        ]
+        """Return what may be wanted there, of namespaces with pods there and of global ones.
 
-    def _wanted(self, kind: Kind, there: NodeNamespace) -> Iterator[Key]:
-        for obj in self._originals[kind].store.by_index(_NAMESPACE, there.namespace):
-            key = Key(there.node, Ref(kind, there.namespace, objects.name(obj)))
-            if self.need(key) is Need.WANTED:
-                yield key
+        Whether pods are behind it is looked at when each has its turn: tenants have thousands.
+        """
+        return [
+            Key(node, Ref(kind, namespace, objects.name(obj)))
+            for namespace in {*self._pod_index.namespaces(), *self._global.namespaces()}
+            for kind, informer in self._originals.items()
+            for obj in informer.store.by_index(_NAMESPACE, namespace)
+            if node in self._pod_index.nodes(namespace) or self._global.reaches_all(kind, obj)
+        ]
 
     def services_in(self, there: NodeNamespace) -> Iterator[Key | None]:
         """Yield the Services that are to be there, None for others; originals must be known."""

@@ -326,6 +326,29 @@ def many_ingresses_without_secrets(size: int, clock: Clock) -> Scenario:
     return Scenario(lambda: family.has_certificates("team-a"), remove, lambda: len(store))
 
 
+def ingress(name: str, backends: int) -> Object:
+    """Return one that leads to so many Services, none of which there is."""
+    paths = [{"backend": {"service": {"name": f"s{n}"}}} for n in range(backends)]
+    metadata = {"name": name, "namespace": "team-a"}
+    return {"metadata": metadata, "spec": {"rules": [{"http": {"paths": paths}}]}}
+
+
+@pytest.mark.parametrize("backends", [1, 50])
+async def test_a_target_that_connects_looks_at_no_backends_of_ingresses_at_once(
+    backends: int, clock: Clock
+) -> None:
+    source = Source(clock, APIServer("source", clock).client())
+    family = NetworkObjects(
+        source.context, relabel=lambda labels, _kept: labels, target_exists=bool, active=True
+    )
+    family.on_pod(None, pod())
+    for number in range(100):
+        family._originals[kinds.INGRESSES].store.put(ingress(f"i{number}", backends))
+
+    assert len(family.keys_on(NODE)) == 100
+    assert measured(lambda: family.keys_on(NODE)) < 100 * 60
+
+
 def owned(name: str, kind: str = "ReplicaSet", **more: Any) -> Object:
     owner = {"apiVersion": "apps/v1", "kind": kind, "name": "r", "uid": "r", "controller": True}
     given = pod(name)
