@@ -33,6 +33,7 @@ help:
 	@echo 'make soak         an hour of random failures; SOAK="--seed 7" repeats one; make random-faults a minute'
 	@echo 'make realnode     tests with real containers; root only, see docs/testing.md'
 	@echo 'make isolation    what a bystander notices of attacks, not part of make test'
+	@echo 'make inventories  Open Cluster Management'"'"'s accounts and placements in the source; not part of make test'
 	@echo 'make kueue        the real Kueue in the source; root only, not part of make test: it and JobSet are'
 	@echo '                  built first, which takes twenty minutes'
 	@echo 'make frameworks   operators of frameworks in the source, real containers in targets; root only, not part'
@@ -65,7 +66,7 @@ demo:
 # ones come first. What they need is fetched or built before, beside what needs no programs; once,
 # because apt lets one in at a time.
 SUITES = e2e faults integration coexistence chart random-inputs mixed-versions demo
-OF_INVENTORIES = secretreader kubeconfig-secretreader msa cp-creds placement
+OF_INVENTORIES = secretreader kubeconfig-secretreader placement
 OF_OLDEST = $(addsuffix @1.33,kube-apiserver kube-controller-manager kube-scheduler)
 PROGRAMS = helm promtool $(OF_INVENTORIES) $(OF_OLDEST)
 JOBS ?= 3
@@ -99,7 +100,7 @@ test: environment
 	$(SIDE_BY_SIDE) $(FIRST:%=watched-%) && $(SIDE_BY_SIDE) $(SUITES:%=watched-%); result=$$?; \
 	cd $$VNODE_FAILURES && ls -t | xargs -r cat; rm -r $$VNODE_FAILURES; exit $$result
 
-LEFT_OUT = dist frameworks gangs image kueue upgrades
+LEFT_OUT = dist frameworks gangs image inventories kueue upgrades
 FIRST = programs unit types contracts lint collection
 SIDE_BY_SIDE = $(MAKE) --no-print-directory --keep-going --jobs=$(JOBS) \
   --output-sync=$(if $(filter 1,$(JOBS)),none,recurse)
@@ -269,6 +270,12 @@ realnode-programs:
 kueue: binaries
 	@$(PYTHON) hack/binaries kueue jobset > /dev/null
 	@export GOGC=$(GOGC) GOMAXPROCS=$(GOMAXPROCS); $(RUN) -m pytest tests/kueue
+
+# Programs of Open Cluster Management in the source of a fleet; they are built from their modules.
+.PHONY: inventories
+inventories: binaries
+	@$(PYTHON) hack/binaries msa cp-creds placement > /dev/null
+	@export GOGC=$(GOGC) GOMAXPROCS=$(GOMAXPROCS); $(RUN) -m pytest tests/inventories
 
 # Operators of frameworks in the source of a fleet with real nodes; they are built from their modules.
 OPERATORS = jobset lws mpi-operator trainer ray-operator spark-operator

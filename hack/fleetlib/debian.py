@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,6 +47,27 @@ def install(programs: Mapping[str, str]) -> None:
         raise FleetError(f"still lacking after apt-get: {', '.join(left)}")
 
 
+def unpack(package: str, program: str, folder: Path) -> None:
+    """Take a program out of a package, without installing it; FleetError if that cannot be done."""
+    if shutil.which("apt-get") is None:
+        raise FleetError("no apt-get here")
+    with (
+        cachefolder.locked("apt", lambda: progress.say("waiting for another apt-get ...")),
+        tempfile.TemporaryDirectory(prefix="vnode-package-", dir=folder) as place,
+        progress.reported(f"getting Debian's {package}"),
+    ):
+        try:
+            _apt("download", package, folder=place)
+        except FleetError:
+            if os.geteuid() != 0:
+                raise
+            _apt("update")  # nobody has asked Debian yet
+            _apt("download", package, folder=place)
+        [file] = Path(place).glob("*.deb")
+        _run(["dpkg-deb", "--extract", str(file), place])
+        shutil.move(Path(place) / "usr" / "bin" / program, folder / program)
+
+
 @contextmanager
 def _services_kept_from_starting() -> Iterator[None]:
     if _POLICY.exists():
@@ -59,9 +81,15 @@ def _services_kept_from_starting() -> Iterator[None]:
         _POLICY.unlink()
 
 
-def _apt(*words: str) -> None:
-    command = ["apt-get", "--quiet=2", *words]
+def _apt(*words: str, folder: str | None = None) -> None:
+    # A download is for whoever asks, though apt would rather be another user: one says so in vain.
+    _run(["apt-get", "--quiet=2", "--option", "APT::Sandbox::User=root", *words], folder)
+
+
+def _run(command: list[str], folder: str | None = None) -> None:
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
     if done.returncode != 0:
         raise FleetError(f"{' '.join(command)} failed:\n{(done.stdout + done.stderr).strip()}")

@@ -1,4 +1,4 @@
-"""Finds or gets programs: `$KUBE_BIN_DIR`, the cache, the official download, the Go build.
+"""Finds or gets programs: `$KUBE_BIN_DIR`, the cache, the download, Debian's package, the Go build.
 
 Downloads go side by side, builds two at a time. The cache holds a folder for each family and
 version. A program appears there by an atomic rename of a finished file, so whatever is in the cache
@@ -16,7 +16,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hack.fleetlib import cachefolder, side_by_side
+from hack.fleetlib import cachefolder, debian, side_by_side
 from hack.fleetlib.errors import FleetError
 from hack.fleetlib.progress import say
 from hack.fleetlib.tools import catalogue, downloads, gobuild, kubernetes
@@ -129,16 +129,29 @@ def _download_or_build(tools: list[Tool], fresh: Path) -> None:
         try:
             downloads.fetch(tool, fresh, system, machine)
         except FleetError as error:
-            say(f"no download of {tool.name} ({error}); building it")
+            say(f"no download of {tool.name} ({error})")
         else:
             _keep(tool, fresh)
 
     side_by_side.each([tool for tool in tools if tool.release is not None], download)
     for tool in tools:
         if not cached(tool).exists():
-            with _BUILDING:
-                gobuild.build([tool], fresh)
+            if not _unpack(tool, fresh):
+                with _BUILDING:
+                    gobuild.build([tool], fresh)
             _keep(tool, fresh)
+
+
+def _unpack(tool: Tool, fresh: Path) -> bool:
+    """Get a program from Debian's package, if there is one that will do; return whether it is."""
+    if not tool.debian:
+        return False
+    try:
+        debian.unpack(tool.debian, tool.name, fresh)
+    except FleetError as error:
+        say(f"no {tool.name} of Debian's package {tool.debian} ({error})")
+        return False
+    return True
 
 
 def _keep(tool: Tool, fresh: Path) -> None:

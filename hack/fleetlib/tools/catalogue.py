@@ -172,7 +172,8 @@ TOOLS: dict[str, Tool] = {
             family="prometheus",
             version=PROMETHEUS,
             # Go's module of Prometheus 3.15 is 0.315. Service discovery, which pulls in the library
-            # of every cloud, is left out: rules are all that is checked here.
+            # of every cloud, is left out: rules are all that is checked here. An older one, as
+            # Debian has it, does so, too.
             module=Module(
                 "github.com/prometheus/prometheus",
                 f"v0.{PROMETHEUS.replace('.', '', 1)}",
@@ -185,6 +186,7 @@ TOOLS: dict[str, Tool] = {
                 f"{_PROMETHEUS_NAME}/promtool",
             ),
             on_request=True,
+            debian="prometheus",
         ),
         _built("secretreader", CLUSTER_INVENTORY_MODULE, "plugins/secretreader/cmd/plugin"),
         _built(

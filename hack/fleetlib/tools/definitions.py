@@ -45,4 +45,5 @@ class Tool:
     package: str
     release: Release | None  # none: it is always built
     on_request: bool = False  # got only by who asks for it by name
+    debian: str = ""  # the package that has one that will do, which takes less time than a build
     tests: bool = False  # made of the package's tests

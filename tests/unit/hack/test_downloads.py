@@ -14,6 +14,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from hack.fleetlib import debian
 from hack.fleetlib.errors import FleetError
 from hack.fleetlib.tools import binaries, catalogue, downloads, gobuild, kubernetes
 from hack.fleetlib.tools.definitions import Module, Release, Tool
@@ -243,6 +244,30 @@ def test_builds_go_two_at_a_time(cache, monkeypatch):
     monkeypatch.setattr(catalogue, "TOOLS", own)
     monkeypatch.setattr(gobuild, "build", build)
     assert set(binaries.locate(names)) == set(names)
+
+
+def made(tool, folder, content):
+    (folder / tool).write_bytes(content)
+    (folder / tool).chmod(0o755)
+
+
+def test_what_debian_has_is_not_built(cache, monkeypatch):
+    own = dataclasses.replace(PLAIN, release=None, debian="tools")
+    monkeypatch.setattr(catalogue, "TOOLS", {"tool": own})
+    monkeypatch.setattr(debian, "unpack", lambda _, tool, folder: made(tool, folder, b"debian's"))
+    assert binaries.locate(["tool"])["tool"].read_bytes() == b"debian's"
+
+
+def test_what_debian_does_not_give_is_built(cache, monkeypatch, capsys):
+    def fail(*_):
+        raise FleetError("no apt-get here")
+
+    own = dataclasses.replace(PLAIN, release=None, debian="tools")
+    monkeypatch.setattr(catalogue, "TOOLS", {"tool": own})
+    monkeypatch.setattr(debian, "unpack", fail)
+    monkeypatch.setattr(gobuild, "build", lambda _, folder: made("tool", folder, b"built"))
+    assert binaries.locate(["tool"])["tool"].read_bytes() == b"built"
+    assert "no tool of Debian's package tools (no apt-get here)" in capsys.readouterr().err
 
 
 def test_a_folder_of_the_user_comes_first(cache, tmp_path, monkeypatch):
