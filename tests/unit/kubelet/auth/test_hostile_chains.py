@@ -88,7 +88,7 @@ class Client:
 
 
 def shake_hands(client: Client) -> None:
-    """Shake hands with a server that never computes for long at once; SSLError if it refuses."""
+    """Run a handshake, of which the server never computes for long; SSLError if it refuses."""
     context = AskingContext(Pair(SERVER.pem, SERVER.key_pem))
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     served = context.wrap_bio(incoming, outgoing, server_side=True)
