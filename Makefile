@@ -63,18 +63,18 @@ demo:
 	@$(PYTHON) hack/demo
 
 # Suites that start clusters mostly wait for them, so that three at a time keep two cores busy. Long
-# ones come first. What they need is fetched or built before, beside what needs no programs; once,
-# because apt lets one in at a time.
+# ones come first. What they need is fetched or built before, beside what needs no programs.
 SUITES = e2e faults integration coexistence chart random-inputs mixed-versions demo
 OF_INVENTORIES = secretreader kubeconfig-secretreader placement
 OF_OLDEST = $(addsuffix @1.33,kube-apiserver kube-controller-manager kube-scheduler)
 PROGRAMS = helm promtool $(OF_INVENTORIES) $(OF_OLDEST)
+PARTS = binaries
 JOBS ?= 3
 
 ifeq ($(shell id -u),0)
 SUITES := realnode $(SUITES) docs-test e2e-metrics dashboard-test
 PROGRAMS += metrics-server
-programs: realnode-programs browser
+PARTS += realnode-programs browser
 REAL = realnode-programs  # what can also be done with a real node
 else
 test: left-out
@@ -114,8 +114,10 @@ watched-%:
 	[ ! -e $$log.failed ] || { \
 	  { echo "=== make $*, its last lines"; tail -n 15 $$log; } > $$VNODE_FAILURES/~$*; exit 1; }
 
+# One after the other, because apt lets one in at a time.
 .PHONY: programs
-programs: binaries
+programs:
+	@$(MAKE) --no-print-directory --jobs=1 $(PARTS)
 	@$(PYTHON) hack/binaries $(PROGRAMS) > /dev/null
 
 .PHONY: lint
