@@ -75,10 +75,10 @@ class Timers:
 
         return None
 
-    def pop_due(self, now: float) -> list[QueuedPod]:
-        """Remove and return the pods that are due."""
+    def pop_due(self, now: float, most: int) -> list[QueuedPod]:
+        """Remove and return at most so many of the pods that are due, the first ones first."""
         due: list[QueuedPod] = []
-        while (moment := self.next_moment()) is not None and moment <= now:
+        while len(due) < most and (moment := self.next_moment()) is not None and moment <= now:
             due.append(heapq.heappop(self.heap)[3])
 
         return due

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from typing import Any
 
@@ -13,7 +14,7 @@ from tests.unit.scheduling.builders import ManualClock, pod
 from vnode.scheduling import queued_pod, retry_budget
 from vnode.scheduling.events import ClusterEvent, ClusterEventWithHint, EventKind
 from vnode.scheduling.plugin import Handle, NoArgs
-from vnode.scheduling.queue import SchedulingQueue
+from vnode.scheduling.queue import AT_ONCE, SchedulingQueue
 from vnode.scheduling.queued_pod import QueuedPod
 
 REGISTRATIONS = {"Fit": frozenset({ClusterEventWithHint(EventKind.TARGET_FREE)})}
@@ -77,6 +78,49 @@ async def test_a_new_pod_is_next_though_another_namespace_has_thousands_of_old_o
     assert (await cycle(queue, clock, 0.005)).namespace == "crowd"
     queue.add(pod("p", namespace="quiet"))
     assert (await queue.pop()).uid == "p"
+
+
+async def test_of_thousands_that_an_event_helps_a_few_are_woken_in_one_step(
+    queue: SchedulingQueue, clock: ManualClock
+) -> None:
+    add(queue, "crowd", 2000)
+    await fail_all(queue, clock, 0.001)
+    clock.seconds += 20
+    queue.move(ClusterEvent(EventKind.TARGET_FREE, "a"))
+    assert queue.statistics()[queued_pod.ACTIVE] == AT_ONCE
+    queue.delete("crowd-1999")
+    tried = set[str]()
+    for _ in range(1999):
+        queued = await queue.pop()
+        tried.add(queued.uid)
+        queue.reject(queued.uid, FULL)
+
+    assert len(tried) == 1999
+
+
+async def test_of_thousands_that_are_due_a_few_are_woken_in_one_step(
+    queue: SchedulingQueue, clock: ManualClock
+) -> None:
+    add(queue, "crowd", 2000)
+    await fail_all(queue, clock, 0.001)
+    clock.seconds += 100
+    await queue.pop()
+    assert queue.statistics()[queued_pod.ACTIVE] == AT_ONCE - 1
+    assert len({(await queue.pop()).uid for _ in range(1999)}) == 1999
+
+
+async def test_who_waits_for_a_pop_gets_those_that_were_not_woken_at_once(
+    queue: SchedulingQueue, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("vnode.scheduling.queue.AT_ONCE", 1)
+    add(queue, "crowd", 3)
+    await fail_all(queue, clock, 0)
+    queue.move(ClusterEvent(EventKind.TARGET_FREE, "a"))  # into back-off, one after the other
+    popping = asyncio.create_task(queue.pop(), name="popping")
+    while queue.statistics()[queued_pod.BACKOFF] < 3:  # noqa: ASYNC110 - a count has no event
+        await asyncio.sleep(0)
+
+    popping.cancel()
 
 
 async def test_namespaces_share_the_time_of_cycles_and_not_their_number(
