@@ -201,8 +201,8 @@ async def test_three_profiles_of_a_set_come_change_rotate_and_go_while_pods_flow
     tokens = BoundTokens(fleet, source, c3, "c3")
     former = await tokens.begin()
     await until_targets(source, "c2", "c3")
-    flows = {node: PodFlow(source, node, 60, node) for node in (C2, C3)}
-    passing = PodFlow(source, C4, 20, C4)
+    flows = {node: PodFlow(source, node, 30, node) for node in (C2, C3)}
+    passing = PodFlow(source, C4, 10, C4)
     watches = [watch for flow in (*flows.values(), passing) for watch in flow.watches()]
 
     async def come_and_go() -> None:
@@ -228,7 +228,7 @@ async def test_three_profiles_of_a_set_come_change_rotate_and_go_while_pods_flow
     async with background.running(*watches), asyncio.timeout(kit.PATIENCE):
         async with asyncio.TaskGroup() as group:
             for flow in (*flows.values(), passing):
-                group.create_task(flow.run(rate=6))
+                group.create_task(flow.run(rate=3))  # each: two cores have 13 pods a second
 
             for act in (come_and_go, change, rotate):
                 group.create_task(act())
