@@ -68,7 +68,7 @@ class Fleet:
         install += ["--kubeconfig", str(self.kubeconfig(name))]
         run([*install, "--self-targets"])
         yield
-        run(install)
+        run([*install, "--no-self-targets"])
 
     def kubectl_command(self, name: str) -> list[str]:
         """Return the command to put words behind.
