@@ -67,8 +67,10 @@ class Fleet:
         install = [sys.executable, "-m", "vnode", "install"]
         install += ["--kubeconfig", str(self.kubeconfig(name))]
         run([*install, "--self-targets"])
-        yield
-        run([*install, "--no-self-targets"])
+        try:
+            yield
+        finally:
+            run([*install, "--no-self-targets"])
 
     def kubectl_command(self, name: str) -> list[str]:
         """Return the command to put words behind.

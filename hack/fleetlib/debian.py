@@ -82,8 +82,7 @@ def _services_kept_from_starting() -> Iterator[None]:
 
 
 def _apt(*words: str, folder: str | None = None) -> None:
-    # A download is for whoever asks, though apt would rather be another user: one says so in vain.
-    _run(["apt-get", "--quiet=2", "--option", "APT::Sandbox::User=root", *words], folder)
+    _run(["apt-get", "--quiet=2", *words], folder)
 
 
 def _run(command: list[str], folder: str | None = None) -> None:

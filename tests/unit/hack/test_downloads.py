@@ -163,6 +163,11 @@ def test_a_checksum_file_without_the_sum_is_an_error(text):
         downloads.expected_sum(text, "tool")
 
 
+def make(name, folder, content):
+    (folder / name).write_bytes(content)
+    (folder / name).chmod(0o755)
+
+
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
     """Return the path of an empty cache; the catalogue has one tool."""
@@ -185,8 +190,7 @@ def test_a_download_ends_in_the_cache_and_is_found_there_again(served, cache):
 def test_what_cannot_be_downloaded_is_built(served, cache, monkeypatch):
     def build(tools, folder):
         for one in tools:
-            (folder / one.name).write_bytes(b"built")
-            (folder / one.name).chmod(0o755)
+            make(one.name, folder, b"built")
 
     monkeypatch.setattr(gobuild, "build", build)
     serve_plain(served, "2" * 64)
@@ -199,8 +203,7 @@ def test_what_is_not_published_is_built_and_the_rest_downloaded(served, cache, m
     def build(tools, folder):
         for one in tools:
             built.append(one.name)
-            (folder / one.name).write_bytes(b"built")
-            (folder / one.name).chmod(0o755)
+            make(one.name, folder, b"built")
 
     monkeypatch.setattr(gobuild, "build", build)
     own = dataclasses.replace(PLAIN, name="own", release=None)
@@ -220,8 +223,7 @@ def test_downloads_go_side_by_side(cache, monkeypatch):
 
     def fetch(tool, folder, *_):
         all_begun.wait()
-        (folder / tool.name).write_bytes(CONTENT)
-        (folder / tool.name).chmod(0o755)
+        make(tool.name, folder, CONTENT)
 
     monkeypatch.setattr(catalogue, "TOOLS", tools)
     monkeypatch.setattr(downloads, "fetch", fetch)
@@ -235,8 +237,7 @@ def test_builds_go_two_at_a_time(cache, monkeypatch):
         assert under_way.acquire(blocking=False)
         two.wait()
         for one in tools:
-            (folder / one.name).write_bytes(b"built")
-            (folder / one.name).chmod(0o755)
+            make(one.name, folder, b"built")
         under_way.release()
 
     names = ("one", "two", "three", "four")
@@ -246,15 +247,10 @@ def test_builds_go_two_at_a_time(cache, monkeypatch):
     assert set(binaries.locate(names)) == set(names)
 
 
-def made(tool, folder, content):
-    (folder / tool).write_bytes(content)
-    (folder / tool).chmod(0o755)
-
-
 def test_what_debian_has_is_not_built(cache, monkeypatch):
     own = dataclasses.replace(PLAIN, release=None, debian="tools")
     monkeypatch.setattr(catalogue, "TOOLS", {"tool": own})
-    monkeypatch.setattr(debian, "unpack", lambda _, tool, folder: made(tool, folder, b"debian's"))
+    monkeypatch.setattr(debian, "unpack", lambda _, tool, folder: make(tool, folder, b"debian's"))
     assert binaries.locate(["tool"])["tool"].read_bytes() == b"debian's"
 
 
@@ -265,7 +261,7 @@ def test_what_debian_does_not_give_is_built(cache, monkeypatch, capsys):
     own = dataclasses.replace(PLAIN, release=None, debian="tools")
     monkeypatch.setattr(catalogue, "TOOLS", {"tool": own})
     monkeypatch.setattr(debian, "unpack", fail)
-    monkeypatch.setattr(gobuild, "build", lambda _, folder: made("tool", folder, b"built"))
+    monkeypatch.setattr(gobuild, "build", lambda _, folder: make("tool", folder, b"built"))
     assert binaries.locate(["tool"])["tool"].read_bytes() == b"built"
     assert "no tool of Debian's package tools (no apt-get here)" in capsys.readouterr().err
 
@@ -273,8 +269,7 @@ def test_what_debian_does_not_give_is_built(cache, monkeypatch, capsys):
 def test_a_folder_of_the_user_comes_first(cache, tmp_path, monkeypatch):
     own = tmp_path / "own"
     own.mkdir()
-    (own / "tool").write_bytes(CONTENT)
-    (own / "tool").chmod(0o755)
+    make("tool", own, CONTENT)
     monkeypatch.setenv("KUBE_BIN_DIR", str(own))
     assert binaries.locate(["tool"]) == {"tool": own / "tool"}
 
@@ -285,8 +280,7 @@ def test_programs_of_another_version_are_beside_the_usual(cache, monkeypatch):
     def build(tools, folder):
         for one in tools:
             built.append((one.name, one.module.version, one.module.staging))
-            (folder / one.name).write_bytes(one.version.encode())
-            (folder / one.name).chmod(0o755)
+            make(one.name, folder, one.version.encode())
 
     def refuse(*_):
         raise FleetError("no network")
@@ -304,8 +298,7 @@ def test_programs_of_another_version_are_beside_the_usual(cache, monkeypatch):
 
 
 def test_a_folder_of_the_user_has_the_usual_version(cache, tmp_path, monkeypatch):
-    (tmp_path / "kubelet").write_bytes(CONTENT)
-    (tmp_path / "kubelet").chmod(0o755)
+    make("kubelet", tmp_path, CONTENT)
     environ = {"KUBE_BIN_DIR": str(tmp_path)}
     of_both = [
         next(tool for tool in kubernetes.programs(version) if tool.name == "kubelet")

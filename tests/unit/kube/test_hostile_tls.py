@@ -190,12 +190,13 @@ def test_a_certificate_on_a_curve_of_its_own_is_refused_before_openssl_sees_it()
     encoded = base64.encodebytes(hostile.on_a_curve_of_ones_own())
     text = b"-----BEGIN CERTIFICATE-----\n" + encoded + b"-----END CERTIFICATE-----\n"
     authority = "certificate-authority has a certificate that is not"
-    with computing.within(AT_ONCE), pytest.raises(ConfigError, match=authority):
-        key_bounds.authorities(text)
-
     client = "client-certificate has a certificate that is not used"
-    with computing.within(AT_ONCE), pytest.raises(ConfigError, match=client):
-        key_bounds.client_pair(text, hostile.key_pem(P256))
+    with computing.within(AT_ONCE):
+        with pytest.raises(ConfigError, match=authority):
+            key_bounds.authorities(text)
+
+        with pytest.raises(ConfigError, match=client):
+            key_bounds.client_pair(text, hostile.key_pem(P256))
 
 
 class Reading(asyncio.Transport):

@@ -10,11 +10,12 @@ import pytest
 
 from scheduler_plugins.priority_sort import PrioritySort
 from tests.permitted import any_namespace
+from tests.unit.conftest import LoopClock
 from tests.unit.scheduling.builders import ManualClock, pod
 from vnode.scheduling import queued_pod, retry_budget
 from vnode.scheduling.events import ClusterEvent, ClusterEventWithHint, EventKind
 from vnode.scheduling.plugin import Handle, NoArgs
-from vnode.scheduling.queue import AT_ONCE, SchedulingQueue
+from vnode.scheduling.queue import AT_ONCE, MAX_UNSCHEDULABLE, SchedulingQueue
 from vnode.scheduling.queued_pod import QueuedPod
 
 REGISTRATIONS = {"Fit": frozenset({ClusterEventWithHint(EventKind.TARGET_FREE)})}
@@ -51,6 +52,13 @@ async def fail_all(queue: SchedulingQueue, clock: ManualClock, seconds: float) -
         queue.reject(queued.uid, FULL)
 
 
+async def wait_in_vain(queue: SchedulingQueue, clock: ManualClock, seconds: float) -> None:
+    """Have 2,000 pods fail, and let so many seconds pass."""
+    add(queue, "crowd", 2000)
+    await fail_all(queue, clock, 0.005)
+    clock.seconds += seconds
+
+
 async def test_a_pod_that_failed_goes_behind_those_that_came_meanwhile(
     queue: SchedulingQueue, clock: ManualClock
 ) -> None:
@@ -72,9 +80,7 @@ async def test_a_pod_that_failed_goes_behind_those_that_came_meanwhile(
 async def test_a_new_pod_is_next_though_another_namespace_has_thousands_of_old_ones(
     queue: SchedulingQueue, clock: ManualClock
 ) -> None:
-    add(queue, "crowd", 2000)
-    await fail_all(queue, clock, 0.005)
-    clock.seconds += 100
+    await wait_in_vain(queue, clock, 100)
     assert (await cycle(queue, clock, 0.005)).namespace == "crowd"
     queue.add(pod("p", namespace="quiet"))
     assert (await queue.pop()).uid == "p"
@@ -83,9 +89,7 @@ async def test_a_new_pod_is_next_though_another_namespace_has_thousands_of_old_o
 async def test_of_thousands_that_an_event_helps_a_few_are_woken_in_one_step(
     queue: SchedulingQueue, clock: ManualClock
 ) -> None:
-    add(queue, "crowd", 2000)
-    await fail_all(queue, clock, 0.001)
-    clock.seconds += 20
+    await wait_in_vain(queue, clock, 20)
     queue.move(ClusterEvent(EventKind.TARGET_FREE, "a"))
     assert queue.statistics()[queued_pod.ACTIVE] == AT_ONCE
     queue.delete("crowd-1999")
@@ -101,26 +105,27 @@ async def test_of_thousands_that_an_event_helps_a_few_are_woken_in_one_step(
 async def test_of_thousands_that_are_due_a_few_are_woken_in_one_step(
     queue: SchedulingQueue, clock: ManualClock
 ) -> None:
-    add(queue, "crowd", 2000)
-    await fail_all(queue, clock, 0.001)
-    clock.seconds += 100
+    await wait_in_vain(queue, clock, 100)
     await queue.pop()
     assert queue.statistics()[queued_pod.ACTIVE] == AT_ONCE - 1
     assert len({(await queue.pop()).uid for _ in range(1999)}) == 1999
 
 
+@pytest.mark.looptime
 async def test_who_waits_for_a_pop_gets_those_that_were_not_woken_at_once(
-    queue: SchedulingQueue, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("vnode.scheduling.queue.AT_ONCE", 1)
+    sort = PrioritySort(NoArgs(), Handle(namespace_refusal=any_namespace))
+    queue = SchedulingQueue(LoopClock(), sort.sort_key, REGISTRATIONS)
     add(queue, "crowd", 3)
-    await fail_all(queue, clock, 0)
-    queue.move(ClusterEvent(EventKind.TARGET_FREE, "a"))  # into back-off, one after the other
-    popping = asyncio.create_task(queue.pop(), name="popping")
-    while queue.statistics()[queued_pod.BACKOFF] < 3:  # noqa: ASYNC110 - a count has no event
-        await asyncio.sleep(0)
+    for _ in range(3):
+        queue.reject((await queue.pop()).uid, FULL)
 
-    popping.cancel()
+    queue.move(ClusterEvent(EventKind.TARGET_FREE, "a"))
+    assert queue.statistics()[queued_pod.BACKOFF] == 1
+    assert len({(await queue.pop()).uid for _ in range(3)}) == 3
+    assert asyncio.get_running_loop().time() < MAX_UNSCHEDULABLE  # at which they are tried anyway
 
 
 async def test_namespaces_share_the_time_of_cycles_and_not_their_number(
