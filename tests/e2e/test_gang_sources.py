@@ -20,8 +20,8 @@ from vnode.api import kinds, objects
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 
-GROUPS: Final = kinds.NATIVE_GROUPS[-1]  # that of Kubernetes 1.36
-CONDITION: Final = "PodGroupScheduled"
+GROUPS: Final = kinds.NATIVE_GROUPS[1]  # v1beta1, that of Kubernetes 1.37
+CONDITION: Final = "PodGroupInitiallyScheduled"
 
 
 @pytest.fixture(scope="module")

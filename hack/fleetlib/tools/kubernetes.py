@@ -15,10 +15,10 @@ from hack.fleetlib.tools.definitions import Module, Release, Tool
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-DEFAULT: Final = "1.36.3"
-"""The version of every cluster for which none is asked."""
+DEFAULT: Final = "1.37.2"
+"""The version of every cluster for which none is asked: the newest."""
 
-VERSIONS: Final = ("1.33.5", "1.34.4", "1.35.4", DEFAULT, "1.37.2")
+VERSIONS: Final = ("1.33.5", "1.34.4", "1.35.4", "1.36.3", DEFAULT)
 """One release of each supported minor, oldest first."""
 
 OF_A_CLUSTER: Final = (

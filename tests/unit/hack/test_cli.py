@@ -73,11 +73,11 @@ def test_wishes_that_cannot_be_met_are_refused_at_once(words, reason):
 
 def test_each_cluster_has_the_version_that_was_asked_for(monkeypatch):
     monkeypatch.delenv("VNODE_FLEET_KUBERNETES", raising=False)
-    assert parsed("c1", "c2").versions() == {"c1": "1.36.3", "c2": "1.36.3"}
-    mixed = parsed("c1", "c2", "c3", "--kubernetes", "c2=1.33", "--kubernetes", "1.37")
-    assert mixed.versions() == {"c1": "1.37.2", "c2": "1.33.5", "c3": "1.37.2"}
+    assert parsed("c1", "c2").versions() == {"c1": "1.37.2", "c2": "1.37.2"}
+    mixed = parsed("c1", "c2", "c3", "--kubernetes", "c2=1.33", "--kubernetes", "1.36")
+    assert mixed.versions() == {"c1": "1.36.3", "c2": "1.33.5", "c3": "1.36.3"}
     one = parsed("c1", "c2", "--kubernetes=c2=v1.34.4")
-    assert one.versions() == {"c1": "1.36.3", "c2": "1.34.4"}
+    assert one.versions() == {"c1": "1.37.2", "c2": "1.34.4"}
 
 
 def test_versions_can_be_given_to_a_whole_suite(monkeypatch):

@@ -290,7 +290,7 @@ def test_programs_of_another_version_are_beside_the_usual(cache, monkeypatch):
     usual = kubernetes.programs(kubernetes.DEFAULT)
     monkeypatch.setattr(catalogue, "TOOLS", {tool.name: tool for tool in usual})
     found = binaries.locate_each(["kubelet@1.33", "kubelet", "kube-proxy@1.33.5", "kubectl"])
-    assert [path.read_bytes() for path in found] == [b"1.33.5", b"1.36.3", b"1.33.5", b"1.36.3"]
+    assert [path.read_bytes() for path in found] == [b"1.33.5", b"1.37.2", b"1.33.5", b"1.37.2"]
     assert found[0] == cache / "bin" / "kubernetes-1.33.5-linux-amd64" / "kubelet"
     assert built[0] == ("kubelet", "v1.33.5", "v0.33.5")
     with pytest.raises(FleetError, match="kubectl has one version only"):
