@@ -65,7 +65,7 @@ demo:
 # Suites that start clusters mostly wait for them, so that three at a time keep two cores busy. Long
 # ones come first. What they need is fetched or built before, beside what needs no programs.
 SUITES = e2e faults integration coexistence chart random-inputs mixed-versions demo
-OF_INVENTORIES = secretreader kubeconfig-secretreader placement
+OF_INVENTORIES = secretreader kubeconfig-secretreader
 OF_OLDEST = $(addsuffix @1.33,kube-apiserver kube-controller-manager kube-scheduler)
 PROGRAMS = helm promtool $(OF_INVENTORIES) $(OF_OLDEST)
 PARTS = binaries
@@ -210,11 +210,14 @@ chart: binaries
 e2e: binaries
 	$(RUN) -m pytest tests/e2e -n 2 --dist loadfile
 
-# Every command of the documentation, in a shell, on a fleet.
+# Every command of the documentation, in a shell, on a fleet. `make inventories` has the page whose
+# controller of Open Cluster Management is built for minutes.
 .PHONY: docs-test
 docs-test: binaries
-	@$(PYTHON) hack/binaries helm placement > /dev/null
-	$(RUN) -m pytest tests/docs
+	@$(PYTHON) hack/binaries helm > /dev/null
+	$(RUN) -m pytest tests/docs -k "not $(OF_OCM)"
+
+OF_OCM = inventory-ocm
 
 # A fleet with metrics servers, which take their time: two minutes, most of it waiting.
 .PHONY: e2e-metrics
@@ -273,11 +276,13 @@ kueue: binaries
 	@$(PYTHON) hack/binaries kueue jobset > /dev/null
 	@export GOGC=$(GOGC) GOMAXPROCS=$(GOMAXPROCS); $(RUN) -m pytest tests/kueue
 
-# Programs of Open Cluster Management in the source of a fleet; they are built from their modules.
+# Programs of Open Cluster Management in the source of a fleet, and the page about them; they are built
+# from their modules. The page takes root.
 .PHONY: inventories
 inventories: binaries
-	@$(PYTHON) hack/binaries msa cp-creds placement > /dev/null
-	@export GOGC=$(GOGC) GOMAXPROCS=$(GOMAXPROCS); $(RUN) -m pytest tests/inventories
+	@$(PYTHON) hack/binaries helm msa cp-creds placement > /dev/null
+	@export GOGC=$(GOGC) GOMAXPROCS=$(GOMAXPROCS); $(RUN) -m pytest tests/inventories \
+	  && $$python -m pytest tests/docs -k $(OF_OCM)
 
 # Operators of frameworks in the source of a fleet with real nodes; they are built from their modules.
 OPERATORS = jobset lws mpi-operator trainer ray-operator spark-operator

@@ -6,7 +6,7 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -25,7 +25,7 @@ from tests.kit import ROOT, Fleet
 from vnode.api import kinds
 
 HERE = Path(__file__).parent
-_PROGRAMS = ("kubectl", "helm", "kube-scheduler", "placement")
+_PROGRAMS = ("kubectl", "helm", "kube-scheduler")
 
 
 @pytest.fixture(scope="session")
@@ -46,15 +46,18 @@ def _with_namespaces(fleet: Fleet) -> Fleet:
 
 @pytest.fixture(scope="session")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder for PATH, with the programs that the pages call."""
+    """Return a folder for PATH, with the programs that most pages call."""
     folder = tmp_path_factory.mktemp("bin")
-    for name, program in binaries.locate(_PROGRAMS).items():
-        (folder / name).symlink_to(program)
-
+    link_programs(_PROGRAMS, folder)
     vnode = folder / "vnode"
     vnode.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m vnode "$@"\n')
     vnode.chmod(0o755)
     return folder
+
+
+def link_programs(names: Iterable[str], folder: Path) -> None:
+    for name, program in binaries.locate(names).items():
+        (folder / name).symlink_to(program)
 
 
 @pytest.fixture
@@ -92,6 +95,9 @@ def folder(fleet: Fleet, starting_state: StartingState, tmp_path: Path) -> Itera
     if "ocm.yaml" in starting_state.given:
         (tmp_path / "ocm.yaml").write_text(yaml.safe_dump_all(ocm_placements.crds()))
 
+    own_programs = tmp_path / "own-programs"
+    own_programs.mkdir()
+    link_programs(starting_state.programs, own_programs)
     admiralty.chart(tmp_path)
     yield tmp_path
     for state in tmp_path.glob("*/state.json"):
@@ -105,7 +111,12 @@ def reader(
     """Yield the reader's shell, in the starting state that the page expects."""
     target = (starting_states.KUBECONFIGS | starting_state.kubeconfigs)["target"]
     netns = fleets.LocalFleet(fleet.folder).state().cluster(target).netns
-    path = [str(programs), str(Path(sys.executable).parent), os.environ["PATH"]]
+    path = [
+        str(folder / "own-programs"),
+        str(programs),
+        str(Path(sys.executable).parent),
+        os.environ["PATH"],
+    ]
     environment = {
         "HOME": str(folder),
         "KUBECONFIG": str(folder / "source.kubeconfig"),

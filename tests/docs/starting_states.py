@@ -112,13 +112,15 @@ kubectl get crds -o name | grep -E 'multicluster.admiralty.io|vnode.dev' \\
 class StartingState:
     """`given` and `after` are scripts around a page; `inside` runs it beside its target's agent.
 
-    `kubeconfigs` says which cluster a kubeconfig is of, where that is not as usual.
+    `kubeconfigs` says which cluster a kubeconfig is of, where that is not as usual, and `programs`
+    what the page needs that others do not.
     """
 
     given: str = _CONNECTED
     after: str = ""
     kubeconfigs: dict[str, str] = field(default_factory=dict)
     inside: bool = False
+    programs: tuple[str, ...] = ()
 
 
 STARTING_STATES = {
@@ -179,6 +181,7 @@ STARTING_STATES = {
     "docs/inventory-ocm.md": StartingState(
         _THREE_TARGETS + _PLACED,
         _WITHOUT_PLACEMENTS + _WITHOUT_THREE_TARGETS,
+        programs=("placement",),
     ),
     "docs/kueue.md": StartingState(
         _CONNECTED + _without(_OF_KUEUE),

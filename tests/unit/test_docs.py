@@ -20,6 +20,7 @@ from hack.fleetlib import cli as fleet
 from scheduler_plugins import defaults
 from tests import pages
 from tests.docs.left_out import LEFT_OUT, LeftOut
+from tests.docs.starting_states import STARTING_STATES
 from tests.kit import ROOT
 from tests.pages import PAGES, Block
 from tests.permitted import MANIFESTS, any_namespace
@@ -213,6 +214,14 @@ def test_make_test_runs_what_pages_have_it_run() -> None:
     makefile = (ROOT / "Makefile").read_text()
     suites = " ".join(re.findall(r"^SUITES :?= (.*)$", makefile, re.MULTILINE)).split()
     assert {"demo", "integration", "e2e", "faults", "docs-test"} <= set(suites)
+
+
+def test_pages_that_need_programs_of_others_are_left_to_their_suite() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    (left,) = re.findall(r"^OF_OCM = (\S+)$", makefile, re.MULTILINE)
+    assert {page for page, state in STARTING_STATES.items() if state.programs} == {
+        f"docs/{left}.md"
+    }
 
 
 @pytest.mark.parametrize(

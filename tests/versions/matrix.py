@@ -1,8 +1,8 @@
 """Which versions of Kubernetes are tried together, and by which tests. Pure.
 
 A combination is the version of the source, c1, and of its targets, c2 and c3. Each minor is tried
-as a source and as a target beside the newest, and the oldest and the newest alone. The newest is the
-usual one, which has everything that a pod can ask for.
+as a source and as a target beside the newest, which is the usual one, and the oldest and the newest
+alone.
 """
 
 from __future__ import annotations
