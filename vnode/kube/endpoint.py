@@ -20,7 +20,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from vnode.api.errors import ConfigError
-from vnode.kube import credentials, exec_plugins, kubeconfig, oidc, tls
+from vnode.kube import credentials, kubeconfig, tls
 from vnode.kube.kubeconfig import FieldError, Kubeconfig
 
 _SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -259,7 +259,10 @@ def _authorization(
         pair = f"{user['username']}:{user.get('password', '')}".encode()
         return credentials.Constant(f"Basic {base64.b64encode(pair).decode()}")
 
+    # Few kubeconfigs have a plugin or a provider, and commands start sooner without these modules.
     if plugin := user.get("exec"):
+        from vnode.kube import exec_plugins
+
         return exec_plugins.allowed(plugin, cluster, trust.commands, trust.setting, trust.variables)
 
     if provider := user.get("auth-provider"):
@@ -272,6 +275,8 @@ def _authorization(
 
         if name != "oidc":
             return credentials.AuthProvider(user)
+
+        from vnode.kube import oidc
 
         config = provider.get("config")
         section = config if isinstance(config, dict) else {}

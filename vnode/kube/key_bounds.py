@@ -15,7 +15,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
-from vnode.kube.kubeconfig import FieldError
+from vnode.kube.kubeconfig import ENCRYPTED, FieldError
 
 MOST_RSA_BITS: Final = 8192
 """Of keys of others, with which signatures are checked: a third of a millisecond."""
@@ -30,10 +30,6 @@ _CURVES: Final = (ec.SECP224R1, ec.SECP256R1, ec.SECP384R1, ec.SECP521R1)
 _BLOCK: Final = b"-----BEGIN "
 _SLACK: Final = 64  # bits by which one of two factors may be longer than half of the modulus
 _NO_PAIR: Final = "client-certificate and client-key are not a PEM pair"
-
-ENCRYPTED: Final = (
-    "client-key is encrypted: use a key that needs no password (openssl pkey -in KEY)"
-)
 
 
 def wrong_with(certificate: x509.Certificate) -> str:

@@ -14,6 +14,9 @@ from vnode.api import documents, enumeration
 from vnode.api.errors import ConfigError
 
 EXPORT: Final = "kubectl config view --flatten --minify --raw"  # without --raw it omits secrets
+ENCRYPTED: Final = (
+    "client-key is encrypted: use a key that needs no password (openssl pkey -in KEY)"
+)
 _SHOWN: Final = 5  # names of contexts, users or clusters in an error
 
 

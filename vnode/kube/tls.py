@@ -2,6 +2,7 @@
 
 Who wrote a kubeconfig need not be trusted, nor the server that it names: what either may have the
 agent compute is bounded, of keys and certificates by `key_bounds`, of handshakes by their ciphers.
+Commands, which trust their users' kubeconfigs, do without `key_bounds` and what it imports.
 """
 
 from __future__ import annotations
@@ -11,8 +12,7 @@ import tempfile
 from functools import lru_cache
 from typing import Final
 
-from vnode.kube import key_bounds
-from vnode.kube.kubeconfig import FieldError
+from vnode.kube.kubeconfig import ENCRYPTED, FieldError
 
 _CIPHERS: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"
 """Of TLS 1.2; every API server of Kubernetes speaks one of them. With DHE a server would choose the
@@ -26,6 +26,8 @@ def create(authority: bytes | None, insecure: bool, *, bounded: bool = True) -> 
     have; without it they are the operator's own.
     """
     if authority and bounded:
+        from vnode.kube import key_bounds
+
         authority = key_bounds.authorities(authority)
 
     try:
@@ -51,7 +53,7 @@ Making one takes ten milliseconds, and many Targets may share a cluster."""
 
 def _refuse() -> str:
     """Raise FieldError, where OpenSSL would ask for a password at the terminal."""
-    raise FieldError(key_bounds.ENCRYPTED)
+    raise FieldError(ENCRYPTED)
 
 
 def load_client_certificate(
@@ -62,6 +64,8 @@ def load_client_certificate(
     Also, if `bounded`, for a key that takes long to sign with.
     """
     if bounded:
+        from vnode.kube import key_bounds
+
         pair = key_bounds.client_pair(certificate, key)
     else:
         pair = certificate.rstrip() + b"\n" + key
