@@ -9,13 +9,10 @@ many is broken off.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
-
-from aiohttp import web
 
 from vnode.api.token_bucket import TokenBucket
 
@@ -144,27 +141,3 @@ class CountedFrames:
     def feed_eof(self) -> None:
         """Note that nothing more comes."""
         self._parser.feed_eof()
-
-
-class CountedWebSocket(web.WebSocketResponse):
-    """Serves a WebSocket whose caller may send so many frames."""
-
-    def __init__(self, limit: FrameLimit, **options: Any) -> None:
-        super().__init__(compress=False, **options)
-        self._limit = limit
-
-    def _post_start(self, request: web.BaseRequest, protocol: str | None, writer: Any) -> None:
-        """Count what comes from the first byte on, also those that came with the request."""
-        handler = request.protocol
-        early, handler._message_tail = handler._message_tail, b""
-        super()._post_start(request, protocol, writer)
-        transport = handler.transport
-        handler._payload_parser = CountedFrames(
-            handler._payload_parser,
-            self._limit,
-            self._limit.bucket(),
-            asyncio.get_running_loop().time,
-            transport.abort if transport is not None else handler.close,
-        )
-        if early:
-            handler.data_received(early)

@@ -15,12 +15,8 @@ from aiohttp.test_utils import TestServer
 
 from tests.unit.kube.raw_server import served_by
 from vnode.kube import websockets
-from vnode.kube.websocket_frames import (
-    EMPTY_FRAMES,
-    CountedWebSocket,
-    FrameCounter,
-    FrameLimit,
-)
+from vnode.kube.served_websockets import CountedWebSocket
+from vnode.kube.websocket_frames import EMPTY_FRAMES, FrameCounter, FrameLimit
 
 ALL = FrameLimit(per_second=10, at_once=100, counts_messages=True)
 PING, PONG, PART, END = b"\x89\x00", b"\x8a\x00", b"\x00\x00", b"\x80\x00"

@@ -13,7 +13,7 @@ from typing import Final
 
 from aiohttp import web
 
-from vnode.kube.websocket_frames import CountedWebSocket
+from vnode.kube.served_websockets import CountedWebSocket
 from vnode.pods import stream_messages
 from vnode.pods.stream_channel import FRAMES, Channel, WebSocketChannel, receive_all, sending
 from vnode.pods.stream_messages import Hello, PermissionNews, ReservationNews, StreamEnded, Welcome
