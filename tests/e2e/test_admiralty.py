@@ -15,7 +15,7 @@ from tests.fleets import vnode
 from tests.kit import Fleet
 from vnode.api import kinds, objects
 from vnode.api.objects import Object
-from vnode.insight.collecting import connected
+from vnode.insight.target_clients import connected
 from vnode.kube.client import Client
 
 PREFIX: Final = admiralty_target.PREFIX

@@ -26,7 +26,7 @@ from tests.upgrades.releases import ReleasedFleet
 from tests.upgrades.witness import Witness
 from vnode.api import keys, kinds, objects
 from vnode.api.objects import Object
-from vnode.insight.collecting import connected
+from vnode.insight.target_clients import connected
 from vnode.kube.client import Client
 
 _MADE = (

@@ -12,7 +12,7 @@ from vnode.api.errors import ApiError, ConfigError, NotFound, VnodeError
 from vnode.api.objects import Object
 from vnode.cli.doctor import examining, trying_namespaces, trying_profiles
 from vnode.cli.doctor.facts import ConnectionFacts
-from vnode.insight.collecting import TIMEOUT, connected
+from vnode.insight.target_clients import TIMEOUT, connected
 from vnode.kube.client import Client
 from vnode.targets import (
     cluster_identity,

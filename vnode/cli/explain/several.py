@@ -26,6 +26,7 @@ from vnode.insight import (
     owners,
     status_text,
     story,
+    target_clients,
 )
 from vnode.insight.named_pods import NamedResource
 from vnode.insight.story import Story
@@ -193,7 +194,7 @@ class _Connections:
         key = str(model.key_of(target))
         async with self._opening:
             if key not in self._clients:
-                opened = collecting.connected(local, target)
+                opened = target_clients.connected(local, target)
                 self._clients[key] = await self._stack.enter_async_context(opened)
 
         yield self._clients[key]

@@ -25,7 +25,7 @@ from vnode.cli.remove import source_side, target_side
 from vnode.cli.remove.finalizer_removal import FinalizerRemover, remove_finalizers
 from vnode.cli.remove.report import RemovalReport, counted, remove_named
 from vnode.cli.remove.source_side import Ends
-from vnode.insight.collecting import Connect, connected
+from vnode.insight.target_clients import Connect, connected
 from vnode.kube.client import Client
 from vnode.targets import finalizing, heartbeats, model
 

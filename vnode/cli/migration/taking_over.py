@@ -19,7 +19,7 @@ from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.cli.remove.admiralty_finalizers import COPIED
 from vnode.cli.remove.report import RemovalReport, counted
-from vnode.insight.collecting import Connect, connected
+from vnode.insight.target_clients import Connect, connected
 from vnode.kube.client import Client
 from vnode.targets import model
 

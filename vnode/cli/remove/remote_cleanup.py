@@ -18,7 +18,7 @@ from vnode.api.objects import Object, Objects
 from vnode.cli import waiting
 from vnode.cli.remove.copied_objects import remove_copies
 from vnode.cli.remove.report import RemovalReport, counted
-from vnode.insight.collecting import Connect, connected
+from vnode.insight.target_clients import Connect, connected
 from vnode.kube.client import Client
 
 _CONNECT_TIMEOUT: Final = 6.0  # seconds for a target to answer

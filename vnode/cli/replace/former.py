@@ -10,7 +10,7 @@ from vnode.api import keys, kinds
 from vnode.api.errors import ConfigError, Denied, NotFound, ServerError, Unreachable
 from vnode.api.objects import Object
 from vnode.cli import identity
-from vnode.insight.collecting import TIMEOUT, Connect
+from vnode.insight.target_clients import TIMEOUT, Connect
 from vnode.kube.client import Client
 from vnode.targets import cluster_identity
 

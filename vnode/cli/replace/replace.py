@@ -27,7 +27,7 @@ from vnode.cli.remove.report import RemovalReport
 from vnode.cli.replace import former, steps
 from vnode.cli.replace.replacing import Do, Replacement
 from vnode.cli.replace.steps import ReplacementState
-from vnode.insight.collecting import connected
+from vnode.insight.target_clients import connected
 from vnode.kube.client import Client
 from vnode.targets import cluster_identity
 

@@ -22,7 +22,7 @@ from vnode.cli.remove import remote_cleanup
 from vnode.cli.remove.remote_cleanup import RemoteObjects
 from vnode.cli.remove.report import RemovalReport, counted
 from vnode.cli.replace.steps import ReplacementStep
-from vnode.insight.collecting import Connect
+from vnode.insight.target_clients import Connect
 from vnode.kube.client import Client
 from vnode.pods.source import unreserved_pods
 from vnode.targets import cluster_identity

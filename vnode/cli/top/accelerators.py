@@ -14,7 +14,7 @@ from vnode.api import keys, kinds, objects
 from vnode.api.objects import Object
 from vnode.cli import tables, terminal, wrapping
 from vnode.cli.tables import Column
-from vnode.insight import accelerators, collecting
+from vnode.insight import accelerators, target_clients
 from vnode.insight.accelerators import SIZES, UNKNOWN, AcceleratorUse
 from vnode.kube.client import Client
 from vnode.targets import heartbeats, model
@@ -81,13 +81,13 @@ def _item(use: AcceleratorUse) -> Object:
 
 async def read(client: Client, namespace: str | None, now: datetime) -> Reading:
     """Ask the Targets of a namespace, None for all, and ClusterTargets."""
-    targets = await collecting.covering(client, namespace)
+    targets = await target_clients.covering(client, namespace)
     selector = f"{keys.PROVIDER_LABEL}={keys.PROVIDER}"
     nodes = {
         objects.name(node): node for node in await client.list(kinds.NODES, label_selector=selector)
     }
     uses, notices = [], []
-    for target, summary, problem in await collecting.summaries(client, targets):
+    for target, summary, problem in await target_clients.summaries(client, targets):
         key = model.key_of(target)
         runs_vnode = heartbeats.is_recent(summary or {}, now)
         uses += accelerators.of_target(
