@@ -17,7 +17,7 @@ from click.shell_completion import CompletionItem
 from vnode.api import keys, kinds, objects
 from vnode.api.errors import ConfigError, VnodeError
 from vnode.cli.access import Access
-from vnode.insight import target_clients
+from vnode.insight import usable_targets
 from vnode.kube.client import Client
 
 _SECONDS: Final = 2.0
@@ -74,7 +74,7 @@ def _offered(names: Iterable[str], incomplete: str) -> list[CompletionItem]:
 
 
 async def _targets(client: Client, namespace: str, _given: Given) -> Iterable[str]:
-    return map(objects.name, await target_clients.covering(client, namespace))
+    return map(objects.name, await usable_targets.covering(client, namespace))
 
 
 async def _pods(client: Client, namespace: str, _given: Given) -> Iterable[str]:

@@ -19,7 +19,8 @@ from vnode.api.objects import Object, Objects
 from vnode.following import policy_forms
 from vnode.insight import failing, owners, status_text
 from vnode.insight.facts import Facts, TargetFacts
-from vnode.insight.target_clients import TIMEOUT, Connect, connected, covering
+from vnode.insight.target_clients import TIMEOUT, Connect, connected
+from vnode.insight.usable_targets import covering
 from vnode.kube.client import Client
 from vnode.placement.policies import decoding
 from vnode.runtime.leader import AGENT_LEASE as LEASE

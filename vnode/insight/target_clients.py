@@ -1,8 +1,7 @@
-"""Finds the Targets that pods of a namespace may use, and reaches the clusters behind them.
+"""Reaches the clusters behind Targets with the credentials of their Secrets, as the agent does.
 
-With the credentials of their own Secrets, as the agent does. A target gets a few seconds to answer,
-and the others do not wait for it. Commands in a Secret's kubeconfig (exec plugins) are not run on
-the user's machine.
+A target gets a few seconds to answer, and the others do not wait for it. Commands in a Secret's
+kubeconfig (exec plugins) are not run on the user's machine.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Final
 
 from vnode.api import keys, kinds, objects, shapes
-from vnode.api.errors import ConfigError, Denied, NotFound, VnodeError
+from vnode.api.errors import ConfigError, NotFound, VnodeError
 from vnode.api.objects import Object, Objects
 from vnode.kube import endpoint
 from vnode.kube.client import Client
@@ -22,21 +21,6 @@ from vnode.targets import model, secrets
 TIMEOUT: Final = 6.0  # seconds for one target
 
 Connect = Callable[[Client, Object], AbstractAsyncContextManager[Client]]
-
-
-async def covering(client: Client, namespace: str | None) -> Objects:
-    """List the Targets and ClusterTargets that pods of the namespace may use, sorted by key.
-
-    With None those of all namespaces.
-    """
-    found: Objects = []
-    for kind, where in ((kinds.TARGETS, namespace), (kinds.CLUSTER_TARGETS, None)):
-        try:
-            found += await client.list(kind, where)
-        except (NotFound, Denied):
-            continue
-
-    return sorted(found, key=objects.key)
 
 
 @asynccontextmanager

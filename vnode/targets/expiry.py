@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from cryptography import x509
-
 from vnode.api import documents, objects, status_conditions
 from vnode.api.objects import Object
 from vnode.kube.kubeconfig import Kubeconfig
@@ -79,6 +77,8 @@ def of_token(token: str) -> CredentialExpiry | None:
 
 def of_certificate(pem: bytes) -> CredentialExpiry | None:
     """Return the expiry of a PEM certificate; None if it is none."""
+    from cryptography import x509  # as long an import as many, and most kubeconfigs have a token
+
     try:
         certificate = x509.load_pem_x509_certificate(pem)
         names = certificate.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)

@@ -13,7 +13,7 @@ from vnode.api.errors import ConfigError, Denied, NotFound
 from vnode.api.objects import Object, Objects
 from vnode.cli.plan.free_room import ReportedTarget
 from vnode.cli.plan.planning import ClusterView
-from vnode.insight import status_text, target_clients
+from vnode.insight import status_text, target_clients, usable_targets
 from vnode.kube.client import Client
 from vnode.placement.decisions import slices
 from vnode.placement.policies import decoding
@@ -81,7 +81,7 @@ async def ask_targets(
     client: Client, namespace: str | None, view: ClusterView, now: datetime
 ) -> ClusterView:
     """Return the view with what those targets have free that pods of a namespace may use."""
-    targets = await target_clients.covering(client, namespace)
+    targets = await usable_targets.covering(client, namespace)
     told, unasked = {}, []
     for target, summary, problem in await target_clients.summaries(client, targets):
         key = model.key_of(target)

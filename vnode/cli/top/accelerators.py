@@ -14,7 +14,7 @@ from vnode.api import keys, kinds, objects
 from vnode.api.objects import Object
 from vnode.cli import tables, terminal, wrapping
 from vnode.cli.tables import Column
-from vnode.insight import accelerators, target_clients
+from vnode.insight import accelerators, target_clients, usable_targets
 from vnode.insight.accelerators import SIZES, UNKNOWN, AcceleratorUse
 from vnode.kube.client import Client
 from vnode.targets import heartbeats, model
@@ -81,7 +81,7 @@ def _item(use: AcceleratorUse) -> Object:
 
 async def read(client: Client, namespace: str | None, now: datetime) -> Reading:
     """Ask the Targets of a namespace, None for all, and ClusterTargets."""
-    targets = await target_clients.covering(client, namespace)
+    targets = await usable_targets.covering(client, namespace)
     selector = f"{keys.PROVIDER_LABEL}={keys.PROVIDER}"
     nodes = {
         objects.name(node): node for node in await client.list(kinds.NODES, label_selector=selector)
