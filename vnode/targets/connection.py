@@ -40,7 +40,7 @@ from vnode.runtime.links import (
 from vnode.runtime.supervisor import Supervisor, supervise
 from vnode.targets import cleanup, cluster_identity, moving
 from vnode.targets.cluster_identity import Expected, Recognition, RecognizedClient
-from vnode.targets.heartbeats import HeartbeatMonitor
+from vnode.targets.heartbeat_monitor import HeartbeatMonitor
 from vnode.targets.kept_chaperons import trim_chaperon
 from vnode.targets.model import TargetSpec
 from vnode.targets.name_conflicts import NameConflicts

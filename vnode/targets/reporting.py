@@ -20,7 +20,7 @@ from vnode.runtime import write_limits
 from vnode.runtime.controller import Controller
 from vnode.runtime.links import Link
 from vnode.runtime.status_reporter import StatusReporter
-from vnode.targets import cluster_identity, conditions, name_conflicts
+from vnode.targets import cluster_identity, conditions, name_conflicts, target_conditions
 from vnode.targets.name_conflicts import NameConflicts
 from vnode.telemetry import audit
 
@@ -47,12 +47,12 @@ def found(
 ) -> Objects:
     """Build the conditions of a Target with a link; `credentials` is the one about their end."""
     built = [
-        conditions.link_ready(target, link, now, monotonic),
-        conditions.link_condition(target, link, now),
+        target_conditions.link_ready(target, link, now, monotonic),
+        target_conditions.link_condition(target, link, now),
         credentials,
-        conditions.agent(target, link, now),
-        conditions.self_target(target, link, now),
-        conditions.pools(target, now),
+        target_conditions.agent(target, link, now),
+        target_conditions.self_target(target, link, now),
+        target_conditions.pools(target, now),
     ]
     if link.synced:
         built.append(name_conflicts.condition(target, name, conflicts.clusters, now))

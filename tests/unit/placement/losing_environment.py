@@ -29,7 +29,7 @@ from vnode.planning.failover import Failover
 from vnode.planning.policy import Policy
 from vnode.pods.source import proxy_state
 from vnode.runtime.links import CONNECTING, Link, LinkHealth, Links
-from vnode.targets import conditions
+from vnode.targets import conditions, target_conditions
 from vnode.targets.probing import Prober
 
 US = Identity("c1", "uid-of-c1")
@@ -61,7 +61,7 @@ class RecordedConditions:
             return
 
         key, target = link.target, self.targets[link.target]
-        found = self._found[key] = conditions.link_condition(target, link, self._clock.now())
+        found = self._found[key] = target_conditions.link_condition(target, link, self._clock.now())
         if self.may_write:
             self.targets[key] = {**target, "status": {"conditions": [found]}}
 

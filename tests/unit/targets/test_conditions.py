@@ -9,7 +9,7 @@ import pytest
 from vnode.api import keys, status_conditions
 from vnode.runtime.links import LinkHealth
 from vnode.runtime.start_record import StartRecord
-from vnode.targets import conditions
+from vnode.targets import conditions, target_conditions
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LATER = NOW + timedelta(hours=1)
@@ -81,14 +81,14 @@ def test_a_condition_says_what_a_target_runs(version, runs, status, reason, mess
     annotations = {keys.AGENT_VERSION: version} if version else {}
     summary = {"metadata": {"name": "singleton", "annotations": annotations}}
     link: Any = SimpleNamespace(summary=summary, runs_vnode=runs)
-    found = conditions.agent(make_target(), link, NOW) or {}
+    found = target_conditions.agent(make_target(), link, NOW) or {}
     assert (found["type"], found["status"], found["reason"]) == ("Agent", status, reason)
     assert found["message"].startswith(message)
 
 
 def test_nothing_is_said_about_an_agent_before_the_target_has_a_summary():
     link: Any = SimpleNamespace(summary=None, runs_vnode=False)
-    assert conditions.agent(make_target(), link, NOW) is None
+    assert target_conditions.agent(make_target(), link, NOW) is None
 
 
 def test_what_an_inventory_says_of_the_control_plane_is_told_and_then_left_alone():
@@ -112,9 +112,9 @@ def test_what_an_inventory_says_of_the_control_plane_is_told_and_then_left_alone
 
 def test_node_pools_that_are_wrong_are_said_and_so_is_that_they_are_right_again():
     target = make_target()
-    assert conditions.pools(target, NOW) is None
+    assert target_conditions.pools(target, NOW) is None
     target["metadata"]["annotations"] = {keys.NODE_POOLS: '[{"max": 3}]'}
-    wrong = conditions.pools(target, NOW)
+    wrong = target_conditions.pools(target, NOW)
     assert wrong
     assert (wrong["type"], wrong["status"], wrong["reason"]) == (
         "NodePoolsValid",
@@ -124,11 +124,11 @@ def test_node_pools_that_are_wrong_are_said_and_so_is_that_they_are_right_again(
     assert "annotation vnode.dev/node-pools: Object missing required field" in wrong["message"]
     target["status"]["conditions"] = [wrong]
     target["metadata"]["annotations"] = {keys.NODE_POOLS: "- {allocatable: {cpu: 4}, max: 2}"}
-    right = conditions.pools(target, NOW)
+    right = target_conditions.pools(target, NOW)
     assert right
     assert right["status"] == "True"
     target["metadata"]["annotations"] = {}
-    none = conditions.pools(target, NOW)
+    none = target_conditions.pools(target, NOW)
     assert none
     assert none["message"] == "node pools: 0"
 
@@ -172,18 +172,18 @@ def placed_meanwhile():
 def test_a_target_is_ready_if_a_pod_would_start_there_and_lost_if_it_is_not_connected(
     link, ready, reason, connected
 ):
-    found = conditions.link_ready(make_target(), link, NOW, 31.0)
+    found = target_conditions.link_ready(make_target(), link, NOW, 31.0)
     assert (found["status"], found["reason"]) == (ready, reason)
-    assert conditions.link_condition(make_target(), link, NOW)["status"] == connected
+    assert target_conditions.link_condition(make_target(), link, NOW)["status"] == connected
 
 
 def test_the_time_of_a_loss_is_taken_over_from_earlier_versions_and_is_no_other():
     lost = conditions.ready(make_target(), False, "Unreachable", "m", NOW)
     link = fake_link(healthy=False)
-    taken = conditions.link_condition(make_target(lost), link, LATER)
+    taken = target_conditions.link_condition(make_target(lost), link, LATER)
     assert taken["lastTransitionTime"] == "2026-01-01T00:00:00Z"
     # Nobody answered pods for an hour, and then the target was lost: it is lost since then.
-    unready = conditions.link_ready(make_target(), silent_pods(), NOW, 31.0)
-    known = conditions.link_condition(make_target(), silent_pods(), NOW)
-    lost = conditions.link_condition(make_target(unready, known), link, LATER)
+    unready = target_conditions.link_ready(make_target(), silent_pods(), NOW, 31.0)
+    known = target_conditions.link_condition(make_target(), silent_pods(), NOW)
+    lost = target_conditions.link_condition(make_target(unready, known), link, LATER)
     assert lost["lastTransitionTime"] == "2026-01-01T01:00:00Z"

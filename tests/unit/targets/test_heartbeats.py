@@ -16,7 +16,8 @@ from vnode.api.clock import Clock
 from vnode.api.identity import Identity
 from vnode.api.target_key import TargetKey
 from vnode.nodes.summary import SummaryWriter
-from vnode.targets.heartbeats import TIMEOUT, HeartbeatMonitor
+from vnode.targets.heartbeat_monitor import HeartbeatMonitor
+from vnode.targets.heartbeats import TIMEOUT
 
 pytestmark = pytest.mark.looptime
 

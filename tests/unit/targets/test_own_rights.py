@@ -10,7 +10,7 @@ import pytest
 from tests.unit.targets.served_clusters import KEY, ServedCluster, connected, until_health
 from vnode.api import kinds
 from vnode.api.errors import ServerError
-from vnode.targets import conditions, connection, own_rights
+from vnode.targets import connection, own_rights, target_conditions
 from vnode.targets.cluster_identity import Expected
 from vnode.targets.model import TargetSpec
 
@@ -49,7 +49,7 @@ async def own(monkeypatch: pytest.MonkeyPatch):
 
 def told(link):
     """Return the condition of the Target, which has one."""
-    condition = conditions.self_target(TARGET, link, NOW)
+    condition = target_conditions.self_target(TARGET, link, NOW)
     assert condition is not None
     return condition
 
@@ -104,7 +104,7 @@ async def test_a_question_without_an_answer_tells_nothing(own, monkeypatch: pyte
         link = await added.get()
         await until_health(link, "Connected")
         assert link.lacking_rights is None
-        assert conditions.self_target(TARGET, link, NOW) is None
+        assert target_conditions.self_target(TARGET, link, NOW) is None
 
 
 async def test_another_cluster_is_not_asked():
@@ -113,4 +113,4 @@ async def test_another_cluster_is_not_asked():
         link = await added.get()
         await until_health(link, "Connected")
         assert cluster.server.count("create", kinds.SELF_SUBJECT_ACCESS_REVIEWS) == 0
-        assert conditions.self_target(TARGET, link, NOW) is None
+        assert target_conditions.self_target(TARGET, link, NOW) is None
