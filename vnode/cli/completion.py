@@ -39,10 +39,13 @@ def candidates(words: list[str]) -> list[CompletionItem]:
 
 def for_kubectl() -> None:
     """Complete `kubectl vnode ...`: kubectl calls this entry point as `kubectl_complete-vnode`."""
-    for item in candidates(sys.argv[1:]):
-        terminal.say(f"{item.value}\t{item.help}" if item.help else item.value)
+    from vnode.cli.main import few_collections
 
-    terminal.say(_NO_FILES)
+    with few_collections():
+        for item in candidates(sys.argv[1:]):
+            terminal.say(f"{item.value}\t{item.help}" if item.help else item.value)
+
+        terminal.say(_NO_FILES)
 
 
 def command() -> click.Command:

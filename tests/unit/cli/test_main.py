@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
+from contextlib import nullcontext
 
 import click
 import pytest
@@ -74,6 +76,7 @@ LONG_NAME = ["--cluster-name", "x" * 64]
 def test_errors_are_a_line_and_an_exit_code(words, code, text, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["vnode", *words])
     monkeypatch.setattr(logs, "configure", lambda *_words: None)
+    monkeypatch.setattr(main, "few_collections", nullcontext)  # this process lives on
     with pytest.raises(SystemExit) as ended:
         main.main()
 
@@ -87,3 +90,24 @@ def test_our_own_error_is_found_in_a_group_of_others():
     assert main.first_error(ExceptionGroup("outer", [KeyError(), nested])) is ours
     other = KeyError()
     assert main.first_error(ExceptionGroup("outer", [other])) is other
+
+
+COLLECTIONS = """
+import gc, sys
+from vnode.cli import main
+before = sum(each["collections"] for each in gc.get_stats())
+sys.argv = ["vnode", "get", "--help"]
+try:
+    main.main()
+finally:
+    print(sum(each["collections"] for each in gc.get_stats()) - before, gc.get_freeze_count())
+"""
+
+
+def test_a_command_neither_collects_garbage_while_it_imports_nor_at_its_end():
+    done = subprocess.run(
+        [sys.executable, "-c", COLLECTIONS], capture_output=True, text=True, check=True
+    )
+    collections, frozen = map(int, done.stdout.split()[-2:])
+    assert collections == 0
+    assert frozen > 10_000
