@@ -20,9 +20,8 @@ from tests.faults.snapshot import (
     phase,
     virtual_node,
 )
-from vnode.api import keys, names, objects, permissions, placeholders
+from vnode.api import keys, names, objects, permissions, placeholders, target_key
 from vnode.api.objects import Object
-from vnode.nodes import virtual
 
 
 def delegates_have_chaperons(snapshot: FleetSnapshot) -> Iterator[str]:
@@ -129,7 +128,7 @@ def nothing_is_left_where_a_target_was(snapshot: FleetSnapshot) -> Iterator[str]
 def nodes_are_those_of_targets(snapshot: FleetSnapshot) -> Iterator[str]:
     """Check that each virtual node has its Target, and each Target its node, which is Ready."""
     wanted = {virtual_node(objects.name(target)) for target in snapshot.targets.values()}
-    found = {name: virtual.target_of(node) for name, node in snapshot.nodes.items()}
+    found = {name: target_key.of_node(node) for name, node in snapshot.nodes.items()}
     ours = {name for name, target in found.items() if target and target.namespace == "default"}
     for name in ours - wanted:
         yield f"node {name} has no Target"

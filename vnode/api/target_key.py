@@ -36,3 +36,17 @@ class TargetKey:
 
     def __str__(self) -> str:
         return objects.join_key(self.namespace, self.name)
+
+
+def of_node(node: Object) -> TargetKey | None:
+    """Return the target of a virtual Node; None if vnode or Admiralty did not make it."""
+    labels = objects.labels(node)
+    if labels.get(keys.PROVIDER_LABEL) != keys.PROVIDER:
+        return None
+
+    if name := labels.get(keys.CLUSTER_TARGET_NAME):
+        target = TargetKey("", name)
+    else:
+        target = TargetKey(labels.get(keys.TARGET_NAMESPACE, ""), labels.get(keys.TARGET_NAME, ""))
+
+    return target if target.name and target.node_name == objects.name(node) else None

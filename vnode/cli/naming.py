@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from vnode.api import kinds, objects
+from vnode.api import kinds, objects, target_key
 from vnode.api.errors import ConfigError, Denied, NotFound
 from vnode.api.objects import Object
 from vnode.api.target_key import TargetKey
 from vnode.kube.client import Client
-from vnode.nodes import virtual
 
 
 async def target(client: Client, name: str, namespace: str | None) -> tuple[TargetKey, Object]:
@@ -51,7 +50,7 @@ async def node(client: Client, name: str, namespace: str | None) -> Object:
             f"node {node_name!r} not found: the agent of this cluster creates it; run vnode doctor"
         ) from error
 
-    if virtual.target_of(found) is None:
+    if target_key.of_node(found) is None:
         raise ConfigError(f"node {node_name!r} is not a virtual node: use kubectl for it")
 
     return found

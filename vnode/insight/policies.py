@@ -13,8 +13,8 @@ from typing import Any, Final
 from vnode.api import objects, visible
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
+from vnode.overrides import conditions
 from vnode.overrides import policy as override_policy
-from vnode.overrides import reporting
 from vnode.placement.policies import decoding
 from vnode.placement.policies.judging import ACCEPTED
 from vnode.placement.policies.matching import PolicyIndex
@@ -140,7 +140,7 @@ def _failure(obj: Object, type_: str) -> str:
 def shown_override(obj: Object) -> ShownOverride:
     """Read an override policy with its conditions; the first that is False counts."""
     state, message = "", ""
-    for type_ in (reporting.ACCEPTED, reporting.APPLICABLE):
+    for type_ in (conditions.ACCEPTED, conditions.APPLICABLE):
         condition = objects.condition(obj, type_) or {}
         if condition.get("status") == "False" and not message:
             state = str(condition.get("reason") or type_)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from datetime import datetime, timedelta
 
-from vnode.api import keys, names, objects
+from vnode.api import keys, names, objects, target_key
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object, Objects
-from vnode.nodes import virtual
 from vnode.targets import source_rbac
 
 _UNREADY = re.compile(r"containers with unready status: \[([^\]]*)\]")  # the kubelet's words
@@ -129,7 +128,7 @@ def node_status(node: Object) -> str:
 
 def node_target(node: Object) -> str:
     """Return the key of the target behind a virtual node; "" if it is no node of vnode."""
-    return str(virtual.target_of(node) or "")
+    return str(target_key.of_node(node) or "")
 
 
 def subject(source: Object) -> str:

@@ -23,7 +23,7 @@ import math
 from collections.abc import Callable
 from typing import Final
 
-from vnode.api import keys, kinds, objects, resources
+from vnode.api import keys, kinds, objects, resources, target_key
 from vnode.api.clock import Clock
 from vnode.api.errors import NotFound
 from vnode.api.objects import Object
@@ -181,7 +181,7 @@ class NodeController:
                 self.refresh(link.node_name)
 
     def _subject(self, name: str) -> audit.Subject:
-        found = self._wanted.get(name) or virtual.target_of(self._nodes.store.get(name) or {})
+        found = self._wanted.get(name) or target_key.of_node(self._nodes.store.get(name) or {})
         return audit.of_target(found)
 
     async def _reconcile(self, name: str) -> float | None:
@@ -228,7 +228,7 @@ class NodeController:
         self._missing_links.forget(name)
         self._expectations.forget(name)
         self._former.forget(name)
-        target = virtual.target_of(node) if node is not None else None
+        target = target_key.of_node(node) if node is not None else None
         if node is None or target is None or objects.is_terminating(node):
             return
 

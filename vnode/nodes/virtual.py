@@ -21,6 +21,7 @@ from vnode.api import (
     objects,
     quantities,
     resources,
+    target_key,
     visible,
 )
 from vnode.api.errors import ConfigError
@@ -37,20 +38,6 @@ _FALSE_CONDITIONS: Final = {
     "PIDPressure": ("KubeletHasSufficientPID", "the target's own nodes watch their processes"),
     "NetworkUnavailable": ("RouteCreated", "the pods' network is that of the target"),
 }
-
-
-def target_of(node: Object) -> TargetKey | None:
-    """Return the target of a virtual Node; None if vnode or Admiralty did not make it."""
-    labels = objects.labels(node)
-    if labels.get(keys.PROVIDER_LABEL) != keys.PROVIDER:
-        return None
-
-    if name := labels.get(keys.CLUSTER_TARGET_NAME):
-        target = TargetKey("", name)
-    else:
-        target = TargetKey(labels.get(keys.TARGET_NAMESPACE, ""), labels.get(keys.TARGET_NAME, ""))
-
-    return target if target.name and target.node_name == objects.name(node) else None
 
 
 def registration(target: TargetKey, role: Mapping[str, str] = types.MappingProxyType({})) -> Object:
@@ -112,7 +99,7 @@ def recorded_ports(nodes: Iterable[Object], targets: Iterable[TargetKey]) -> dic
     Those of Nodes whose Target is gone are free again.
     """
     present = set(targets)
-    ports = {objects.name(n): recorded_port(n) for n in nodes if target_of(n) in present}
+    ports = {objects.name(n): recorded_port(n) for n in nodes if target_key.of_node(n) in present}
     return {name: port for name, port in ports.items() if port is not None}
 
 

@@ -1,51 +1,21 @@
-"""Writes conditions into the status of override policies, and Events on them.
-
-`Accepted` says whether the rules can be used at all, `Applicable` whether they could be applied to
-the pods that they were tried on. How often a pod fails does not count.
-"""
+"""Writes conditions (`conditions`) into the status of override policies, and Events on them."""
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Final
 
 from vnode.api import objects, status_conditions
 from vnode.api.clock import Clock
-from vnode.api.objects import Object, Objects
+from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.events import EventRecorder
+from vnode.overrides import conditions
 from vnode.overrides.overrides import PolicyOverrides
-from vnode.overrides.policy import OverridePolicy, kind_of
+from vnode.overrides.policy import kind_of
 from vnode.runtime import write_limits
 from vnode.runtime.controller import Controller
 from vnode.runtime.status_reporter import StatusReporter
 from vnode.telemetry import audit
-
-ACCEPTED: Final = "Accepted"
-APPLICABLE: Final = "Applicable"
-_MESSAGE: Final = 1024  # characters; a policy may have 32 rules, and each its problem
-
-
-def conditions(obj: Object, policy: OverridePolicy, failure: str, now: datetime) -> Objects:
-    """Build the conditions of a policy; `failure` is what failed for a pod, "" for nothing."""
-    accepted: tuple[bool, str, str] = (True, "Valid", "the policy is in force")
-    if policy.problem:
-        text = f"{policy.problem}; until that is mended, pods that it is for are not sent there"
-        accepted = False, "Invalid", _cut(text)
-
-    applicable: tuple[bool, str, str] = True, "NoFailure", "no pod is kept from a target by it"
-    if failure:
-        applicable = False, "PatchFailed", _cut(failure)
-
-    found = [
-        status_conditions.build(obj, ACCEPTED, *accepted, now),
-        status_conditions.build(obj, APPLICABLE, *applicable, now),
-    ]
-    return [*found, status_conditions.ready(obj, found, now)]
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _MESSAGE else text[:_MESSAGE] + "..."
 
 
 class PolicyReporter:
@@ -91,7 +61,8 @@ class PolicyReporter:
         if self._reports.pending(key, obj):
             return None
 
-        found = conditions(obj, policy, self._overrides.failures.first(key), self._clock.now())
+        failure = self._overrides.failures.first(key)
+        found = conditions.build(obj, policy, failure, self._clock.now())
         status = {"conditions": status_conditions.merged(obj, *found)}
         return await self._reports.report(key, kind_of(key), obj, status)
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from vnode.api import keys, objects
+from vnode.api import keys, objects, target_key
 from vnode.api.objects import Object
 from vnode.api.target_key import TargetKey
 from vnode.kube import leases
@@ -31,7 +31,7 @@ def make_status(node, health=HEALTHY, now=NOW, port=10250, **offer):
 
 @pytest.mark.parametrize("target", [TARGET, TargetKey("", "wide"), TargetKey("a-b", "c-d")])
 def test_a_node_tells_which_target_it_stands_for(target):
-    assert virtual.target_of(virtual.registration(target)) == target
+    assert target_key.of_node(virtual.registration(target)) == target
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_a_node_tells_which_target_it_stands_for(target):
 )
 def test_a_node_that_others_made_stands_for_no_target(labels):
     node = {"metadata": {"name": TARGET.node_name, "labels": labels}}
-    assert virtual.target_of(node) is None
+    assert target_key.of_node(node) is None
 
 
 def test_our_taint_joins_those_of_others():

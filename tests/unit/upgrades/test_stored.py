@@ -14,7 +14,7 @@ from typing import Final
 
 import pytest
 
-from vnode.api import keys, objects
+from vnode.api import keys, objects, target_key
 from vnode.api.identity import Identity, is_chaperon_of
 from vnode.api.objects import Object, Objects
 from vnode.api.saved_manifest import SavedManifests
@@ -123,7 +123,7 @@ def test_a_copy_is_that_of_its_original_and_not_sent_again(kind: str):
 
 def test_a_virtual_node_is_that_of_its_target_and_keeps_its_port():
     node = named(SOURCE, "Node", C2)
-    target = virtual.target_of(node)
+    target = target_key.of_node(node)
     assert target is not None
     assert (target.namespace, target.name) == ("default", "c2")
     assert virtual.tainted(node) is None

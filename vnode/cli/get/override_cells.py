@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from vnode.api import objects
 from vnode.api.objects import Object, Objects
-from vnode.overrides import policy, reporting
+from vnode.overrides import conditions, policy
 
 NOT_COUNTED = "-"
 
@@ -35,7 +35,7 @@ def selected_pods(obj: Object, pods: Objects | None) -> str:
 
 def failure(obj: Object) -> str:
     """Return why the rules cannot be used, or else why they could not be applied to a pod."""
-    for type_ in (reporting.ACCEPTED, reporting.APPLICABLE):
+    for type_ in (conditions.ACCEPTED, conditions.APPLICABLE):
         condition = objects.condition(obj, type_) or {}
         if condition.get("status") == "False":
             return str(condition.get("message", ""))

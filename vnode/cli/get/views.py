@@ -15,8 +15,8 @@ from vnode.cli.get import override_cells, rebalance_cells, set_cells, token_cell
 from vnode.cli.tables import Column
 from vnode.insight import failing, policies, status_text
 from vnode.kube.watching import ListOptions
+from vnode.overrides import conditions as override_conditions
 from vnode.overrides import policy as override_policy
-from vnode.overrides import reporting
 from vnode.placement.policies import decoding
 from vnode.targets import conditions, model
 from vnode.targetsets import reporting as set_reporting
@@ -239,8 +239,8 @@ OVERRIDES: Final = View(
         _NAME,
         Column("RULES", _meta(override_cells.rules)),
         _READY,
-        Column("ACCEPTED", _condition(reporting.ACCEPTED, "status")),
-        Column("APPLICABLE", _condition(reporting.APPLICABLE, "status")),
+        Column("ACCEPTED", _condition(override_conditions.ACCEPTED, "status")),
+        Column("APPLICABLE", _condition(override_conditions.APPLICABLE, "status")),
         Column("PODS", lambda row: override_cells.selected_pods(row.object, row.pods)),
         Column("PRIORITY", _priority),
         _AGE,

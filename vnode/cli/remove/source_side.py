@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from vnode.api import keys, kinds, lease_holders, objects
+from vnode.api import keys, kinds, lease_holders, objects, target_key
 from vnode.api.clock import Clock
 from vnode.api.errors import ConfigError, Conflict, Denied, NotFound
 from vnode.api.objects import Object, Objects
@@ -22,7 +22,6 @@ from vnode.cli.remove import remote_cleanup
 from vnode.cli.remove.remote_cleanup import RemoteObjects
 from vnode.cli.remove.report import RemovalReport, counted, remove
 from vnode.kube.client import Client
-from vnode.nodes import virtual
 from vnode.pods.source import feedback
 from vnode.runtime.leader import AGENT_LEASE as LEASE
 from vnode.runtime.leader import LeaseTiming
@@ -166,7 +165,7 @@ async def release(client: Client, targets: Sequence[TargetKey], report: RemovalR
         except (NotFound, Denied):
             continue
 
-        if virtual.target_of(node) is not None:
+        if target_key.of_node(node) is not None:
             await remove(client, kinds.NODES, node, report)
 
 
