@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from vnode.cli.get import views
+from vnode.cli.get import resources
 from vnode.cli.main import cli
 from vnode.cli.replace import command
 
@@ -48,7 +48,7 @@ def test_get_says_which_resource_was_meant_and_its_help_names_all() -> None:
     assert "Did you mean 'targets'?" in done.output
     shown = CliRunner().invoke(cli, ["get", "--help"]).output
     named = shown.partition("RESOURCE is one of")[2].partition(".")[0]
-    assert {word.strip(",") for word in named.split()} - {"and"} == set(views.VIEWS)
+    assert {word.strip(",") for word in named.split()} - {"and"} == set(resources.NAMES)
 
 
 @pytest.mark.parametrize("address", ["localhost", "192.0.2.1:9443", "https://192.0.2.1"])

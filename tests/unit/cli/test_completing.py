@@ -16,7 +16,7 @@ from vnode.api.clock import SystemClock
 from vnode.api.errors import Denied, Unreachable
 from vnode.cli import completion
 from vnode.cli.access import Access
-from vnode.cli.get import views
+from vnode.cli.get import cluster_views
 from vnode.cli.main import cli
 
 
@@ -119,5 +119,5 @@ def test_every_name_that_a_command_takes_is_completed(
     found = cli.get_command(context, command)
     assert found is not None
     here = click.Context(found, parent=context)
-    here.params |= {"resource": views.TARGETS, "namespace": "default"}
+    here.params |= {"resource": cluster_views.TARGETS, "namespace": "default"}
     assert parameter.shell_complete(here, "")

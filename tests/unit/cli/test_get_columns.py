@@ -10,7 +10,7 @@ from vnode.api import kinds
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.cli import manifests
-from vnode.cli.get import views
+from vnode.cli.get import resources, views
 from vnode.cli.get.views import View
 
 ELSEWHERE = {
@@ -27,7 +27,7 @@ ELSEWHERE = {
 CRDS = {crd["spec"]["names"]["kind"]: crd for crd in manifests.crds()}
 OF_KINDS = [
     pytest.param(view, selection.kind, id=selection.kind.kind)
-    for view in views.VIEWS.values()
+    for view in map(resources.view, resources.NAMES)
     for selection in view.selections(None)
     if selection.kind.kind in CRDS
 ]

@@ -13,7 +13,7 @@ from vnode.api.errors import Denied
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.cli.completion import candidates
-from vnode.cli.get import views
+from vnode.cli.get import policy_views
 from vnode.cli.get.listing import Listing, ListRequest
 from vnode.cli.get.views import View
 
@@ -52,7 +52,10 @@ def add_pod(server: APIServer, name: str, namespace: str = "team-a", **fields: A
 
 
 async def listed(
-    server: APIServer, view: View = views.OVERRIDES, namespace: str | None = None, how: str = "wide"
+    server: APIServer,
+    view: View = policy_views.OVERRIDES,
+    namespace: str | None = None,
+    how: str = "wide",
 ) -> list[list[str]]:
     lines: list[str] = []
     await Listing(server.client(), ListRequest(view, (), namespace, how), lines.append).once()
@@ -111,7 +114,7 @@ async def test_names_are_what_kubectl_takes_and_pods_are_not_read(server: APISer
 
 
 async def test_placement_policies_read_no_pods(server: APIServer) -> None:
-    await listed(server, views.POLICIES)
+    await listed(server, policy_views.POLICIES)
     assert kinds.PODS not in [request.kind for request in server.requests]
 
 
@@ -132,7 +135,7 @@ async def test_rebalances_say_whose_pods_they_are_for_and_how_far_they_are(
         metadata = {"name": name, "namespace": "team-a"}
         server.add(kinds.REBALANCES, {"metadata": metadata, "spec": spec, "status": status})
 
-    _, every, one, some = await listed(server, views.REBALANCES)
+    _, every, one, some = await listed(server, policy_views.REBALANCES)
     assert every[:6] == ["team-a", "all", *["<none>"] * 4]
     assert every[7:] == ["all", "<none>"]
     assert one[:6] == ["team-a", "one", "Progressing", "5", "2", "0"]
@@ -140,5 +143,5 @@ async def test_rebalances_say_whose_pods_they_are_for_and_how_far_they_are(
     shown = "deployment/w0, deployment/w1, deployment/w2 and 2 more on"
     assert some[2] == "Failed"
     assert " ".join(some[7:]) == shown
-    [heading, *_] = await listed(server, views.REBALANCES, namespace="team-a", how="table")
+    [heading, *_] = await listed(server, policy_views.REBALANCES, namespace="team-a", how="table")
     assert heading == ["NAME", "STATUS", "WORKLOADS", "MOVED", "REMAINING", "AGE"]

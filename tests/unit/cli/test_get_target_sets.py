@@ -10,7 +10,7 @@ from vnode.api.clock import Clock
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.cli.completion import candidates
-from vnode.cli.get import set_cells, views
+from vnode.cli.get import resources, set_cells
 from vnode.cli.get.listing import Listing, ListRequest
 from vnode.targetsets import reporting
 
@@ -49,7 +49,7 @@ def add(server: APIServer, kind: Kind, name: str, obj: Object) -> None:
 
 async def listed(server: APIServer, how: str, resource: str = "targetsets") -> list[str]:
     lines: list[str] = []
-    view = views.VIEWS[views.ALIASES.get(resource, resource)]
+    view = resources.view(resources.ALIASES.get(resource, resource))
     await Listing(server.client(), ListRequest(view, (), "team-a", how), lines.append).once()
     return lines
 

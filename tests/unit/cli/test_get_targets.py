@@ -8,7 +8,7 @@ import pytest
 
 from vnode.api import kinds
 from vnode.api.objects import Object
-from vnode.cli.get import views
+from vnode.cli.get import cluster_views, views
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -26,12 +26,12 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 )
 def test_where_a_target_comes_from_is_a_column(namespace: str, spec: Object, text: str) -> None:
     target = {"metadata": {"name": "gpu", "namespace": namespace}, "spec": spec}
-    [column] = [column for column in views.TARGETS.columns if column.title == "FROM"]
+    [column] = [column for column in cluster_views.TARGETS.columns if column.title == "FROM"]
     assert column.cell(views.Row(kinds.TARGETS, target, NOW)) == text
 
 
 def test_the_set_that_has_made_a_target_is_a_wide_column() -> None:
-    [column] = [column for column in views.TARGETS.columns if column.title == "SET"]
+    [column] = [column for column in cluster_views.TARGETS.columns if column.title == "SET"]
     target = {"metadata": {"name": "gpu", "labels": {"vnode.dev/target-set": "gpus"}}}
     assert column.wide
     assert column.cell(views.Row(kinds.CLUSTER_TARGETS, target, NOW)) == "gpus"

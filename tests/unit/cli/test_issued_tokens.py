@@ -15,7 +15,7 @@ from vnode.cli.completion import candidates
 from vnode.cli.doctor import examining, token_checks
 from vnode.cli.doctor.facts import ClusterFacts
 from vnode.cli.doctor.findings import IN_THE_TEXT, Finding, Level
-from vnode.cli.get import token_cells, views
+from vnode.cli.get import resources, token_cells
 from vnode.cli.get.listing import Listing, ListRequest
 from vnode.insight import token_standing
 from vnode.issuing import steps
@@ -105,7 +105,7 @@ async def test_requests_are_listed(clock: Clock) -> None:
     server.add(kinds.AUTH_TOKEN_REQUESTS, long)
     server.add(kinds.AUTH_TOKEN_REQUESTS, unseen(name="other", namespace="a"))
     lines: list[str] = []
-    asked = ListRequest(views.VIEWS[views.ALIASES["atr"]], (), None, "table")
+    asked = ListRequest(resources.view(resources.ALIASES["atr"]), (), None, "table")
     await Listing(server.client(), asked, lines.append).once()
     heading, other, queue = [line.split() for line in lines]
     titles = "NAMESPACE NAME TARGET ACCOUNT READY REASON EXPIRES RENEWAL AGE"

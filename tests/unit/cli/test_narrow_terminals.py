@@ -22,7 +22,7 @@ from vnode.cli.doctor.findings import Finding, Level
 from vnode.cli.doctor.findings import lines as doctor_lines
 from vnode.cli.explain import rendering
 from vnode.cli.fitting import ShownColumn
-from vnode.cli.get import views
+from vnode.cli.get import resources
 from vnode.cli.get.listing import Listing, ListRequest
 from vnode.cli.get.views import View
 from vnode.cli.plan import rendering as plans
@@ -83,7 +83,7 @@ POD: Object = {
 async def server(clock: Clock) -> APIServer:
     """Return a cluster with an object of each view, with names as people choose them."""
     server = APIServer("c1", clock)
-    for view in views.VIEWS.values():
+    for view in map(resources.view, resources.NAMES):
         for kind in {selection.kind for selection in view.selections(None)}:
             if kind in (kinds.NODES, kinds.PODS):
                 continue
@@ -108,7 +108,7 @@ async def listed(server: APIServer, view: View, how: str = "table") -> list[str]
     return found
 
 
-@pytest.mark.parametrize("view", views.VIEWS.values(), ids=lambda view: view.name)
+@pytest.mark.parametrize("view", [*map(resources.view, resources.NAMES)], ids=resources.NAMES)
 async def test_what_get_lists(server: APIServer, view: View, narrow: Callable[[], None]) -> None:
     whole, wide = await listed(server, view), await listed(server, view, "wide")
     narrow()

@@ -13,8 +13,9 @@ from vnode.api.objects import Objects
 from vnode.cli import cluster_options, completing, suggestions, tables, terminal
 from vnode.cli.access import Access
 from vnode.cli.completing import Given
-from vnode.cli.get import views
+from vnode.cli.get import resources
 from vnode.cli.get.listing import Listing, ListRequest
+from vnode.cli.get.views import View
 from vnode.cli.main import run
 from vnode.kube.client import Client
 from vnode.kube.watching import ListOptions
@@ -23,22 +24,20 @@ from vnode.kube.watching import ListOptions
 class _Resource(click.ParamType):  # type: ignore[type-arg]
     name = "resource"
 
-    def convert(
-        self, value: str, param: click.Parameter | None, ctx: click.Context | None
-    ) -> views.View:
-        name = views.ALIASES.get(value, value)
-        if name not in views.VIEWS:
-            hint = suggestions.did_you_mean(name, views.VIEWS)
-            self.fail(f"{value!r} is none of {', '.join(views.VIEWS)}.{hint}", param, ctx)
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> View:
+        name = resources.ALIASES.get(value, value)
+        if name not in resources.NAMES:
+            hint = suggestions.did_you_mean(name, resources.NAMES)
+            self.fail(f"{value!r} is none of {', '.join(resources.NAMES)}.{hint}", param, ctx)
 
-        return views.VIEWS[name]
+        return resources.view(name)
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[click.shell_completion.CompletionItem]:
         return [
             click.shell_completion.CompletionItem(name)
-            for name in views.VIEWS
+            for name in resources.NAMES
             if name.startswith(incomplete)
         ]
 
@@ -79,7 +78,7 @@ def command() -> click.Command:
     @tables.output_option(*tables.FORMATS)
     @click.option("-w", "--watch", is_flag=True, help="Keep watching, and print each change.")
     def get_command(
-        resource: views.View,
+        resource: View,
         names: tuple[str, ...],
         kubeconfig: Path | None,
         context: str | None,

@@ -16,6 +16,7 @@ from vnode.api.objects import Object, Objects
 from vnode.cli import tables
 from vnode.cli.fitting import TableLayout
 from vnode.cli.get import views
+from vnode.cli.get.cluster_views import NODES, PODS
 from vnode.cli.get.views import Row, View
 from vnode.insight import status_text
 from vnode.kube import watching
@@ -31,7 +32,7 @@ _CLUSTER_WIDE: Final = (
     kinds.CLUSTER_PLACEMENT_POLICIES,
     kinds.CLUSTER_OVERRIDE_POLICIES,
 )
-[_NODES] = views.NODES.selections(None)
+[_NODES] = NODES.selections(None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +71,10 @@ class Listing:
 
         Raises ConfigError for a name that is not found.
         """
-        if self._request.view is views.PODS:
+        if self._request.view is PODS:
             self._nodes_version = await self._read_nodes()
 
-        if self._request.view is views.OVERRIDES and self._request.format in ("table", "wide"):
+        if self._request.view.counts_pods and self._request.format in ("table", "wide"):
             self._pods = await self._read_pods()
 
         found: list[tuple[Kind, Object]] = []

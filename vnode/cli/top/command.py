@@ -9,7 +9,7 @@ import click
 from vnode.api.clock import SystemClock
 from vnode.cli import cluster_options, tables, terminal
 from vnode.cli.access import Access
-from vnode.cli.get import views
+from vnode.cli.get import resources
 from vnode.cli.main import run
 from vnode.cli.suggestions import OneOf
 from vnode.cli.top import accelerators
@@ -20,7 +20,7 @@ class _TopResource(OneOf):
     """Takes the same short and singular names as `vnode get`."""
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        return super().convert(views.ALIASES.get(value, value), param, ctx)
+        return super().convert(resources.ALIASES.get(value, value), param, ctx)
 
 
 def command() -> click.Command:
