@@ -117,6 +117,7 @@ class LazyGroup(click.Group):
     help="auto is text on a terminal, else JSON.",
 )
 def cli(verbose: bool, log_level: str, log_format: str) -> None:
+    _collect_from_now_on()  # click has imported the subcommand
     logs.configure("debug" if verbose else log_level, log_format)
 
 
@@ -153,23 +154,26 @@ PROBLEMS_FOUND: Final = 3
 """Exit code of a command that ran well, and found something that does not work."""
 
 
-_GC_THRESHOLD: Final = 100_000
-"""Objects more than before at which the youngest are collected: more than imports make, which stay.
-The agent has thresholds of its own (`vnode.runtime.memory`)."""
-
-
 @contextmanager
 def few_collections() -> Iterator[None]:
-    """Spare a process of one command most garbage collections, a sixth of what a short one takes.
+    """Keep garbage collections out of a process of one command: a sixth of what a short one takes.
 
-    The process ends with the block: the interpreter would look at all objects once more, and free
-    what the system takes back anyway.
+    What imports make stays: nothing is collected until `_collect_from_now_on`. The process ends
+    with the block: the interpreter would look at all objects once more, and free what the system
+    takes back anyway.
     """
-    gc.set_threshold(_GC_THRESHOLD)
+    gc.disable()
     try:
         yield
     finally:
         gc.freeze()
+
+
+def _collect_from_now_on() -> None:
+    """Let the collector run, unless it does, and leave alone what the imports have made."""
+    if not gc.isenabled():
+        gc.freeze()
+        gc.enable()
 
 
 def kubectl_plugin() -> NoReturn:
