@@ -9,9 +9,13 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from vnode.api import keys, objects
 from vnode.planning.policy_node import PolicyNode
+
+AWAITED: Final = "AwaitingDecision"
+"""The reason of a decision that has not been read yet."""
 
 
 class DecisionKind(enum.Enum):

@@ -20,13 +20,12 @@ from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.placement.decisions import slices
 from vnode.placement.decisions.slices import Profiles
-from vnode.planning.cluster_decision import ClusterDecision, DecisionReference
+from vnode.planning.cluster_decision import AWAITED, ClusterDecision, DecisionReference
 from vnode.runtime.keyed_tasks import KeyedTasks
 from vnode.runtime.served_kinds import ServedKind
 
 NOT_SERVED: Final = "DecisionsNotServed"
 UNREADABLE: Final = "DecisionUnreadable"
-AWAITED: Final = "AwaitingDecision"
 _AWAITED: Final = 10.0  # seconds in which decisions are answered, but for faults of an API server
 _BY_NAME: Final = "decision"  # the index of slices
 _ROLE: Final = "vnode-decisions"

@@ -16,10 +16,9 @@ from vnode.api import enumeration, objects, status_conditions
 from vnode.api.errors import MESSAGE_LIMIT
 from vnode.api.objects import Object, Objects
 from vnode.placement.decisions import published
-from vnode.placement.decisions.followed import AWAITED
 from vnode.placement.decisions.published import PublishingState
 from vnode.placement.policies.judging import ACCEPTED, UNKNOWN_CLUSTER, PolicyVerdict
-from vnode.planning.cluster_decision import ClusterDecision
+from vnode.planning.cluster_decision import AWAITED, ClusterDecision
 from vnode.planning.failover import Purge
 from vnode.planning.policy import Policy
 from vnode.planning.policy_node import PolicyNode
