@@ -101,6 +101,28 @@ def sent(copy: Object) -> str:
     return _followed(copy).spec
 
 
+def has_all_of(copy: Object, wanted: Object, spec: Object) -> bool:
+    """Tell whether the copy was made as `wanted`, and still has all of this specification."""
+    return sent(copy) == sent(wanted) and holds(objects.spec(copy), spec)
+
+
+def holds(present: Any, wanted: Any) -> bool:
+    """Tell whether `present` has all of `wanted`; other fields may be a server's defaults."""
+    if isinstance(wanted, dict):
+        return isinstance(present, dict) and all(
+            key in present and holds(present[key], value) for key, value in wanted.items()
+        )
+
+    if isinstance(wanted, list):
+        return (
+            isinstance(present, list)
+            and len(present) == len(wanted)
+            and all(map(holds, present, wanted))
+        )
+
+    return bool(present == wanted)
+
+
 def added(copy: Object) -> Object:
     """Return the fields that the target has added to a specification; all of them if none is
     recorded."""

@@ -16,7 +16,7 @@ from vnode.api.errors import ConfigError
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
 from vnode.api.selectors import Selector
-from vnode.following import copies, policy_copies, services
+from vnode.following import copies, policy_copies
 
 POLICIES: Final = 1_000
 """NetworkPolicies of a namespace whose pods may go to targets."""
@@ -128,7 +128,7 @@ class PolicyForms:
         if made is not None and any(equal is present for equal in made.equal):
             return True
 
-        is_equal = services.is_up_to_date(present, wanted)
+        is_equal = copies.has_all_of(present, wanted, objects.spec(wanted))
         if is_equal and made is not None:
             made.equal = (present, *made.equal)[:_EQUAL_KEPT]
 

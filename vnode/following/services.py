@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 from vnode.api import cluster_things, keys, kinds, objects
 from vnode.api.cluster_things import LAST_APPLIED
@@ -175,25 +175,7 @@ def is_up_to_date(copy: Object, wanted: Object) -> bool:
     Other fields are the target's, which fills in addresses, ports and defaults. So a field that the
     original has lost shows only in the digest of what was sent.
     """
-    as_kept = _without_node_ports(objects.spec(wanted))
-    return copies.sent(copy) == copies.sent(wanted) and holds(objects.spec(copy), as_kept)
-
-
-def holds(present: Any, wanted: Any) -> bool:
-    """Tell whether `present` has all of `wanted`; other fields may be a server's defaults."""
-    if isinstance(wanted, dict):
-        return isinstance(present, dict) and all(
-            key in present and holds(present[key], value) for key, value in wanted.items()
-        )
-
-    if isinstance(wanted, list):
-        return (
-            isinstance(present, list)
-            and len(present) == len(wanted)
-            and all(map(holds, present, wanted))
-        )
-
-    return bool(present == wanted)
+    return copies.has_all_of(copy, wanted, _without_node_ports(objects.spec(wanted)))
 
 
 def trim(obj: Object) -> Object:

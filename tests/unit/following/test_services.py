@@ -99,16 +99,16 @@ def test_node_ports_can_be_left_to_the_target():
 
 @given(VALUES)
 def test_everything_holds_itself(value):
-    assert services.holds(value, value)
+    assert copies.holds(value, value)
 
 
 def test_what_a_server_fills_in_does_not_matter_and_the_rest_does():
     present = {"ports": [{"port": 1, "protocol": "TCP"}], "type": "ClusterIP"}
-    assert services.holds(present, {"ports": [{"port": 1}]})
-    assert not services.holds(present, {"ports": [{"port": 2}]})
-    assert not services.holds(present, {"ports": []})
-    assert not services.holds(present, {"other": 1})
-    assert not services.holds({"selector": ["a"]}, {"selector": {"a": "b"}})
+    assert copies.holds(present, {"ports": [{"port": 1}]})
+    assert not copies.holds(present, {"ports": [{"port": 2}]})
+    assert not copies.holds(present, {"ports": []})
+    assert not copies.holds(present, {"other": 1})
+    assert not copies.holds({"selector": ["a"]}, {"selector": {"a": "b"}})
 
 
 PORT = {"port": 80, "protocol": "TCP", "appProtocol": "h2c", "nodePort": 30000}
