@@ -13,7 +13,7 @@ from typing import Final
 
 from vnode.api import keys, kinds, objects, permissions
 from vnode.api.clock import Clock
-from vnode.api.errors import Conflict, NotFound
+from vnode.api.errors import ApiError, Conflict, NotFound
 from vnode.api.objects import Object
 from vnode.gangs import conflicts, marks
 from vnode.gangs.conflicts import PATIENCE, GangInTarget
@@ -109,3 +109,5 @@ class GangConflicts:
                     )
                 except (NotFound, Conflict):
                     log.debug("chaperon %s is gone", key)
+                except ApiError as error:  # the others make way
+                    log.info("chaperon %s does not make way: %s", key, error)

@@ -13,6 +13,7 @@ from tests import background
 from tests.unit.pods.target_side import NAMESPACE, TargetCluster
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
+from vnode.api.errors import Invalid
 from vnode.gangs.conflicts import PATIENCE
 from vnode.pods import delegate
 from vnode.pods.reservations import Refusal, Reservations
@@ -66,6 +67,21 @@ async def test_the_younger_of_two_incomplete_gangs_makes_way_with_all_its_candid
         assert target.refused() == set()
         await asyncio.sleep(4)
         assert target.refused() == {"young-0", "young-1"}
+
+
+async def test_a_candidate_that_cannot_be_marked_keeps_no_other_in_its_place(
+    target: LockedTarget,
+) -> None:
+    full = Invalid(422, "Invalid", "metadata.annotations: Too long")
+    target.cluster.server.fail(
+        full, verb="patch", kind=kinds.POD_CHAPERONS, when=lambda r: r.name == "full-0", times=None
+    )
+    async with target.running():
+        target.send("old-0", "a", since="1")
+        target.send("full-0", "b", since="2")
+        target.send("young-0", "c", since="3")
+        await asyncio.sleep(PATIENCE + 3)
+        assert target.refused() == {"young-0"}
 
 
 async def test_gangs_that_do_not_lock_each_other_are_left_alone(target: LockedTarget) -> None:
