@@ -20,7 +20,7 @@ from typing import Final
 
 from vnode.api import kinds, objects
 from vnode.api.clock import Clock, happens_within
-from vnode.api.errors import Denied, NotFound, VnodeError
+from vnode.api.errors import ApiError, Denied, NotFound, VnodeError
 from vnode.api.identity import Identity
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
@@ -98,9 +98,15 @@ async def _delete_copies(link: Link, identity: Identity, kind: Kind) -> None:
 
 async def _delete_listed(link: Link, identity: Identity, kind: Kind, namespace: str) -> None:
     found = await link.client.list(kind, namespace or None, label_selector=identity.selector)
-    for copy in found:
-        if identity.owns(copy):
+    refused: list[ApiError] = []
+    for copy in filter(identity.owns, found):
+        try:
             await link.client.discard(kind, copy)
+        except ApiError as error:  # the others go
+            refused.append(error)
+
+    if refused:
+        log.info("%d %s stay in %s: %s", len(refused), kind.plural, link.target, refused[0])
 
 
 async def _delete_all(link: Link, chaperons: Objects, changed: asyncio.Event) -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.apiserver import links
 from tests.apiserver.server import APIServer
 from vnode.api import keys, kinds, objects
-from vnode.api.errors import Denied, Unreachable
+from vnode.api.errors import Denied, Invalid, Unreachable
 from vnode.api.identity import Identity
 from vnode.api.target_key import TargetKey
 from vnode.targets import cleanup
@@ -124,6 +124,20 @@ async def test_what_followed_the_pods_goes_after_them(target):
     await target.run_cleanup()
     assert target.deleted == ["a", "secret", "service"]
     assert target.withdrawn
+
+
+@pytest.mark.parametrize(
+    "refusal", [Denied(403, "Forbidden", "kept"), Invalid(422, "Invalid", "kept")]
+)
+async def test_a_copy_that_may_not_be_deleted_keeps_no_other(target, refusal):
+    for name in ("a", "kept", "z"):
+        target.add(name, kinds.SECRETS)
+
+    target.server.fail(
+        refusal, verb="delete", when=lambda request: request.name == "kept", times=None
+    )
+    await target.run_cleanup()
+    assert [objects.name(each) for each in target.server.all(kinds.SECRETS)] == ["kept"]
 
 
 @pytest.mark.parametrize(("kind", "logged"), [(kinds.SERVICE_ACCOUNTS, 0), (kinds.SECRETS, 1)])
