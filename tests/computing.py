@@ -5,10 +5,15 @@ Such a collection looks through everything that the tests' process holds, whoeve
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+
+from vnode.api.clock import Clock
 
 
 @contextmanager
@@ -33,3 +38,37 @@ def within(seconds: float) -> Iterator[None]:
         finally:
             took = time.thread_time() - began
             assert took < seconds
+
+
+@contextmanager
+def steps() -> Iterator[list[float]]:
+    """Measure, in the block, the seconds for which each callback of the event loop computes."""
+    run, found = asyncio.Handle._run, list[float]()
+
+    def measured(handle: asyncio.Handle) -> None:
+        before = time.thread_time()
+        run(handle)
+        found.append(time.thread_time() - before)
+
+    setattr(asyncio.Handle, "_run", measured)  # noqa: B010 - mypy forbids a plain assignment
+    try:
+        with uncollected():
+            yield found
+    finally:
+        setattr(asyncio.Handle, "_run", run)  # noqa: B010
+
+
+@dataclass(frozen=True)
+class WorkingClock:
+    """A clock on which work takes time, though the event loop's own stands still meanwhile."""
+
+    clock: Clock
+
+    def now(self) -> datetime:
+        return self.clock.now()
+
+    def monotonic(self) -> float:
+        return self.clock.monotonic() + time.thread_time()
+
+    async def sleep(self, seconds: float) -> None:
+        await self.clock.sleep(seconds)

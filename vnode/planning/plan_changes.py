@@ -5,7 +5,7 @@ What was before the first look is no change: a new leader does not know the form
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from vnode.planning.cluster_decision import ClusterDecision
@@ -34,32 +34,33 @@ class PlanChanges:
 
     def observe(
         self, policies: Mapping[str, Policy], nodes: Iterable[PlannedNode]
-    ) -> dict[str, RescheduleTrigger]:
-        """Return the keys of policies whose pods are to be moved, with what has changed."""
+    ) -> Iterator[tuple[str, RescheduleTrigger | None]]:
+        """Yield the key of each policy, with what has changed if its pods are to be moved.
+
+        A node that changes has all policies looked at, each for some milliseconds. What was seen
+        counts once all have been.
+        """
         known = list(nodes)
-        self._met &= {node.name for node in known}
-        self._met |= {node.name for node in known if node.takes_pods or self._seen is None}
-        there = [node for node in known if node.name in self._met]
+        met = self._met & {node.name for node in known}
+        met |= {node.name for node in known if node.takes_pods or self._seen is None}
+        there = [node for node in known if node.name in met]
         before, same = self._seen, there == self._there
-        self._there = there
         names = {node.name for node in there}
-        now, found = dict[str, _Seen](), dict[str, RescheduleTrigger]()
+        now = dict[str, _Seen]()
         for key, policy in policies.items():
-            was = before.get(key) if before is not None else None
+            change, was = None, before.get(key) if before is not None else None
             if was is not None and same and was.source is policy:
                 now[key] = was  # as nearly all are, whenever one policy changes
-                continue
-
-            seen = _Seen(replace(policy, drains=()), _shares(policy, there), policy)
-            if before is None or _is_known(policy):
+            elif before is None or _is_known(policy):
+                seen = _Seen(replace(policy, drains=()), _shares(policy, there), policy)
+                change = _change(was, seen, names) if before is not None else None
                 now[key] = seen
-                if before is not None and (change := _change(was, seen, names)) is not None:
-                    found[key] = change
             elif was is not None:
                 now[key] = was  # while a decision cannot be read, what was known before counts
 
-        self._seen = now
-        return found
+            yield key, change
+
+        self._seen, self._there, self._met = now, there, met
 
 
 def _is_known(policy: Policy) -> bool:

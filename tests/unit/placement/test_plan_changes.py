@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.unit.placement.observed_changes import observe
 from vnode.api import selectors
 from vnode.planning.move_policy import Drain, RescheduleTrigger
 from vnode.planning.plan_changes import PlanChanges
@@ -21,7 +22,7 @@ A, B = (PlannedNode(name, {"region": "eu"}) for name in "ab")
 
 def seen(policy: Policy = POLICY, *nodes: PlannedNode) -> PlanChanges:
     changes = PlanChanges()
-    assert changes.observe({"default/web": policy}, nodes or (A,)) == {}
+    assert observe(changes, {"default/web": policy}, nodes or (A,)) == {}
     return changes
 
 
@@ -43,43 +44,43 @@ def test_what_has_changed(
 ) -> None:
     changes = seen(POLICY, A, B)
     expected = {} if change is None else {"default/web": change}
-    assert changes.observe({"default/web": policy}, nodes) == expected
-    assert changes.observe({"default/web": policy}, nodes) == {}
+    assert observe(changes, {"default/web": policy}, nodes) == expected
+    assert observe(changes, {"default/web": policy}, nodes) == {}
 
 
 @pytest.mark.parametrize("wanted", list(RescheduleTrigger))
 def test_only_what_a_policy_asks_for_counts(wanted: RescheduleTrigger) -> None:
     policy = replace(POLICY, reschedule=frozenset({wanted}))
     joined = (A, B, PlannedNode("c", {"region": "eu"}))
-    changed = seen(policy, A, B).observe({"default/web": policy}, joined)
+    changed = observe(seen(policy, A, B), {"default/web": policy}, joined)
     assert bool(changed) is (wanted is RescheduleTrigger.CLUSTERS)
     another = replace(policy, priority=1)
-    changed = seen(policy, A, B).observe({"default/web": another}, (A, B))
+    changed = observe(seen(policy, A, B), {"default/web": another}, (A, B))
     assert bool(changed) is (wanted is RescheduleTrigger.POLICY)
 
 
 def test_a_policy_that_begins_has_changed() -> None:
-    assert seen().observe({"default/new": POLICY}, (A,)) == {
+    assert observe(seen(), {"default/new": POLICY}, (A,)) == {
         "default/new": RescheduleTrigger.POLICY
     }
     silent = replace(POLICY, reschedule=frozenset())
-    assert seen(silent).observe({"default/new": silent}, (A, B)) == {}
+    assert observe(seen(silent), {"default/new": silent}, (A, B)) == {}
 
 
 def test_a_cluster_joins_when_it_is_ready_and_not_each_time_that_it_comes_back() -> None:
     changes = seen(POLICY, A)
     late = replace(B, takes_pods=False)
     policies = {"default/web": POLICY}
-    assert changes.observe(policies, (A, late)) == {}
-    assert changes.observe(policies, (A, B)) == {"default/web": RescheduleTrigger.CLUSTERS}
-    assert changes.observe(policies, (A, late)) == {}
-    assert changes.observe(policies, (A, B)) == {}
+    assert observe(changes, policies, (A, late)) == {}
+    assert observe(changes, policies, (A, B)) == {"default/web": RescheduleTrigger.CLUSTERS}
+    assert observe(changes, policies, (A, late)) == {}
+    assert observe(changes, policies, (A, B)) == {}
 
 
 def test_a_cluster_that_joins_changes_no_other_of_a_policy_that_fills() -> None:
     fill = replace(POLICY, mode=Mode.FILL, targets=())
     joined = (PlannedNode("0", {}), A, B)
-    everything = seen(fill, A, B).observe({"default/web": fill}, joined)
+    everything = observe(seen(fill, A, B), {"default/web": fill}, joined)
     assert everything == {"default/web": RescheduleTrigger.CLUSTERS}
     labels = replace(fill, reschedule=frozenset({RescheduleTrigger.LABELS}))
-    assert seen(labels, A, B).observe({"default/web": labels}, joined) == {}
+    assert observe(seen(labels, A, B), {"default/web": labels}, joined) == {}

@@ -255,9 +255,12 @@ class Moves:
 
     async def _find_changes(self) -> None:
         """Have pods moved to where they are planned since a policy or its clusters changed."""
-        changed = self._changes.observe(self._policies.in_force(), self._planned_nodes())
-        for policy_key, change in changed.items():
-            log.info("placement policy %s: %s: pods are moved", policy_key, change.value)
+        changed = list[str]()
+        seen = self._changes.observe(dict(self._policies.in_force()), self._planned_nodes())
+        async for policy_key, change in in_slices(seen, self._clock):
+            if change is not None:
+                log.info("placement policy %s: %s: pods are moved", policy_key, change.value)
+                changed.append(policy_key)
 
         if changed:
             await self._index.current()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.unit.placement.observed_changes import observe
 from vnode.api import keys
 from vnode.planning import seats
 from vnode.planning.cluster_decision import (
@@ -115,17 +116,17 @@ def test_what_a_change_of_the_decision_is(
     before: str, after: str, mode: Mode, triggers: str, change: RescheduleTrigger | None
 ) -> None:
     changes = PlanChanges()
-    changes.observe({KEY: policy(*before, mode=mode, triggers=triggers)}, NODES)
+    observe(changes, {KEY: policy(*before, mode=mode, triggers=triggers)}, NODES)
     now = {KEY: policy(*after, mode=mode, triggers=triggers)}
-    assert changes.observe(now, NODES) == ({KEY: change} if change else {})
-    assert changes.observe(now, NODES) == {}
+    assert observe(changes, now, NODES) == ({KEY: change} if change else {})
+    assert observe(changes, now, NODES) == {}
 
 
 def test_a_decided_cluster_that_gets_its_target_counts_as_a_change() -> None:
     changes, of = PlanChanges(), {KEY: policy("a", "b", triggers="DecisionChanged")}
-    changes.observe(of, NODES[:1])
-    assert changes.observe(of, NODES[:2]) == {KEY: RescheduleTrigger.DECISION}
-    assert changes.observe(of, NODES[:1]) == {}
+    observe(changes, of, NODES[:1])
+    assert observe(changes, of, NODES[:2]) == {KEY: RescheduleTrigger.DECISION}
+    assert observe(changes, of, NODES[:1]) == {}
 
 
 def test_a_decision_that_cannot_be_read_changes_nothing() -> None:
@@ -141,10 +142,10 @@ def test_a_decision_that_cannot_be_read_changes_nothing() -> None:
             decision=ClusterDecision(WEB, problem="?", is_known=False),
         )
     }
-    changes.observe(unknown, NODES)
-    assert changes.observe(known, NODES) == {}, "an agent has begun"
-    assert changes.observe(unknown, NODES) == {}
-    assert changes.observe(known, NODES) == {}
+    observe(changes, unknown, NODES)
+    assert observe(changes, known, NODES) == {}, "an agent has begun"
+    assert observe(changes, unknown, NODES) == {}
+    assert observe(changes, known, NODES) == {}
     other = {KEY: policy("b", triggers=ALL)}
-    changes.observe(unknown, NODES)
-    assert changes.observe(other, NODES) == {KEY: RescheduleTrigger.DECISION}
+    observe(changes, unknown, NODES)
+    assert observe(changes, other, NODES) == {KEY: RescheduleTrigger.DECISION}

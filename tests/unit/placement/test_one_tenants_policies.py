@@ -1,0 +1,61 @@
+"""What one tenant's policies and pods cost when something changes makes no step of the loop long.
+
+Policies are as large as their schema allows. Times are of the processor, far from the bound on
+both sides, as what is measured grows with a loop that does not stop in between.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+import pytest
+
+from tests import computing
+from tests.computing import WorkingClock
+from tests.unit.placement.moving_environment import FrankRoom, MovingEnvironment
+from tests.unit.pods.policies import entry, spread
+from vnode.api import kinds
+from vnode.api.clock import Clock
+from vnode.api.objects import Object
+from vnode.placement.policies import decoding
+
+pytestmark = pytest.mark.looptime
+
+LONGEST: Final = 0.05
+"""Seconds that a callback may compute."""
+POLICIES: Final = 200
+"""As many as one namespace may have."""
+
+
+def costly(number: int) -> Object:
+    """Build a policy whose entries are long to compare with a node, and select none."""
+    absent = [{"key": f"k{n}", "operator": "DoesNotExist"} for n in range(30)]
+    wanted = [{"key": "never", "operator": "Exists"}]
+    selector = {"matchExpressions": absent + wanted}
+    spec: dict[str, Any] = {
+        "mode": "Spread",
+        "targets": [{"selector": selector} for _ in range(100)],
+        "reschedule": {"when": ["LabelsChanged"]},
+    }
+    return {"metadata": {"namespace": "default", "name": f"p{number}"}, "spec": spec}
+
+
+async def test_a_node_that_changes_has_policies_looked_at_in_steps(clock: Clock) -> None:
+    room = FrankRoom("c1", clock, 1)
+    env = MovingEnvironment(WorkingClock(clock), spread(entry(room.node)), room)
+    decoded = decoding.decode(costly(0))
+    env.policy.others = {f"default/p{n}": (decoded, {}) for n in range(POLICIES)}
+    for number in range(20):
+        env.server.add(kinds.NODES, {"metadata": {"name": f"n{number}", "labels": {"a": "b"}}})
+
+    async with env.leading():
+        await asyncio.sleep(10)
+        with computing.steps() as steps:
+            env.server.change(
+                kinds.NODES, "n3", "", lambda node: node["metadata"]["labels"].update(a="c")
+            )
+            await asyncio.sleep(10)
+
+    assert max(steps) < LONGEST
+    assert sum(steps) > 2 * LONGEST, "they were not looked at"
