@@ -28,6 +28,7 @@ from vnode.planning.seats import MAX_WEIGHT
 from vnode.planning.workload_key import namespace_of, workload_of
 from vnode.runtime.controller import Controller
 from vnode.runtime.expectations import Expectations
+from vnode.runtime.slices import in_slices
 from vnode.scheduling.cache import Cache
 from vnode.telemetry import audit
 
@@ -48,6 +49,9 @@ class _Unplanned(NamedTuple):
     """A pod whose cost nobody needs any more."""
 
     pod: str
+
+
+_ALL: Final = _Planned("", "")  # the key that stands for all pods
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +127,7 @@ class DeletionCosts:
     def _on_node(self, old: Object | None, new: Object | None) -> None:
         before, after = (_SizedNode.of(node) if node else None for node in (old, new))
         if self._policies and before != after:
-            for pod in self._index.planned():
-                self._check(pod)
+            self._controller.add_after(_ALL, _SETTLED)
 
     def _enqueue(self, key: str) -> None:
         if pod := self._proxies.store.get(key):
@@ -141,7 +144,16 @@ class DeletionCosts:
         elif is_ours(pod):
             self._controller.add_after(_Unplanned(objects.key(pod)), _SETTLED)
 
+    async def _check_all(self) -> None:
+        """Look at all pods that have a policy, which may be thousands."""
+        async for pod in in_slices(self._index.planned(), self._clock):
+            self._check(pod)
+
     async def _reconcile(self, key: _Planned | _Unplanned) -> float | None:
+        if key == _ALL:
+            await self._check_all()
+            return None
+
         if isinstance(key, _Unplanned):
             await self._remove(key)
             return None

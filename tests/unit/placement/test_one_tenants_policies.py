@@ -11,14 +11,20 @@ from typing import Any, Final
 
 import pytest
 
-from tests import computing
+from tests import background, computing
+from tests.apiserver import links
+from tests.apiserver.server import APIServer
 from tests.computing import WorkingClock
+from tests.unit.placement.indexed import indexed
 from tests.unit.placement.moving_environment import FrankRoom, MovingEnvironment
-from tests.unit.pods.policies import entry, spread
+from tests.unit.pods.policies import Fixed, entry, spread
 from vnode.api import kinds
 from vnode.api.clock import Clock
 from vnode.api.objects import Object
+from vnode.kube.informer import Informer
+from vnode.placement.deletion_costs import DeletionCosts
 from vnode.placement.policies import decoding
+from vnode.scheduling.cache import Cache
 
 pytestmark = pytest.mark.looptime
 
@@ -41,6 +47,11 @@ def costly(number: int) -> Object:
     return {"metadata": {"namespace": "default", "name": f"p{number}"}, "spec": spec}
 
 
+def mark(server: APIServer, node: str) -> None:
+    """Give a Node another label."""
+    server.change(kinds.NODES, node, "", lambda obj: obj["metadata"].update(labels={"a": "c"}))
+
+
 async def test_a_node_that_changes_has_policies_looked_at_in_steps(clock: Clock) -> None:
     room = FrankRoom("c1", clock, 1)
     env = MovingEnvironment(WorkingClock(clock), spread(entry(room.node)), room)
@@ -52,10 +63,31 @@ async def test_a_node_that_changes_has_policies_looked_at_in_steps(clock: Clock)
     async with env.leading():
         await asyncio.sleep(10)
         with computing.steps() as steps:
-            env.server.change(
-                kinds.NODES, "n3", "", lambda node: node["metadata"]["labels"].update(a="c")
-            )
+            mark(env.server, "n3")
             await asyncio.sleep(10)
 
     assert max(steps) < LONGEST
     assert sum(steps) > 2 * LONGEST, "they were not looked at"
+
+
+async def test_a_node_that_changes_has_pods_of_plans_looked_at_in_steps(clock: Clock) -> None:
+    server, slow = APIServer("source", clock), WorkingClock(clock)
+    server.add(kinds.NODES, {"metadata": {"name": "n"}})
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "r"}
+    head = {"namespace": "default", "ownerReferences": [owner | {"controller": True}]}
+    for number in range(12_000):
+        pod = {"metadata": head | {"name": f"p{number}"}, "spec": {"nodeName": ""}}
+        server.add(kinds.PODS, pod)
+
+    policies, client = Fixed(spread()), server.client()
+    proxies, nodes = Informer(client, kinds.PODS), Informer(client, kinds.NODES)
+    index = indexed(proxies, policies, slow)
+    costs = DeletionCosts(client, proxies, nodes, Cache(), policies, index, slow)
+    async with links.following(proxies, nodes), background.running(index.run(), costs.run()):
+        await asyncio.sleep(10)
+        with computing.steps() as steps:
+            mark(server, "n")
+            await asyncio.sleep(10)
+
+    assert max(steps) < LONGEST
+    assert sum(steps) > LONGEST, "they were not looked at"
