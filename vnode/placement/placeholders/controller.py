@@ -170,9 +170,12 @@ class Placeholders:
 
     def _on_policy(self, pod: Object) -> None:
         """Look at a pod that has another policy now, if it has placeholders."""
-        if (found := self._pods.get(objects.key(pod))) is not None:
-            self._leave_group(objects.key(pod))
+        key = objects.key(pod)
+        if (found := self._pods.get(key)) is not None:
+            self._leave_group(key)
             self._check(found, True)
+            for node in placeholders.of(found):
+                self._observe(node, key)
 
     def _enqueue(self, key: str) -> None:
         if (pod := self._pods.get(key)) is not None:
@@ -193,7 +196,6 @@ class Placeholders:
     def _enqueue_node(self, node: str) -> None:
         for key, pod in self._pods.items():
             if node in placeholders.of(pod):
-                self._observe(node, key)
                 self._controller.add(_Waiting(node, key))
 
     def _on_chaperon(self, link: Link, chaperon: Object) -> None:
@@ -229,15 +231,17 @@ class Placeholders:
             self._marks.forget(place)
             return
 
+        self._observe(node, key)
         if link is None or not link.synced or not link.answers:
             return  # the link, or its health, has it looked at again
 
         chaperon = link.candidate(key, objects.uid(pod))
         if chaperon is None or objects.is_terminating(chaperon) or permissions.is_allowed(chaperon):
             await self._write(pod, [name for name in placeholders.of(pod) if name != node])
-        elif keys.PLACEHOLDER in objects.annotations(chaperon):
-            self._observe(node, key)
-        elif not self._marks.pending(place, chaperon):
+            return
+
+        is_marked = keys.PLACEHOLDER in objects.annotations(chaperon)
+        if not is_marked and not self._marks.pending(place, chaperon):
             annotations = {keys.PLACEHOLDER: "true"}
             body = {"metadata": {"uid": objects.uid(chaperon), "annotations": annotations}}
             with audit.on_behalf_of(audit.of(kinds.PODS, pod)):

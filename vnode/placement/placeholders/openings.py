@@ -7,6 +7,9 @@ says that there is no room, when the target does not answer, and with each leade
 One place is enough for all placeholders of a workload to say so, as they hold none. While one of
 them is tried it has the place, though, and another one that is tried just then says that there is
 none. So the time goes on from one to the next: that one ceases to say so means little by itself.
+
+Of one workload there may be thousands. They are kept by workload, so that what is asked about one
+looks at no others.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from vnode.api import objects, placeholders
 from vnode.api.clock import Clock
 from vnode.api.listeners import Listeners
 from vnode.api.objects import Object
+from vnode.planning.move_policy import TRIED_AGAIN
 from vnode.planning.policy import Policies
 from vnode.planning.workload_key import workload_of
 from vnode.runtime.links import Link
@@ -28,6 +32,8 @@ _HANDED_ON: Final = 0.8  # seconds from the answer of one placeholder to that of
 class _Opening(NamedTuple):
     pod: str
     since: float
+    workload: str
+    """That of the pod when it was last looked at."""
 
 
 class _Refutation(NamedTuple):
@@ -47,20 +53,23 @@ class PlaceholderOpenings:
         self._find = find
         self._policies = policies
         self._clock = clock
-        self._openings: dict[str, dict[str, _Opening]] = {}  # node -> UID of a pod; no empty dicts
+        # Node -> UID of a pod; and node and workload -> UIDs, the first first. No empty ones.
+        self._openings: dict[str, dict[str, _Opening]] = {}
+        self._groups: dict[tuple[str, str], dict[str, None]] = {}
         # Node -> workload -> when a placeholder of it ceased to be able to start there, and since
-        # when one could then.
+        # when one could then; the oldest first, and none for longer than that means anything.
         self._refuted: dict[str, dict[str, _Refutation]] = {}
         self._changed: Listeners[str] = Listeners()
 
     def since(self, workload: str, node: str) -> float | None:
         """Return since when (monotonic) a placeholder of a workload could start there; or None."""
-        found = (
-            opening.since
-            for uid, opening in self._openings.get(node, {}).items()
-            if self._is_of(workload, node, uid, opening.pod)
+        here = self._openings.get(node, {})
+        valid = (
+            here[uid].since
+            for uid in self._groups.get((node, workload), ())
+            if self._is_of(workload, node, uid, here[uid].pod)
         )
-        return min(found, default=None)
+        return next(valid, None)
 
     def refuted(self, workload: str, node: str) -> float | None:
         """Return when (monotonic) a placeholder of a workload last ceased to be able to start."""
@@ -78,31 +87,51 @@ class PlaceholderOpenings:
         could_start = (
             placeholders.could_start(chaperon) if answers and chaperon is not None else False
         )
-        here = self._openings.get(node, {})
+        here, workload = self._openings.get(node, {}), self._workload(pod)
         if could_start and uid not in here:
-            opening = _Opening(objects.key(pod), self._begins(node, pod))
-            self._openings.setdefault(node, here)[uid] = opening
+            opening = _Opening(objects.key(pod), self._begins(node, workload), workload)
+            self._keep(node, uid, opening)
             self._notify(opening.pod)
         elif could_start is False:
-            if answers and uid in here and (workload := self._workload(pod)):
-                refutation = _Refutation(self._clock.monotonic(), here[uid].since)
-                self._refuted.setdefault(node, {})[workload] = refutation
+            if answers and uid in here and workload:
+                self._refute(node, workload, here[uid].since)
 
             self.forget(node, uid)
+        elif uid in here and here[uid].workload != workload:
+            opening = self._release(node, uid)._replace(workload=workload)
+            self._keep(node, uid, opening)
 
     def forget(self, node: str, uid: str) -> None:
         """Forget a placeholder."""
-        here = self._openings.get(node, {})
-        opening = here.pop(uid, None)
-        if opening is not None:
-            if not here:
-                del self._openings[node]
+        if uid in self._openings.get(node, ()):
+            self._notify(self._release(node, uid).pod)
 
-            self._notify(opening.pod)
+    def _keep(self, node: str, uid: str, opening: _Opening) -> None:
+        self._openings.setdefault(node, {})[uid] = opening
+        self._groups.setdefault((node, opening.workload), {})[uid] = None
 
-    def _begins(self, node: str, pod: Object) -> float:
-        """Return since when pods of the same workload could start where this one can now."""
-        now, workload = self._clock.monotonic(), self._workload(pod)
+    def _release(self, node: str, uid: str) -> _Opening:
+        opening = self._openings[node].pop(uid)
+        if not self._openings[node]:
+            del self._openings[node]
+
+        group = self._groups[node, opening.workload]
+        del group[uid]
+        if not group:
+            del self._groups[node, opening.workload]
+
+        return opening
+
+    def _refute(self, node: str, workload: str, since: float) -> None:
+        now, known = self._clock.monotonic(), self._refuted.setdefault(node, {})
+        known.pop(workload, None)
+        known[workload] = _Refutation(now, since)
+        while now - known[oldest := next(iter(known))].at > TRIED_AGAIN:
+            del known[oldest]
+
+    def _begins(self, node: str, workload: str) -> float:
+        """Return since when pods of a workload could start where one can now."""
+        now = self._clock.monotonic()
         known = self.since(workload, node)
         before = self._refuted.get(node, {}).get(workload)
         if known is None and before is not None and now - before.at <= _HANDED_ON:
