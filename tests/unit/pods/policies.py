@@ -36,10 +36,11 @@ class Fixed:
     def subscribe(self, changed: Callable[[str], None]) -> None:
         self._listeners.append(changed)
 
-    def change(self, policy: Policy | None) -> None:
+    def change(self, policy: Policy | None, namespace: str = "") -> None:
+        """Have another policy, and tell that it is about pods of a namespace, "" for all."""
         self.policy = policy
         for changed in self._listeners:
-            changed("")
+            changed(namespace)
 
     def __bool__(self) -> bool:
         return self.policy is not None

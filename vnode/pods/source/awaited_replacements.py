@@ -76,12 +76,12 @@ class AwaitedReplacements:
     def follow(self) -> None:
         """Follow pods and policies from now on."""
         self._proxies.subscribe(self._on_pod)
-        self._policies.subscribe(lambda _namespace: self._wake_all())
+        self._policies.subscribe(self._wake_of)
 
     def open(self) -> None:
         """Decide from now on: the policies are known."""
         self._is_open = True
-        self._wake_all()
+        self._wake_of("")
 
     def await_replacement(self, pod: Object, why: str) -> None:
         """Note that the pod is about to be deleted, for that reason; call it right before."""
@@ -226,10 +226,12 @@ class AwaitedReplacements:
             for key in list(waiting):
                 self._wake(key)
 
-    def _wake_all(self) -> None:
+    def _wake_of(self, namespace: str) -> None:
+        """Look at the pods of a namespace again that wait; "" for all."""
         for waiting in list(self._waiting.values()):
             for key in list(waiting):
-                self._wake(key)
+                if namespace in ("", objects.key_namespace(key)):
+                    self._wake(key)
 
 
 def awaits_replacement(pod: Object) -> bool:

@@ -84,6 +84,20 @@ async def test_a_ready_pod_of_another_namespace_replaces_nothing(
         assert runs_on(env)
 
 
+async def test_a_policy_has_only_pods_of_its_namespace_looked_at(
+    env: BoundPodsEnvironment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with moving(env):
+        woken = list[str]()
+        monkeypatch.setattr(env.controller.replacements, "_wake", woken.append)
+        env.policies.change(spread(), "hostile")
+        assert not woken
+        for namespace in ("shop", ""):
+            env.policies.change(spread(), namespace)
+
+        assert woken == ["shop/web", "shop/web"]
+
+
 async def test_it_says_why_it_runs_on_and_how_to_end_it(env: BoundPodsEnvironment) -> None:
     async with moving(env):
         replace(env)
