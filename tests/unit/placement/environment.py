@@ -46,6 +46,7 @@ class PlacementEnvironment:
         self.server = APIServer("c1", clock)
         self.links = Links()
         self.policies: PlacementPolicies
+        self.publisher: DecisionPublisher
         self.moves: ClosedClusters | None = None
         self.kept_together: tuple[str, ...] = ()
         for cluster in clusters:
@@ -132,7 +133,7 @@ class PlacementEnvironment:
         virtual_nodes = nodes.informer(client)
         events = EventRecorder(client, "vnode", self.clock)
         with subscription_scope():
-            publisher = DecisionPublisher(client, targets.profiles_of_nodes, self.clock)
+            self.publisher = DecisionPublisher(client, targets.profiles_of_nodes, self.clock)
             index = indexed(proxies, self.policies, self.clock)
             controller = PolicyStatusController(
                 client,
@@ -144,7 +145,7 @@ class PlacementEnvironment:
                 self.links,
                 events=events,
                 clock=self.clock,
-                publisher=publisher,
+                publisher=self.publisher,
                 moves=self.moves,
             )
             runs = [
@@ -157,7 +158,7 @@ class PlacementEnvironment:
                     events,
                     index,
                     controller,
-                    publisher,
+                    self.publisher,
                 )
             ]
             tasks = [asyncio.create_task(run) for run in runs]

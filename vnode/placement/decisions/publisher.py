@@ -74,7 +74,8 @@ class DecisionPublisher:
         self._profiles = profiles
         self._clock = clock
         self._offers: dict[str, _Offer] = {}
-        self._withdrawn: set[str] = set()  # UIDs of policies that publish no more, and have nothing
+        # By key of those that publish no more, and have nothing: their UIDs.
+        self._withdrawn: dict[str, str] = {}
         self._served: ServedKind | None = None  # since a policy first published
         self._tasks: KeyedTasks[str] | None = None
         self._changed: Callable[[str], None] = lambda _key: None
@@ -108,13 +109,13 @@ class DecisionPublisher:
         """Have a policy publish, or cease to; return how far that has come."""
         known = self._offers.get(key)
         if known is None and where is None:
-            is_clean = objects.uid(policy) in self._withdrawn
+            is_clean = self._withdrawn.get(key) == objects.uid(policy)
             if is_clean or objects.condition(policy, published.CONDITION) is None:
                 return None
 
         if known is None or objects.uid(known.policy) != objects.uid(policy):
             known = self._offers[key] = _Offer(policy, kind, where, pods)
-            self._withdrawn.discard(objects.uid(policy))
+            self._withdrawn.pop(key, None)
             self._controller.add_after(key, SETTLING)
         elif (known.where, known.pods) != (where, pods):
             known.where, known.pods = where, pods
@@ -126,8 +127,8 @@ class DecisionPublisher:
 
     def forget(self, key: str) -> None:
         """Publish no more for a policy that is gone: its objects go with it."""
-        if (offer := self._offers.pop(key, None)) is not None:
-            self._withdrawn.discard(objects.uid(offer.policy))
+        self._offers.pop(key, None)
+        self._withdrawn.pop(key, None)
 
     def _watch(self) -> None:
         if self._tasks is None or self._served is not None or not self._offers:
@@ -203,7 +204,7 @@ class DecisionPublisher:
         """Note that nothing is left of a policy's decision, unless it publishes again."""
         if offer.where is None:
             self._offers.pop(key, None)
-            self._withdrawn.add(objects.uid(offer.policy))
+            self._withdrawn[key] = objects.uid(offer.policy)
             self._changed(key)
 
     async def _ours(self, offer: _Offer) -> Objects:

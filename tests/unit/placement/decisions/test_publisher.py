@@ -10,6 +10,7 @@ import pytest
 from tests import decisions
 from tests.decisions import SIG
 from tests.unit.placement.environment import SETTLED, PlacementEnvironment, node_of
+from tests.unit.scheduling import costs
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import Denied
@@ -176,6 +177,18 @@ async def test_a_policy_that_publishes_no_more_takes_its_decision_back(clock: Cl
         await settled()
         assert env.slices() == {}
         assert [c["type"] for c in env.status()["conditions"]] == ["Accepted", "Ready"]
+
+
+async def test_policies_that_have_published_are_not_remembered_once_they_are_gone(
+    clock: Clock,
+) -> None:
+    env = Publishing(clock, "a")
+    async with env.running():
+        env.change()
+        await settled(2 * MINUTE)
+        env.server.remove(kinds.PLACEMENT_POLICIES, "web", "default")
+        await settled()
+        assert not costs.entries(env.publisher._offers, env.publisher._withdrawn)
 
 
 async def test_it_is_published_once_the_kind_is_served(clock: Clock) -> None:
