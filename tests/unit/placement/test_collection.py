@@ -197,6 +197,19 @@ async def test_a_policy_cannot_name_the_target_of_another_namespace(clock: Clock
         assert found.name == "clusterplacementpolicy/all"
 
 
+async def test_a_target_of_a_namespace_has_no_policies_of_others_judged(clock: Clock) -> None:
+    env = PlacementEnvironment(clock, "a")
+    env.add_policy(targets=[{"cluster": "a"}])
+    async with env.running():
+        before = env.policies.verdict("default/web")
+        env.add_target("b", "hostile")
+        await asyncio.sleep(SETTLED)
+        assert env.policies.verdict("default/web") is before
+        env.add_target("b", "default")
+        await asyncio.sleep(SETTLED)
+        assert env.policies.verdict("default/web") is not before
+
+
 async def test_an_invalid_policy_hurts_no_other(clock: Clock) -> None:
     env = PlacementEnvironment(clock, "a")
     env.add_policy("bad", selector=WEB, priority=9, targets=[{"weight": 1}])

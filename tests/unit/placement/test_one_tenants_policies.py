@@ -11,14 +11,16 @@ from typing import Any, Final
 
 import pytest
 
-from tests import background, computing
+from tests import background, computing, decisions
 from tests.apiserver import links
 from tests.apiserver.server import APIServer
 from tests.computing import WorkingClock
+from tests.decisions import OCM, of_placement
+from tests.unit.placement.environment import PlacementEnvironment
 from tests.unit.placement.indexed import indexed
 from tests.unit.placement.moving_environment import FrankRoom, MovingEnvironment
 from tests.unit.pods.policies import Fixed, entry, spread
-from vnode.api import kinds
+from vnode.api import kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.objects import Object
 from vnode.kube.informer import Informer
@@ -91,3 +93,41 @@ async def test_a_node_that_changes_has_pods_of_plans_looked_at_in_steps(clock: C
 
     assert max(steps) < LONGEST
     assert sum(steps) > LONGEST, "they were not looked at"
+
+
+async def test_a_target_that_changes_has_policies_judged_in_steps(clock: Clock) -> None:
+    env = PlacementEnvironment(WorkingClock(clock), "a")
+    spec = {**costly(0)["spec"], "clusters": {"names": ["absent"]}}
+    for number in range(POLICIES):
+        env.add_policy(f"p{number}", **spec)
+
+    async with env.running():
+        with computing.steps() as steps:
+            env.add_target("b", "default")
+            await asyncio.sleep(20)
+            env.add_target("absent")
+            await asyncio.sleep(20)
+
+        assert len(env.policies.in_force()) == POLICIES
+
+    assert max(steps) < LONGEST
+
+
+async def test_a_decision_that_changes_has_policies_judged_in_steps(clock: Clock) -> None:
+    env = PlacementEnvironment(WorkingClock(clock), "a")
+    env.server.add(kinds.CRDS, decisions.established(OCM))
+    env.server.add(OCM, of_placement("web", *(f"c{number}" for number in range(3000))))
+    reference = decisions.reference(OCM, "web")
+    for number in range(POLICIES):
+        selector = {"matchLabels": {"app": f"web-{number}"}}
+        env.add_policy(f"p{number}", selector=selector, clusters={"decisionRef": reference})
+
+    [slice_] = map(objects.name, env.server.all(OCM))
+    async with env.running():
+        with computing.steps() as steps:
+            env.server.change(OCM, slice_, "default", lambda obj: obj["status"]["decisions"].pop())
+            await asyncio.sleep(20)
+
+        found = {len(p.decision.clusters) for p in env.policies.in_force().values() if p.decision}
+        assert found == {2999}
+    assert max(steps) < LONGEST

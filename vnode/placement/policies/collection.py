@@ -3,6 +3,9 @@
 Of each namespace, and of those for all, these are the oldest (`quota`). Pods without one may be
 kept together by their labels (`vnode.planning.kept_together`).
 
+A Target or a decision that changes may concern thousands of policies. These are judged again in
+slices, once for all that has changed meanwhile, and in a quarter of the time at most.
+
 All replicas watch both kinds. A cluster without their CRDs, or an agent without the right to list
 them, has no policies, and nothing else waits for them: who has none pays nothing. Who schedules
 learns by `subscribe` that a policy has begun, changed or ended.
@@ -12,8 +15,8 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, Protocol
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
 from vnode.api import objects, visible
 from vnode.api.clock import Clock, SystemClock, happens_within
@@ -25,33 +28,18 @@ from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.placement.decisions.followed import FollowedDecisions
 from vnode.placement.policies import decoding, judging, quota
+from vnode.placement.policies.asked_clusters import AskedClusters, KnownClusters
 from vnode.placement.policies.judging import INVALID, UNKNOWN_CLUSTER, PolicyVerdict, in_time
 from vnode.placement.policies.matching import PolicyIndex
 from vnode.placement.policies.quota import PolicyQuota
 from vnode.planning.cluster_decision import DecisionReference
 from vnode.planning.kept_together import KeptTogether
 from vnode.planning.policy import Policy
+from vnode.runtime.slices import in_slices
 from vnode.runtime.supervisor import supervise
 
+_PAUSE: Final = 3.0  # times as long as policies were judged again, until they are once more
 _CLOCK_CHECK: Final = 600.0  # seconds after which the wall clock is looked at again: it may jump
-
-
-class KnownClusters(Protocol):
-    """The Targets of this cluster, as far as policies name them."""
-
-    async def wait_synced(self) -> None:
-        """Return once all are known."""
-
-    def cluster_names(self, namespace: str) -> frozenset[str] | None:
-        """Return the names that a policy of that namespace may use; None while unknown."""
-
-    def nodes_by_profile(self, namespace: str) -> Mapping[str, frozenset[str]] | None:
-        """Return the virtual nodes for pods of that namespace, "" for all, by the ClusterProfiles
-        that their Targets name (`namespace/name`); None while unknown."""
-
-    @property
-    def informers(self) -> tuple[Informer, ...]:
-        """The informers of Targets and ClusterTargets."""
 
 
 class PlacementPolicies:
@@ -71,10 +59,18 @@ class PlacementPolicies:
         self.informers = tuple(Informer(client, kind) for kind in decoding.KINDS)
         self._clusters = clusters
         self._decisions = FollowedDecisions(client, self._on_decisions)
+        self._asked = AskedClusters(clusters, self._decisions)
         self._quota = PolicyQuota()
         self._verdicts: dict[str, PolicyVerdict] = {}  # by the key of the object
         self._in_force: dict[str, Policy] = {}
         self._index = PolicyIndex()  # of those in force
+        self._decoded: dict[str, tuple[Object, Policy]] = {}  # by key, each of that object
+        # Policies to be judged again: by key, the oldest first, and all of namespaces for which
+        # there may be other clusters, "" for all.
+        self._again: dict[str, None] = {}
+        self._stale: set[str] = set()
+        self._woken = asyncio.Event()
+        self._current = asyncio.Event()  # set while there are none
         self._listeners: Listeners[str] = Listeners()
         self._verdict_listeners: Listeners[str] = Listeners()
         for informer in self.informers:
@@ -96,7 +92,8 @@ class PlacementPolicies:
 
             group.create_task(self._end_drains(), name="drains")
             await self._clusters.wait_synced()
-            self._judge_all()
+            self._judge_all("")
+            group.create_task(self._keep_judged(), name="judging")
 
     async def wait_known(self) -> None:
         """Return once all are known, or it is known that there can be none."""
@@ -105,6 +102,7 @@ class PlacementPolicies:
 
         await self._clusters.wait_synced()
         await self._decisions.wait_known()
+        await self._current.wait()
 
     def of(self, pod: Object) -> Policy | None:
         """Return the policy of a pod, None if there is none for it."""
@@ -147,11 +145,15 @@ class PlacementPolicies:
         key, other = objects.key(objects.latest(old, new)), self._quota.observe(old, new)
         if new is None:
             self._verdicts.pop(key, None)
+            self._decoded.pop(key, None)
             self._drain_ends.pop(key, None)
             self._decisions.use(key, None)
         else:
             if old is not None and objects.uid(old) != objects.uid(new):
                 self._verdicts.pop(key, None)  # what was accepted before is another one
+
+            if old is None or objects.spec(old) != objects.spec(new):
+                self._asked.forget_decisions()  # one that nobody has followed may be another now
 
             self._decide(key, new)
 
@@ -163,10 +165,12 @@ class PlacementPolicies:
 
     def _on_target(self, old: Object | None, new: Object | None) -> None:
         if old is None or new is None or objects.spec(old) != objects.spec(new):
-            self._judge_all()
+            self._asked.forget()
+            self._judge_all(objects.namespace(objects.latest(old, new)))
 
     def _on_decisions(self, concerns: Callable[[DecisionReference], bool]) -> None:
         """Judge the policies again that follow these decisions."""
+        self._asked.forget_decisions()
         follows = [
             key
             for key, policy in self._in_force.items()
@@ -174,32 +178,61 @@ class PlacementPolicies:
         ]
         self._judge_again(follows)
 
-    def _judge_all(self) -> None:
-        """Judge the policies that name clusters again: a Target has come, gone or changed."""
-        self._judge_again(
-            key
-            for key, verdict in list(self._verdicts.items())
-            if verdict.reason == UNKNOWN_CLUSTER
-            or (verdict.policy and (verdict.policy.decision or any(decoding.named(verdict.policy))))
-        )
+    def _judge_all(self, namespace: str) -> None:
+        """Judge the policies that name clusters again: a Target of a namespace, or of all, has
+        come, gone or changed."""
+        self._stale.add(namespace)
+        self._wake()
 
     def _judge_again(self, policies: Iterable[str]) -> None:
+        self._again.update(dict.fromkeys(policies))
+        if self._again:
+            self._wake()
+
+    def _wake(self) -> None:
+        self._current.clear()
+        self._woken.set()
+
+    async def _keep_judged(self) -> None:
+        while True:
+            await self._woken.wait()
+            self._woken.clear()
+            began = self._clock.monotonic()
+            await self._judge_pending()
+            if not self._woken.is_set():
+                self._current.set()
+
+            await self._clock.sleep(_PAUSE * (self._clock.monotonic() - began))
+
+    async def _judge_pending(self) -> None:
+        again, self._again = self._again, {}
+        stale, self._stale = self._stale, set()
         changed = set[str]()
-        known: dict[str, frozenset[str] | None] = {}
-        for key in policies:
+        self._asked.forget_decisions()
+        async for key in in_slices(self._pending(again, stale), self._clock):
             if (obj := self.get(key)) is not None:
-                self._decide(key, obj, known)
+                self._decide(key, obj)
                 if self._enforce(key):
                     changed.add(objects.namespace(obj))
 
         for namespace in sorted(changed):
             self._listeners.call(namespace)
 
-    def _decide(
-        self, key: str, obj: Object, names: dict[str, frozenset[str] | None] | None = None
-    ) -> None:
+    def _pending(self, again: Iterable[str], stale: Collection[str]) -> Iterator[str]:
+        """Iterate over the keys of policies that are to be judged again."""
+        yield from again
+        for key, verdict in list(self._verdicts.items()) if stale else ():
+            namespace, policy = objects.key_namespace(key), verdict.policy
+            if not ("" in stale or namespace in stale or not namespace):
+                continue  # no policy may name a Target of another namespace
+
+            asks = policy is not None and judging.asks_for_clusters(policy)
+            if asks or verdict.reason == UNKNOWN_CLUSTER:
+                yield key
+
+    def _decide(self, key: str, obj: Object) -> None:
         """Judge a policy, and tell if the verdict is another one than before."""
-        before, verdict = self._verdicts.get(key), self._judge(obj, names)
+        before, verdict = self._verdicts.get(key), self._judge(obj)
         self._verdicts[key] = verdict
         if verdict != before:
             self._verdict_listeners.call(key)
@@ -219,31 +252,29 @@ class PlacementPolicies:
 
         return True
 
-    def _judge(
-        self, obj: Object, names: dict[str, frozenset[str] | None] | None = None
-    ) -> PolicyVerdict:
+    def _judge(self, obj: Object) -> PolicyVerdict:
         key = objects.key(obj)
         if problem := self._quota.problem(key):
             self._decisions.use(key, None)
+            self._decoded.pop(key, None)
             self._drain_ends.pop(key, None)
             return PolicyVerdict(None, quota.TOO_MANY, problem)
 
         try:
-            policy = decoding.decode(obj)
+            policy = self._decode(key, obj)
         except ConfigError as error:
             self._decisions.use(key, None)
             return PolicyVerdict(None, INVALID, visible.line(str(error))[:MESSAGE_LIMIT])
 
-        names = {} if names is None else names
-        if policy.namespace not in names:
-            names[policy.namespace] = self._clusters.cluster_names(policy.namespace)
-
-        known, before = names[policy.namespace], self._verdicts.get(key)
+        known, before = self._asked.names(policy.namespace), self._verdicts.get(key)
         if known is None:
             verdict = PolicyVerdict(policy, is_final=not judging.names_of(policy))
         else:
             was = before.policy if before is not None and before.is_final else None
-            existed = judging.names_of(was) | judging.accepted_names(obj)
+            existed = judging.names_of(was)
+            if judging.was_accepted(obj):
+                existed |= judging.names_of(policy)
+
             verdict = judging.judge(policy, known, existed)
 
         if verdict.policy is None:
@@ -259,8 +290,18 @@ class PlacementPolicies:
         if reference is None:
             return policy
 
-        profiles = self._clusters.nodes_by_profile(policy.namespace)
-        return dataclasses.replace(policy, decision=self._decisions.find(reference, profiles))
+        decision = self._asked.decision(policy.namespace, reference)
+        return dataclasses.replace(policy, decision=decision)
+
+    def _decode(self, key: str, obj: Object) -> Policy:
+        """Return the policy of an object, which is decoded once for each specification."""
+        known, policy = self._decoded.pop(key, None), None
+        if known is not None and objects.uid(known[0]) == objects.uid(obj):
+            policy = known[1] if objects.spec(known[0]) == objects.spec(obj) else None
+
+        policy = policy or decoding.decode(obj)
+        self._decoded[key] = obj, policy
+        return policy
 
     def _without_ended(self, key: str, policy: Policy) -> Policy:
         """Return the policy without the drains that have ended, and note when the next one does."""

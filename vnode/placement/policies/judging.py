@@ -8,6 +8,7 @@ was accepted, its condition Accepted remembers for the next agent.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -50,15 +51,24 @@ def names_of(policy: Policy | None) -> frozenset[str]:
     return frozenset(name for _, name in decoding.named(policy)) if policy is not None else NONE
 
 
-def accepted_names(obj: Object) -> frozenset[str]:
-    """Return the names of clusters in a policy that was accepted as it is now; they did exist."""
+def asks_for_clusters(policy: Policy) -> bool:
+    """Tell whether it matters to a policy which clusters there are."""
+    by_name = policy.clusters.names or policy.drains
+    named = by_name or any(target.clusters.names for target in policy.targets)
+    return bool(named or policy.decision)
+
+
+def was_accepted(obj: Object) -> bool:
+    """Tell whether a policy was accepted as it is now: the clusters that it names did exist."""
     condition = objects.condition(obj, ACCEPTED) or {}
     generation = objects.metadata(obj).get("generation")
-    if condition.get("status") != "True" or condition.get("observedGeneration") != generation:
-        return NONE
+    return condition.get("status") == "True" and condition.get("observedGeneration") == generation
 
+
+def accepted_names(obj: Object) -> frozenset[str]:
+    """Return the names of clusters in a policy that was accepted as it is now."""
     try:
-        return names_of(decoding.decode(obj))
+        return names_of(decoding.decode(obj)) if was_accepted(obj) else NONE
     except ConfigError:
         return NONE
 
@@ -77,11 +87,16 @@ def judge(policy: Policy, known: frozenset[str], existed: frozenset[str] = NONE)
 
 
 def _missing(missing: Sequence[tuple[str, str]], known: frozenset[str]) -> str:
-    listed = ", ".join(sorted(known, key=lambda name: (len(name), name))[:_NAMES_SHOWN])
     return (
         f"{missing[0][0]}: there is no Target or ClusterTarget {missing[0][1]}: create it, or take "
-        f"it out of the policy (there are: {listed or 'none'})"
+        f"it out of the policy (there are: {_listed(known) or 'none'})"
     )[:MESSAGE_LIMIT]
+
+
+@functools.lru_cache(maxsize=16)
+def _listed(known: frozenset[str]) -> str:
+    """List the shortest names: these may be thousands, and many policies name one that is none."""
+    return ", ".join(sorted(known, key=lambda name: (len(name), name))[:_NAMES_SHOWN])
 
 
 def _gone(missing: Sequence[tuple[str, str]]) -> str:
