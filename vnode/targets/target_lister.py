@@ -128,15 +128,15 @@ class TargetLister:
         if not self.synced:
             return None
 
-        found: dict[str, frozenset[str]] = {}
+        found: dict[str, set[str]] = {}
         for informer in self.informers:
             for obj in informer.store.values():
                 key = model.key_of(obj)
                 profile = profile_references.named_by(obj)
                 if profile and (not namespace or key.namespace in ("", namespace)):
-                    found[profile] = found.get(profile, frozenset()) | {key.node_name}
+                    found.setdefault(profile, set()).add(key.node_name)
 
-        return found
+        return {profile: frozenset(nodes) for profile, nodes in found.items()}
 
     def profiles_of_nodes(self) -> dict[str, str] | None:
         """Return the ClusterProfiles (`namespace/name`) that Targets name, by virtual node; None
