@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
-from vnode.api.clock import Clock
+from vnode.api.clock import Clock, SystemClock
 
 
 @contextmanager
@@ -72,3 +72,13 @@ class WorkingClock:
 
     async def sleep(self, seconds: float) -> None:
         await self.clock.sleep(seconds)
+
+
+class BusyClock(SystemClock):
+    """A clock by which each look at it takes two milliseconds."""
+
+    moment = 0.0
+
+    def monotonic(self) -> float:
+        self.moment += 0.002
+        return self.moment

@@ -26,10 +26,10 @@ from vnode.api.errors import VnodeError
 from vnode.api.kinds import Kind
 from vnode.api.listeners import Listeners
 from vnode.api.objects import Object, Objects
+from vnode.api.slices import Slices
 from vnode.kube import assumed_annotations, watching
 from vnode.kube.assumed_annotations import AssumedAnnotations
 from vnode.kube.client import Client
-from vnode.kube.object_filter import BATCH
 from vnode.kube.reflector import Reflector
 from vnode.kube.store import IndexFunction, Store
 from vnode.kube.watching import ListOptions
@@ -93,6 +93,7 @@ class Informer:
         self.answered = asyncio.Event()
         self._client = client
         self._trim = trim
+        self._clock = clock or SystemClock()
         self._handlers: Listeners[Object | None, Object | None] = Listeners()
         self._assumed = AssumedAnnotations()
         places = client.scope.places(kind, namespace)
@@ -106,7 +107,7 @@ class Informer:
                 optional=optional,
                 ends_denied=ends_denied,
                 accept=accept,
-                clock=clock or SystemClock(),
+                clock=self._clock,
             )
             for place in places
         )
@@ -234,10 +235,10 @@ class Informer:
         for key in [key for key in self.store if key not in seen and key.startswith(place)]:
             self._remove(key)
 
-        for number, item in enumerate(items, 1):
+        slices = Slices(self._clock)
+        for item in items:
             self._put(item)
-            if number % BATCH == 0:
-                await asyncio.sleep(0)
+            await slices.give_way()
 
     def apply(self, type_: str, obj: Object) -> None:
         """Take an event of a watch."""

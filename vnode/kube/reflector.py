@@ -25,6 +25,7 @@ from vnode.api.errors import (
     VnodeError,
 )
 from vnode.api.objects import Object, Objects
+from vnode.api.slices import Slices
 from vnode.kube import read_limit, reflector_backoff, watching
 from vnode.kube.client import Client
 from vnode.kube.object_filter import ObjectFilter
@@ -241,10 +242,12 @@ class Reflector:
                 self._succeeded()
                 events += len(batch)
                 self._last_answer = self._clock.monotonic()
+                slices = Slices(self._clock)
                 for event in batch:
                     self._apply(event)
                     self._filter.add_event(event.size, event.values)
                     await self._wait_for_tokens(1 + event.size / read_limit.UNIT)
+                    await slices.give_way()
 
         self._count_end("clean")
         if not events and self._clock.monotonic() - started < _HOT:

@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 from vnode.api import keys, kinds, numbers, objects, resources
 from vnode.api.clock import Clock
 from vnode.api.objects import Object
+from vnode.api.slices import in_slices
 from vnode.api.token_bucket import TokenBucket
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
@@ -28,7 +29,6 @@ from vnode.planning.seats import MAX_WEIGHT
 from vnode.planning.workload_key import namespace_of, workload_of
 from vnode.runtime.controller import Controller
 from vnode.runtime.expectations import Expectations
-from vnode.runtime.slices import in_slices
 from vnode.scheduling.cache import Cache
 from vnode.telemetry import audit
 

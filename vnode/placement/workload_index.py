@@ -17,9 +17,9 @@ from vnode.api import objects
 from vnode.api.clock import Clock
 from vnode.api.listeners import Listeners
 from vnode.api.objects import Object
+from vnode.api.slices import in_slices
 from vnode.kube.informer import Handler, Informer
 from vnode.planning.policy import Policy, WatchedPolicies
-from vnode.runtime.slices import in_slices
 
 EVERYWHERE: Final = ""
 """In place of a namespace: all of them."""

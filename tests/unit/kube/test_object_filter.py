@@ -8,6 +8,7 @@ import pytest
 
 from tests import background
 from tests.apiserver.server import APIServer
+from tests.computing import BusyClock
 from vnode.api import kinds, objects
 from vnode.kube.informer import Informer
 from vnode.kube.object_filter import ObjectFilter
@@ -51,7 +52,7 @@ async def test_others_run_while_a_long_list_is_judged_and_stored(clock) -> None:
         judged.append(objects.key(obj))
         return True
 
-    informer = Informer(client, kinds.CONFIG_MAPS, accept=accept)
+    informer = Informer(client, kinds.CONFIG_MAPS, accept=accept, clock=BusyClock())
     informer.subscribe(lambda _old, new: stored.append(objects.key(new or {})))
     seen = set()
     async with background.running(informer.run()):
@@ -60,4 +61,5 @@ async def test_others_run_while_a_long_list_is_judged_and_stored(clock) -> None:
             await asyncio.sleep(0)
 
     assert len(informer.store) == len(stored) == MANY
-    assert {(200, 0), (1000, 0), (MANY, 200), (MANY, 1000)} <= seen
+    assert {(200, 0), (1000, 0)} <= seen
+    assert sum(0 < count < MANY for _, count in seen) > 100

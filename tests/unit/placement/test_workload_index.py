@@ -12,15 +12,16 @@ import pytest
 from tests import background
 from tests.apiserver.links import following
 from tests.apiserver.server import APIServer
+from tests.computing import BusyClock
 from tests.unit.placement.indexed import Nobody
 from tests.unit.pods.policies import entry, spread
 from vnode.api import kinds, objects
-from vnode.api.clock import Clock, SystemClock
+from vnode.api.clock import Clock
 from vnode.api.objects import Object
+from vnode.api.slices import in_slices
 from vnode.kube.informer import Informer
 from vnode.placement.workload_index import WorkloadIndex
 from vnode.planning.policy import Policy
-from vnode.runtime.slices import in_slices
 
 pytestmark = pytest.mark.looptime
 
@@ -110,16 +111,6 @@ async def test_a_pod_is_known_by_its_policy_until_it_ends(clock: Clock) -> None:
         await index.current()
         assert not [*index.planned(), *index.pods_of(A.key)]
         assert told == ["one/p1"]
-
-
-class BusyClock(SystemClock):
-    """A clock by which each pod takes two milliseconds."""
-
-    moment = 0.0
-
-    def monotonic(self) -> float:
-        self.moment += 0.002
-        return self.moment
 
 
 async def test_others_have_their_turn_while_costly_pods_are_looked_at() -> None:

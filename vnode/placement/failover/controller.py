@@ -30,6 +30,7 @@ from vnode.api.clock import Clock
 from vnode.api.durations import TICK
 from vnode.api.errors import VnodeError
 from vnode.api.objects import Object
+from vnode.api.slices import in_slices
 from vnode.api.turns import Turns, by_turns
 from vnode.kube.client import Client
 from vnode.kube.events import WARNING, EventRecorder, about
@@ -43,7 +44,6 @@ from vnode.placement.workload_index import OtherBoundPods
 from vnode.planning.failover import FAILOVER_REASON, Replacements
 from vnode.planning.policy import WatchedPolicies
 from vnode.runtime.controller import Controller
-from vnode.runtime.slices import in_slices
 from vnode.telemetry import audit, turn_waits
 
 FAILED_OVER: Final = "FailedOver"

@@ -23,6 +23,7 @@ from vnode.api import objects
 from vnode.api.clock import Clock
 from vnode.api.listeners import Listeners
 from vnode.api.objects import Object
+from vnode.api.slices import in_slices
 from vnode.kube.informer import Informer
 from vnode.placement.moves.demands import (
     MoveDemand,
@@ -44,7 +45,6 @@ from vnode.planning.unfinished_move import moved_for
 from vnode.planning.workload_key import PlannedWorkload, namespace_of, planned_workload_of
 from vnode.runtime.controller import Controller
 from vnode.runtime.links import Link, Links
-from vnode.runtime.slices import in_slices
 from vnode.scheduling.cache import Cache
 from vnode.telemetry import audit
 

@@ -9,11 +9,11 @@ from collections.abc import Collection
 
 from vnode.api import objects
 from vnode.api.clock import Clock
+from vnode.api.slices import in_slices
 from vnode.placement.moves.demands import MovingPolicies
 from vnode.placement.policies.judging import ACCEPTED
 from vnode.placement.workload_index import WorkloadIndex
 from vnode.planning.workload_key import PlannedWorkload, planned_workload_of, workload_of
-from vnode.runtime.slices import in_slices
 
 
 class PlannedWorkloads:

@@ -24,6 +24,7 @@ from vnode.api.durations import TICK
 from vnode.api.errors import MESSAGE_LIMIT, ConfigError
 from vnode.api.listeners import Listeners
 from vnode.api.objects import Object
+from vnode.api.slices import in_slices
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.placement.decisions.followed import FollowedDecisions
@@ -35,7 +36,6 @@ from vnode.placement.policies.quota import PolicyQuota
 from vnode.planning.cluster_decision import DecisionReference
 from vnode.planning.kept_together import KeptTogether
 from vnode.planning.policy import Policy
-from vnode.runtime.slices import in_slices
 from vnode.runtime.supervisor import supervise
 
 _PAUSE: Final = 3.0  # times as long as policies were judged again, until they are once more

@@ -17,6 +17,7 @@ from vnode.api.clock import Clock
 from vnode.api.errors import NotFound, VnodeError
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
+from vnode.api.slices import in_slices
 from vnode.gangs import pod_groups
 from vnode.gangs.membership import GangKey, GroupApi
 from vnode.gangs.pod_groups import GroupStanding
@@ -25,7 +26,6 @@ from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.runtime.keyed_tasks import KeyedTasks
 from vnode.runtime.served_informer import ServedInformer
-from vnode.runtime.slices import in_slices
 
 _LOOK_AGAIN: Final = 30.0
 """Seconds after which Kubernetes' own groups are looked for again."""
