@@ -8,7 +8,6 @@ there in a better way, but what it finds is there: a row has at least what it sa
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from vnode.api.shape import Shape
 
 MOST_SHAPES: Final = 32
 """Shapes of pods that are told apart: each is put on all rows, in one step of a cycle."""
+_FREQUENT: Final = MOST_SHAPES // 2  # of these, with their constraints
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +46,44 @@ def by_shape(listed: Iterable[Resources]) -> list[PodsOfShape]:
     If these are of too many shapes, some that are alike count as if each asked for the most.
     """
     counts = Counter(tuple(sorted(requests.items())) for requests in listed)
-    if len(counts) <= MOST_SHAPES:
-        return [PodsOfShape(Shape(dict(requests)), count) for requests, count in counts.items()]
+    return _rounded(((dict(requests), count) for requests, count in counts.items()), MOST_SHAPES)
 
-    ordered = sorted(counts.items(), key=lambda each: ([name for name, _ in each[0]], each[0]))
-    together = -(-len(ordered) // MOST_SHAPES)
+
+def _rounded(requested: Iterable[tuple[Resources, int]], most: int) -> list[PodsOfShape]:
+    """Return pods by their requests; of too many, some that are alike ask for the most of these."""
+    listed = list(requested)
+    if len(listed) <= most:
+        return [PodsOfShape(Shape(requests), count) for requests, count in listed]
+
+    ordered = sorted(listed, key=lambda each: (sorted(each[0]), sorted(each[0].items())))
+    size = -(-len(ordered) // most)
     found = list[PodsOfShape]()
-    for start in range(0, len(ordered), together):
-        alike = list(itertools.islice(ordered, start, start + together))
-        most = resources.largest(dict(requests) for requests, _count in alike)
-        found.append(PodsOfShape(Shape(dict(most)), sum(count for _requests, count in alike)))
+    for start in range(0, len(ordered), size):
+        alike = ordered[start : start + size]
+        largest = resources.largest(requests for requests, _count in alike)
+        found.append(PodsOfShape(Shape(dict(largest)), sum(count for _requests, count in alike)))
 
     return found
+
+
+def together(pods: Iterable[PodsOfShape]) -> list[PodsOfShape]:
+    """Return these pods with those of one shape together.
+
+    Of too many shapes the most frequent stay as they are. Of all others only the requests count, as
+    in `by_shape`.
+    """
+    counts, shapes = Counter[str](), dict[str, Shape]()
+    for each in pods:
+        counts[each.shape.key] += each.count
+        shapes.setdefault(each.shape.key, each.shape)
+
+    if len(counts) <= MOST_SHAPES:
+        return [PodsOfShape(shapes[key], count) for key, count in counts.items()]
+
+    ordered = counts.most_common()
+    frequent = [PodsOfShape(shapes[key], count) for key, count in ordered[:_FREQUENT]]
+    others = ((shapes[key].wanted, count) for key, count in ordered[_FREQUENT:])
+    return [*frequent, *_rounded(others, MOST_SHAPES - _FREQUENT)]
 
 
 def total(pods: Iterable[PodsOfShape]) -> Resources:

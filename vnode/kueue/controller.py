@@ -8,8 +8,9 @@ reports the room that came with it, and for longer while pods end that leave it.
 targets are too small, or none is meant. What was let in is told to retry when its target is lost
 (`lost_workloads`).
 
-One workload is looked at after the other, and a promise is made before the answer is written: two
-are never told of the same room (`promised_room`). Nothing is watched before there is a check.
+One workload is looked at after the other, of each namespace in turn, and a promise is made before
+the answer is written: two are never told of the same room (`promised_room`). Nothing is watched
+before there is a check.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from vnode.api import kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
+from vnode.api.slices import Slices
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.kueue import workloads
@@ -30,7 +32,7 @@ from vnode.kueue.deciding import RoomAnswer, RoomDecision
 from vnode.kueue.judging import JudgedBy
 from vnode.kueue.lost_workloads import Losses, LostWorkloads
 from vnode.kueue.patience import Patience
-from vnode.kueue.promised_room import PromisedPodSet, PromisedRoom
+from vnode.kueue.promised_room import PROMISED_FOR, PromisedPodSet, PromisedRoom
 from vnode.kueue.workload_rooms import WorkloadRooms
 from vnode.runtime import supervisor
 from vnode.runtime.controller import Controller
@@ -75,7 +77,11 @@ class WorkloadChecks:
         self._clock = clock
         self.promised = PromisedRoom()
         self._controller: Controller[str] = Controller(
-            "kueue-checks", self._reconcile, subject=self._subject, workers=1
+            "kueue-checks",
+            self._reconcile,
+            subject=self._subject,
+            workers=1,
+            namespace=objects.key_namespace,
         )
         self._checks = PlacementChecks(
             client, lambda name: self._controller.add(_CHECK + name), self._on_checks, clock
@@ -180,7 +186,7 @@ class WorkloadChecks:
 
     async def _answer(self, key: str, workload: Object) -> float | None:
         if not self._is_recalled:
-            self._recall_all()
+            await self._recall_all()
 
         sets, pods = workloads.pod_sets(workload), dict[str, PromisedPodSet]()
         all_known = self._rooms.are_targets_known()
@@ -189,7 +195,7 @@ class WorkloadChecks:
         except ConfigError as error:
             decision = RoomDecision(RoomAnswer.NEVER, f"no target can ever take its pods: {error}")
         else:
-            decision = self._rooms.decide(key, sets, pods, all_known=all_known)
+            decision = await self._rooms.decide(key, sets, pods, all_known=all_known)
 
         if decision.answer is RoomAnswer.NOW:
             await self._let_in(key, workload, decision, pods)
@@ -276,17 +282,23 @@ class WorkloadChecks:
             if_unchanged=True,
         )
 
-    def _recall_all(self) -> None:
+    async def _recall_all(self) -> None:
         """Promise anew what the status of workloads says: a new leader must know all of it."""
         self._is_recalled = True
-        for workload in self._workloads.values():
+        slices = Slices(self._clock)
+        for workload in list(self._workloads.values()):
             entries = workloads.states(workload, self._checks.names)
             ready = entries and all(e.get("state") == workloads.READY for e in entries)
             if ready and workloads.has_quota(workload):
                 self._recall(objects.key(workload), workload, entries[0])
 
+            await slices.give_way()
+
     def _recall(self, key: str, workload: Object, entry: Object) -> None:
-        if self.promised.has(key):
+        """Promise a workload what its status says, unless the time of that is over."""
+        now = self._clock.now()
+        since = objects.parse_timestamp(str(entry.get("lastTransitionTime") or "")) or now
+        if self.promised.has(key) or now >= since + PROMISED_FOR:
             return
 
         sets = workloads.pod_sets(workload)
@@ -296,8 +308,7 @@ class WorkloadChecks:
             return
 
         placement = self._rooms.recalled(sets, entry)
-        since = objects.parse_timestamp(str(entry.get("lastTransitionTime") or ""))
-        self.promised.make(key, placement, pods, since or self._clock.now(), anew=False)
+        self.promised.make(key, placement, pods, since, anew=False)
 
 
 def _without_idle_templates(workload: Object) -> Object:

@@ -8,7 +8,7 @@ topology. Of several that have room it gets the fullest: what is large needs the
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, TypeAlias
@@ -97,12 +97,13 @@ class _Refusal:
     is_final: bool = False
 
 
-def decide(
+def steps(
     asked: Sequence[AskedPodSet], rooms: Iterable[TargetRoom], *, all_known: bool
-) -> RoomDecision:
-    """Return where a workload can go now, or why it can go nowhere.
+) -> Iterator[RoomDecision | None]:
+    """Yield where a workload can go now, or why it can go nowhere.
 
-    Only if all targets are known can it be said that none ever takes it.
+    Before that, yield None for each target that has no room, which may take milliseconds. Only if
+    all targets are known can it be said that none ever takes it.
     """
     by_node = {room.node: room for room in rooms}
     fixed = _by_topology(asked, by_node)
@@ -116,9 +117,11 @@ def decide(
 
         refused = _first_refusal(wanted, by_node)
         if refused is None:
-            return RoomDecision(RoomAnswer.NOW, _has_room(wanted, by_node), _placement(wanted))
+            yield RoomDecision(RoomAnswer.NOW, _has_room(wanted, by_node), _placement(wanted))
+            return
 
         refusals[room.name if room is not None else ""] = refused
+        yield None
 
     total = sum(each.count for each in asked)
     final = all_known and bool(refusals) and all(each.is_final for each in refusals.values())
@@ -126,7 +129,7 @@ def decide(
     told = [*told[:_MOST_TOLD], *(["..."] if len(told) > _MOST_TOLD else [])]
     when = "no target can ever take" if final else "no target has room now for"
     why = "; ".join(told) or "there is no target"
-    return RoomDecision(
+    yield RoomDecision(
         RoomAnswer.NEVER if final else RoomAnswer.LATER, f"{when} {_pods(total)}: {why}"
     )
 

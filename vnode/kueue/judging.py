@@ -151,7 +151,10 @@ def rooms(
                 node.known_free() if free is None else free,
                 # A target with pools that may grow is never too small.
                 None if node.virtual.pools else node.virtual.allocatable,
-                (*packing.by_shape(listed), *(PodsOfShape(each.shape, n) for each, n in others)),
+                (
+                    *packing.by_shape(listed),
+                    *packing.together(PodsOfShape(each.shape, n) for each, n in others),
+                ),
                 _quotas(cache, node.name, pods, others),
             )
         )

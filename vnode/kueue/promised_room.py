@@ -47,6 +47,7 @@ class PromisedRoom:
 
     def __init__(self) -> None:
         self._promises: dict[str, _WorkloadPromise] = {}
+        self._recent: set[str] = set()  # those that may be in force
         # By workload, of those that exist and are marked: UID -> the pod.
         self._pods: dict[str, dict[str, Object]] = {}
 
@@ -69,12 +70,14 @@ class PromisedRoom:
         present = self._pods.get(key, {})
         ignored = frozenset(present) if anew else frozenset()
         promise = self._promises[key] = _WorkloadPromise(since, placement, pods, ignored=ignored)
+        self._recent.add(key)
         for pod in present.values():
             _note(promise, pod)
 
     def drop(self, key: str) -> None:
         """End the promise of a workload."""
         self._promises.pop(key, None)
+        self._recent.discard(key)
 
     def has(self, key: str) -> bool:
         """Tell whether a workload has a promise, which may be over."""
@@ -105,19 +108,23 @@ class PromisedRoom:
         if (promise := self._promises.get(key)) is not None:
             _note(promise, pod)
 
-    def on(self, node: str, now: datetime, *, but: str = "") -> list[tuple[PromisedPodSet, int]]:
-        """Return what of a target is promised to workloads other than `but`, and not taken yet."""
-        found = []
+    def by_node(
+        self, now: datetime, *, but: str = ""
+    ) -> dict[str, list[tuple[PromisedPodSet, int]]]:
+        """Return what of each target is promised to workloads other than `but`, and not taken."""
+        found: dict[str, list[tuple[PromisedPodSet, int]]] = {}
         for promise in self._in_force(now, but).values():
             come = Counter(promise.come.values())
             for pod_set, nodes in promise.placement.items():
-                if (left := nodes.get(node, 0) - come[pod_set, node]) > 0:
-                    found.append((promise.pods[pod_set], left))
+                for node, count in nodes.items():
+                    if (left := count - come[pod_set, node]) > 0:
+                        found.setdefault(node, []).append((promise.pods[pod_set], left))
 
         return found
 
     def awaited(self, now: datetime, *, but: str = "") -> set[str]:
-        """Return the UIDs of pods that are on their way, and still have their part of `on`.
+        """Return the UIDs of pods that are on their way, and still have their part of
+        `by_node`.
 
         The scheduler may keep room for them, too.
         """
@@ -129,11 +136,10 @@ class PromisedRoom:
         }
 
     def _in_force(self, now: datetime, but: str) -> dict[str, _WorkloadPromise]:
-        return {
-            key: promise
-            for key, promise in self._promises.items()
-            if key != but and now < promise.since + PROMISED_FOR
-        }
+        """Return the promises that count; most workloads run for much longer than theirs."""
+        over = {key for key in self._recent if now >= self._promises[key].since + PROMISED_FOR}
+        self._recent -= over
+        return {key: self._promises[key] for key in sorted(self._recent) if key != but}
 
 
 def _note(promise: _WorkloadPromise, pod: Object) -> None:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from vnode.api import objects, resources, virtual_constraints
 from vnode.api.clock import Clock
 from vnode.api.objects import Object
+from vnode.api.slices import Slices
 from vnode.kube.informer import Informer
 from vnode.kueue import deciding, judging, workloads
 from vnode.kueue.deciding import AskedPodSet, Placement, RoomAnswer, RoomDecision, TargetRoom
@@ -49,7 +50,7 @@ class WorkloadRooms:
         """Return what each pod of each pod set takes; ConfigError if it can be no proxy."""
         return judging.proxies(self._judged_by, workload, sets, self._flavors.get)
 
-    def decide(
+    async def decide(
         self,
         key: str,
         sets: list[PodSet],
@@ -59,20 +60,34 @@ class WorkloadRooms:
     ) -> RoomDecision:
         """Return where a workload can go now, or why it can go nowhere."""
         now = self._clock.now()
+        promised = self._promised.by_node(now, but=key)
         rooms = judging.rooms(
             self._judged_by,
             pods,
-            lambda node: self._promised.on(node, now, but=key),
+            lambda node: promised.get(node, []),
             self._promised.awaited(now, but=key),
         )
         asked = [AskedPodSet(each.name, each.count, self._places(each)) for each in sets]
-        decision = deciding.decide(asked, rooms, all_known=all_known)
+        decision = await self._decide(asked, rooms, all_known=all_known)
         if decision.answer is not RoomAnswer.LATER:
             return decision
 
-        return replace(decision, is_soon=self._comes_soon(asked, rooms))
+        return replace(decision, is_soon=await self._comes_soon(asked, rooms))
 
-    def _comes_soon(self, asked: list[AskedPodSet], rooms: list[TargetRoom]) -> bool:
+    async def _decide(
+        self, asked: list[AskedPodSet], rooms: list[TargetRoom], *, all_known: bool
+    ) -> RoomDecision:
+        """Decide, and let others have their turn after some targets."""
+        slices = Slices(self._clock)
+        for decision in deciding.steps(asked, rooms, all_known=all_known):
+            if decision is not None:
+                return decision
+
+            await slices.give_way()
+
+        raise AssertionError("there is no decision")
+
+    async def _comes_soon(self, asked: list[AskedPodSet], rooms: list[TargetRoom]) -> bool:
         """Tell whether what is ending would leave room, in sums: on which nodes is not known."""
         ending = self._judged_by.cache.ending()
         if not ending:
@@ -83,7 +98,7 @@ class WorkloadRooms:
             for room in rooms
             if room.free is not None
         ]
-        return deciding.decide(asked, ended, all_known=False).answer is RoomAnswer.NOW
+        return (await self._decide(asked, ended, all_known=False)).answer is RoomAnswer.NOW
 
     def selector(self, node: str) -> dict[str, str]:
         """Return the labels that hold a pod in the target of a virtual node."""

@@ -106,3 +106,27 @@ def test_pods_of_many_shapes_become_few_that_ask_for_no_less(listed) -> None:
     assert sum(each.count for each in found) == len(listed)
     asked, counted = packing.total(PodsOfShape(Shape(e), 1) for e in listed), packing.total(found)
     assert all(counted[name] >= amount for name, amount in asked.items())
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.dictionaries(st.sampled_from(["cpu", "memory"]), st.integers(1, 99)),
+            st.sampled_from(["", "a100", "h100"]),
+            st.integers(1, 9),
+        ),
+        max_size=99,
+    )
+)
+def test_pods_of_equal_shape_are_together_and_of_many_shapes_few(listed) -> None:
+    pods = [
+        PodsOfShape(Shape(asked, from_labels({"model": model} if model else {})), count)
+        for asked, model, count in listed
+    ]
+    found = packing.together(pods)
+    assert len(found) <= packing.MOST_SHAPES
+    assert sum(each.count for each in found) == sum(each.count for each in pods)
+    asked, counted = packing.total(pods), packing.total(found)
+    assert all(counted[name] >= amount for name, amount in asked.items())
+    if len({each.shape.key for each in pods}) <= packing.MOST_SHAPES:
+        assert {each.shape.key for each in found} == {each.shape.key for each in pods}

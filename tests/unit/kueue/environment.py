@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import Any, NamedTuple
 
 from tests import background
@@ -147,7 +148,9 @@ class KueueEnvironment:
         self.cache.update_free(node, total, largest, node_rows.of_rows(rows, largest), rows)
         return node
 
-    def workload(self, name: str, *pod_sets: Object, **admission: Any) -> None:
+    def workload(
+        self, name: str, *pod_sets: Object, namespace: str = "ns", **admission: Any
+    ) -> None:
         """Have a workload get its quota."""
         assigned = [{"name": each["name"], **admission} for each in pod_sets]
         status = {
@@ -155,7 +158,7 @@ class KueueEnvironment:
             "admissionChecks": [self.pending()],
             "conditions": [{"type": "QuotaReserved", "status": "True"}],
         }
-        metadata = {"name": name, "namespace": "ns"}
+        metadata = {"name": name, "namespace": namespace}
         spec = {"podSets": list(pod_sets)}
         self.server.add(kinds.WORKLOADS, {"metadata": metadata, "spec": spec, "status": status})
 
@@ -178,6 +181,22 @@ class KueueEnvironment:
             workload["status"]["admissionChecks"] = [self.pending(retryCount=count)]
 
         self.server.change(kinds.WORKLOADS, name, "ns", reset)
+
+    def let_in(self, name: str, target: str, seconds: float = 0.0) -> None:
+        """Have a former leader have let a workload into a target, so many seconds ago."""
+        moment = self.clock.now() - timedelta(seconds=seconds)
+        selector = {keys.TARGET_NAMESPACE: "ns", keys.TARGET_NAME: target}
+
+        def ready(workload: Object) -> None:
+            updates = [
+                {"name": each["name"], "nodeSelector": selector}
+                for each in workload["spec"]["podSets"]
+            ]
+            entry = self.pending(state="Ready", podSetUpdates=updates)
+            entry["lastTransitionTime"] = objects.timestamp(moment)
+            workload["status"]["admissionChecks"] = [entry]
+
+        self.server.change(kinds.WORKLOADS, name, "ns", ready)
 
     def finish(self, name: str) -> None:
         finished = {"type": "Finished", "status": "True"}

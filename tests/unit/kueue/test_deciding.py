@@ -22,8 +22,12 @@ def room(name, *nodes, promised=(), size=100, refusal="", is_final=False, shape=
     return TargetRoom(name, name, pods, there, free, {"cpu": size}, listed, lambda _wanted: lack)
 
 
+def decide_all(asked, rooms, *, all_known=True):
+    return next(filter(None, deciding.steps(asked, rooms, all_known=all_known)))
+
+
 def decide(count, *rooms, all_known=True):
-    return deciding.decide([AskedPodSet("main", count)], rooms, all_known=all_known)
+    return decide_all([AskedPodSet("main", count)], rooms, all_known=all_known)
 
 
 def test_the_fullest_target_with_room_is_chosen() -> None:
@@ -75,7 +79,7 @@ def test_never_is_said_only_if_it_holds_for_each_target() -> None:
 def test_pod_sets_without_topology_join_one_target_beside_those_with_it() -> None:
     asked = [AskedPodSet("main", 3, ((frozenset("a"), 3),)), AskedPodSet("other", 2)]
     rooms = [room("a", 4), room("b", 3)]
-    assert deciding.decide(asked, rooms, all_known=True).placement == {
+    assert decide_all(asked, rooms, all_known=True).placement == {
         "main": {"a": 3},
         "other": {"b": 2},
     }
@@ -83,13 +87,13 @@ def test_pod_sets_without_topology_join_one_target_beside_those_with_it() -> Non
 
 def test_pods_of_a_domain_with_several_targets_go_where_they_fit() -> None:
     asked = [AskedPodSet("main", 6, ((frozenset("ab"), 3), (frozenset("ab"), 3)))]
-    decision = deciding.decide(asked, [room("a", 4), room("b", 3)], all_known=True)
+    decision = decide_all(asked, [room("a", 4), room("b", 3)], all_known=True)
     assert decision.placement == {"main": {"a": 3, "b": 3}}
 
 
 def test_pods_that_go_to_real_nodes_need_no_target() -> None:
     asked = [AskedPodSet("main", 6, ((frozenset(("machine",)), 6),))]
-    decision = deciding.decide(asked, [room("a", 1)], all_known=True)
+    decision = decide_all(asked, [room("a", 1)], all_known=True)
     assert (decision.answer, decision.placement) == (RoomAnswer.NOW, {})
 
 

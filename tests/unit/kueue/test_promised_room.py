@@ -27,7 +27,7 @@ def room() -> PromisedRoom:
 
 
 def left(room: PromisedRoom, now: datetime = NOW, but: str = "") -> int:
-    return sum(count for _, count in room.on("t", now, but=but))
+    return sum(count for _, count in room.by_node(now, but=but).get("t", ()))
 
 
 def test_it_counts_for_others_for_five_minutes(room: PromisedRoom) -> None:
