@@ -103,7 +103,7 @@ class OrphanController:
         await self._proxies.synced.wait()
         self._proxies.subscribe(self._on_proxy)
         for informer in self._targets:
-            informer.subscribe(lambda _old, _new: self._add_all())
+            informer.subscribe(self._on_target)
 
         self._links.subscribe(self._on_link, lambda _link: self._add_all())
         await self._controller.run()
@@ -111,6 +111,11 @@ class OrphanController:
     def _on_proxy(self, old: Object | None, new: Object | None) -> None:
         if new is None or objects.node_name(new) != objects.node_name(old or {}):
             self._controller.add(objects.key(objects.latest(old, new)))
+
+    def _on_target(self, old: Object | None, new: Object | None) -> None:
+        """Look at all if the cluster of a Target may be another one: users change much else."""
+        if old is None or new is None or _recorded(old) != _recorded(new):
+            self._add_all()
 
     def _on_link(self, link: Link) -> None:
         link.chaperons.subscribe(lambda _old, new: self._on_chaperon(link, new))
@@ -181,3 +186,8 @@ class OrphanController:
 
 def _sender(chaperon: Object) -> TargetKey:
     return TargetKey(*objects.split_key(objects.annotations(chaperon).get(keys.TARGET, "")))
+
+
+def _recorded(target: Object) -> object:
+    """Return the UID of the cluster that a Target has recorded."""
+    return objects.status(target).get("clusterUID")

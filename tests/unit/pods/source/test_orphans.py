@@ -190,6 +190,27 @@ async def test_the_api_server_has_the_last_word_on_a_pod(env):
 
 
 @pytest.mark.looptime
+async def test_what_a_user_changes_of_a_target_has_no_pods_asked_for(env):
+    env.clusters[GPU] = ""
+    env.pod("kept", GPU.node_name)
+    env.source.add(kinds.TARGETS, {"metadata": {"namespace": "ns", "name": "gpu"}, "status": {}})
+    env.link()
+    env.chaperon("kept")
+    async with env.collecting():
+        await asyncio.sleep(5)
+        before = len(env.asked)
+        for number in range(5):
+            mark = {"annotations": {"n": str(number)}}
+            env.source.change(kinds.TARGETS, "gpu", "ns", lambda t, m=mark: t["metadata"].update(m))
+            await asyncio.sleep(1)
+
+        assert len(env.asked) == before
+        env.source.change(kinds.TARGETS, "gpu", "ns", lambda t: t["status"].update(clusterUID="a"))
+        await asyncio.sleep(1)
+        assert len(env.asked) == before + 1
+
+
+@pytest.mark.looptime
 async def test_nobody_asks_for_pods_of_namespaces_that_may_not_be_read(env):
     env.scope = NamespaceScope(["another"])
     env.link()
