@@ -8,6 +8,7 @@ import pytest
 
 from tests import kit
 from vnode.api import keys, kinds, names, objects
+from vnode.api.clock import SystemClock
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
@@ -31,7 +32,7 @@ async def targets(client: Client, pod_namespace: str) -> AsyncIterator[TargetLis
         tasks.start(known.run(), "targets")
         tasks.start(proxies.run(), "proxies")
         await known.wait_synced()
-        tasks.start(StaleFinalizers(client, proxies, known).run(), "finalizers")
+        tasks.start(StaleFinalizers(client, proxies, known, SystemClock()).run(), "finalizers")
         yield known
 
 

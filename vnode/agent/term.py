@@ -227,7 +227,7 @@ class Term:
 
     def _make_stale_finalizers(self) -> StaleFinalizers:
         shared = self._shared
-        return StaleFinalizers(shared.client, shared.proxies, shared.targets)
+        return StaleFinalizers(shared.client, shared.proxies, shared.targets, shared.clock)
 
     def _make_policy_reporter(self) -> PolicyReporter:
         shared = self._shared

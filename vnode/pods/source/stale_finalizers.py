@@ -15,8 +15,10 @@ import asyncio
 from typing import Protocol
 
 from vnode.api import keys, kinds, names, objects
+from vnode.api.clock import Clock
 from vnode.api.errors import NotFound
 from vnode.api.objects import Object
+from vnode.api.slices import in_slices
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.pods.source import feedback
@@ -40,10 +42,13 @@ class TargetNames(Protocol):
 class StaleFinalizers:
     """Runs in the leader."""
 
-    def __init__(self, client: Client, proxies: Informer, targets: TargetNames) -> None:
+    def __init__(
+        self, client: Client, proxies: Informer, targets: TargetNames, clock: Clock
+    ) -> None:
         self._client = client
         self._proxies = proxies
         self._targets = targets
+        self._clock = clock
         self._controller: Controller[str] = Controller(
             "released",
             self._reconcile,
@@ -61,7 +66,7 @@ class StaleFinalizers:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._controller.run(), name="stale-finalizers")
             while True:
-                for pod in self._proxies.store.values():
+                async for pod in in_slices(list(self._proxies.store.values()), self._clock):
                     self._check(pod)
 
                 await changed.wait()

@@ -7,9 +7,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from tests import background
+from tests import background, computing
 from tests.apiserver import links
 from tests.apiserver.server import APIServer
+from tests.computing import WorkingClock
 from vnode.api import keys, kinds, objects
 from vnode.api.errors import ServerError
 from vnode.api.target_key import TargetKey
@@ -31,7 +32,7 @@ class Source:
         client = self.server.client()
         self.proxies = Informer(client, kinds.PODS, label_selector=keys.HAS_FINALIZER)
         self.targets = TargetLister(client)
-        self.releaser = StaleFinalizers(client, self.proxies, self.targets)
+        self.releaser = StaleFinalizers(client, self.proxies, self.targets, WorkingClock(clock))
         for target in (GPU, CPU, ALL):
             self.add_target(target)
 
@@ -89,6 +90,18 @@ async def test_what_goes_is_the_finalizer_of_a_target_that_is_gone_and_no_other(
         await asyncio.sleep(1)
         assert source.left() == [THEIRS, CPU.finalizer]
         assert source.server.count("patch") == 2
+
+
+async def test_of_thousands_of_pods_a_few_are_looked_at_in_one_step(source):
+    for number in range(8000):
+        source.add_pod(f"p{number}", GPU.finalizer, CPU.finalizer, ALL.finalizer, *([THEIRS] * 12))
+
+    async with source.releasing():
+        with computing.steps() as steps:
+            source.add_target(TargetKey("ns", "new"))
+            await asyncio.sleep(5)
+
+        assert max(steps) < 0.02
 
 
 async def test_what_was_left_behind_before_goes_at_the_start(source):
