@@ -33,6 +33,7 @@ from vnode.kube.informer import Informer
 from vnode.planning.policy import WatchedPolicies
 from vnode.pods import chaperons
 from vnode.pods.source import daemon_pods, proxy_state, unreserved_pods
+from vnode.pods.source.answering_targets import AnsweringTargets
 from vnode.pods.source.awaited_replacements import AwaitedReplacements
 from vnode.pods.source.change_sender import ChangeSender, expectation_key
 from vnode.pods.source.chaperon_factory import ChaperonFactory
@@ -106,6 +107,7 @@ class ProxyController:
             client, links, self._status_writer, target_exists, clock, self.replacements
         )
         self.returned = ReturnedTargets()
+        self._answering = AnsweringTargets(self._look_at, clock)
         self._ensure_bound = ensure_bound
         self._candidates = Expectations()  # writes to chaperons, in all targets
         self._change_sender = ChangeSender(client, factory, events, self._candidates, clock)
@@ -127,6 +129,7 @@ class ProxyController:
         self._gangs.on_start(self._on_gang)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._gc.run(), name="chaperon-gc")
+            group.create_task(self._answering.run(), name="answering-targets")
             group.create_task(self._controller.run(), name="bound-proxies")
 
     def leftovers(self, node: str, namespace: str) -> int:
@@ -185,10 +188,17 @@ class ProxyController:
         ending = filter(objects.is_terminating, self._pods_on(link.node_name))
         self.returned.observe(link, lambda: map(objects.key, ending))
         if link.answers:
-            for chaperon in link.chaperons.store.values():
-                self._on_chaperon(link, None, chaperon)
+            self._answering.add(link)
 
-            self._add_pods_on(link.node_name)
+    def _look_at(self, link: Link) -> Iterator[None]:
+        """Reconcile the pods of a target one after the other, as this is iterated over."""
+        for chaperon in list(link.chaperons.store.values()):
+            self._on_chaperon(link, None, chaperon)
+            yield
+
+        for pod in list(self._pods_on(link.node_name)):
+            self._controller.add(objects.key(pod))
+            yield
 
     def _on_chaperon(self, link: Link, old: Object | None, new: Object | None) -> None:
         chaperon = objects.latest(old, new)
