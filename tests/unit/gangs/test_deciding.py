@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.gangs.pods import member, pod, table
+from tests.unit.scheduling import costs
 from vnode.api import keys
 from vnode.gangs import conflicts, deciding, kept_room, marks
-from vnode.gangs.conflicts import GangInTarget
+from vnode.gangs.conflicts import TIMES, WINDOW, ConflictTurns, GangInTarget
 from vnode.gangs.deciding import NextStep
 from vnode.gangs.gang import Gang
 from vnode.gangs.kept_room import KeepingTurns
@@ -121,20 +122,32 @@ def test_a_target_that_was_tried_in_vain_is_left_alone_longer_each_time_up_to_a_
 
 
 def there(source: str, reserved: int, priority: int = 0, since: str = "1") -> GangInTarget:
-    return GangInTarget(source, GangMark("g", 4, since, priority), reserved)
+    return GangInTarget(f"of-{source}", source, GangMark("g", 4, since, priority), reserved)
 
 
 def test_of_two_sources_the_younger_or_lesser_makes_way() -> None:
     old, young = there("a", 2), there("b", 2, since="2")
-    assert conflicts.lesser([young, old]) == [young]
+    assert conflicts.lesser([young, old]) == ("of-a", [young])
     important = there("c", 1, priority=5, since="3")
-    assert conflicts.lesser([old, young, important]) == [old, young]
+    assert conflicts.lesser([old, young, important]) == ("of-c", [old, young])
+
+
+def test_one_for_which_others_have_made_way_too_often_comes_last_for_a_while() -> None:
+    turns, old, young = ConflictTurns(), there("a", 2), there("b", 2, since="2")
+    for moment in range(TIMES):
+        assert conflicts.lesser([old, young], turns.last(moment)) == ("of-a", [young])
+        turns.note("of-a", moment)
+
+    assert conflicts.lesser([old, young], turns.last(WINDOW - 1)) == ("of-b", [old])
+    assert conflicts.lesser([old, young], turns.last(WINDOW)) == ("of-a", [young])
+    assert not costs.entries(turns)
 
 
 def test_gangs_of_one_source_and_those_that_are_complete_or_hold_nothing_are_left_alone() -> None:
-    assert conflicts.lesser([there("a", 2), there("a", 1, since="2")]) == []
-    assert conflicts.lesser([there("a", 4), there("b", 2, since="2")]) == []
-    assert conflicts.lesser([there("a", 0), there("b", 2, since="2")]) == []
+    assert conflicts.lesser([there("a", 2), there("a", 1, since="2")]) == ("of-a", [])
+    assert conflicts.lesser([there("a", 4), there("b", 2, since="2")]) == ("of-b", [])
+    assert conflicts.lesser([there("a", 0), there("b", 2, since="2")]) == ("of-b", [])
+    assert conflicts.lesser([there("a", 4)]) == ("", [])
 
 
 def test_a_mark_tells_what_decides_between_gangs() -> None:

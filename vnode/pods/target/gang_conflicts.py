@@ -9,19 +9,23 @@ target, or this one later.
 from __future__ import annotations
 
 import logging
-from typing import Final
+from typing import Final, TypeAlias
 
 from vnode.api import keys, kinds, objects, permissions
 from vnode.api.clock import Clock
 from vnode.api.errors import ApiError, Conflict, NotFound
 from vnode.api.objects import Object
 from vnode.gangs import conflicts, marks
-from vnode.gangs.conflicts import PATIENCE, GangInTarget
+from vnode.gangs.conflicts import PATIENCE, ConflictTurns, GangInTarget
 from vnode.gangs.marks import GangMark
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.runtime.controller import Controller
 from vnode.telemetry import audit
+
+_AGAIN: Final = 1.0  # seconds until gangs are looked at again
+_GangName: TypeAlias = tuple[str, str, str]
+"""Namespace, UID of the source and name of a gang."""
 
 _ALL: Final = "all"  # the only key: which gang makes way depends on all others
 
@@ -35,8 +39,9 @@ class GangConflicts:
         self._client = client
         self._chaperons = chaperons
         self._clock = clock
-        # Source and gang -> since when it holds places without being complete.
-        self._incomplete: dict[tuple[str, str], float] = {}
+        # Since when it holds places without being complete.
+        self._incomplete: dict[_GangName, float] = {}
+        self._turns = ConflictTurns()
         # By key: the chaperons of gangs, and what they say of theirs.
         self._marked: dict[str, tuple[Object, GangMark]] = {}
         self._controller: Controller[str] = Controller(
@@ -56,31 +61,38 @@ class GangConflicts:
         elif self._marked.pop(key, None) is None:
             return
 
-        self._controller.add_after(_ALL, 1.0)
+        self._controller.add_after(_ALL, _AGAIN)
 
     async def _reconcile(self, _key: str) -> float | None:
         now, gangs = self._clock.monotonic(), self._gangs()
         incomplete = {name for name, gang in gangs.items() if gang.is_incomplete}
         self._incomplete = {name: self._incomplete.get(name, now) for name in incomplete}
-        if len({source for source, _ in incomplete}) < 2:
+        if len({source for _, source, _ in incomplete}) < 2:
             return None
 
         lasting = [gangs[n] for n, since in self._incomplete.items() if now - since >= PATIENCE]
-        for gang in conflicts.lesser(lasting):
+        greatest, others = conflicts.lesser(lasting, self._turns.last(now))
+        if others:
+            self._turns.note(greatest, now)
+
+        for gang in others:
             await self._refuse(gang)
 
-        return 1.0
+        return _AGAIN
 
-    def _gangs(self) -> dict[tuple[str, str], GangInTarget]:
-        """Return what is here of each gang, by source and name."""
-        found: dict[tuple[str, str], GangInTarget] = {}
+    def _gangs(self) -> dict[_GangName, GangInTarget]:
+        """Return what is here of each gang. What a source says of its gang counts in the namespace
+        of its chaperon only: another one may say anything."""
+        found: dict[_GangName, GangInTarget] = {}
         for key, (chaperon, mark) in self._marked.items():
             annotations = objects.annotations(chaperon)
             source = annotations.get(keys.PARENT_CLUSTER_UID, "")
             if objects.is_terminating(chaperon) or keys.GANG_REFUSED in annotations:
                 continue
 
-            gang = found.setdefault((source, mark.id), GangInTarget(source, mark))
+            namespace = objects.key_namespace(key)
+            name = namespace, source, mark.id
+            gang = found.setdefault(name, GangInTarget(namespace, source, mark))
             is_allowed = permissions.is_allowed(chaperon)
             gang.allowed += is_allowed
             gang.reserved += is_allowed or keys.IS_RESERVED in annotations

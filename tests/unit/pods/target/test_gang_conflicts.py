@@ -14,7 +14,7 @@ from tests.unit.pods.target_side import NAMESPACE, TargetCluster
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import Invalid
-from vnode.gangs.conflicts import PATIENCE
+from vnode.gangs.conflicts import PATIENCE, TIMES
 from vnode.pods import delegate
 from vnode.pods.reservations import Refusal, Reservations
 from vnode.pods.target.gang_conflicts import GangConflicts
@@ -36,13 +36,23 @@ class LockedTarget:
         async with self.cluster.informed(), background.running(self.conflicts.run()):
             yield
 
-    def send(self, name: str, source: str, *, since: str, reserved: bool = True) -> None:
-        mark = json.dumps({"id": f"gang-of-{source}", "minimum": 4, "since": since, "priority": 0})
+    def send(
+        self,
+        name: str,
+        source: str,
+        *,
+        since: str,
+        reserved: bool = True,
+        namespace: str = NAMESPACE,
+        priority: int = 0,
+    ) -> None:
+        gang = {"id": f"gang-of-{source}", "minimum": 4, "since": since, "priority": priority}
+        mark = json.dumps(gang)
         annotations = {keys.PARENT_CLUSTER_UID: source, keys.GANG_MARK: mark}
         if reserved:
             annotations[keys.IS_RESERVED] = "true"
 
-        self.cluster.send(name, annotations=annotations)
+        self.cluster.send(name, annotations=annotations, namespace=namespace)
 
     def refused(self) -> set[str]:
         found = self.cluster.server.store.all(kinds.POD_CHAPERONS)
@@ -82,6 +92,29 @@ async def test_a_candidate_that_cannot_be_marked_keeps_no_other_in_its_place(
         target.send("young-0", "c", since="3")
         await asyncio.sleep(PATIENCE + 3)
         assert target.refused() == {"young-0"}
+
+
+async def test_what_a_source_says_in_its_namespace_is_not_said_of_another_ones_gang(
+    target: LockedTarget,
+) -> None:
+    async with target.running():
+        target.send("planted", "a", since="9", namespace="hostile", priority=-9)
+        target.send("old-0", "a", since="1")
+        target.send("young-0", "b", since="2")
+        await asyncio.sleep(PATIENCE + 3)
+        assert target.refused() == {"young-0"}
+
+
+async def test_for_a_gang_that_is_never_complete_others_make_way_a_few_times(
+    target: LockedTarget,
+) -> None:
+    async with target.running():
+        target.send("hostile", "h", since="0", namespace="hostile", priority=9)
+        for number in range(TIMES + 1):
+            target.send(f"w{number}", "a", since="1")
+            await asyncio.sleep(PATIENCE + 3)
+
+        assert target.refused() == {"hostile", *(f"w{number}" for number in range(TIMES))}
 
 
 async def test_gangs_that_do_not_lock_each_other_are_left_alone(target: LockedTarget) -> None:
