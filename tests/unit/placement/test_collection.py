@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from tests.computing import BusyClock
 from tests.unit.placement.environment import SETTLED, PlacementEnvironment
 from vnode.api import kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import ApiError, Denied, NotFound, VnodeError
 from vnode.api.objects import Object
+from vnode.placement.policies.judging import PolicyVerdict
 
 pytestmark = pytest.mark.looptime
 
@@ -208,6 +210,24 @@ async def test_a_target_of_a_namespace_has_no_policies_of_others_judged(clock: C
         env.add_target("b", "default")
         await asyncio.sleep(SETTLED)
         assert env.policies.verdict("default/web") is not before
+
+
+async def test_whoever_waits_for_policies_waits_for_no_target_that_changes_meanwhile(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env = PlacementEnvironment(BusyClock(), "a")
+    env.add_policy(targets=[{"cluster": "a"}])
+    async with env.running():
+        judge, change = env.policies._judge, env.policies._judge_all
+
+        def judge_while_one_changes(obj: Object) -> PolicyVerdict:
+            change("default")
+            return judge(obj)
+
+        monkeypatch.setattr(env.policies, "_judge", judge_while_one_changes)
+        change("default")
+        async with asyncio.timeout(5):
+            await env.policies.wait_known()
 
 
 async def test_an_invalid_policy_hurts_no_other(clock: Clock) -> None:

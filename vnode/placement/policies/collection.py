@@ -68,9 +68,10 @@ class PlacementPolicies:
         # Policies to be judged again: by key, the oldest first, and all of namespaces for which
         # there may be other clusters, "" for all.
         self._again: dict[str, None] = {}
-        self._stale: set[str] = set()
+        self._stale = {""}
         self._woken = asyncio.Event()
-        self._current = asyncio.Event()  # set while there are none
+        self._begun = self._ended = 0  # times that policies were judged again
+        self._judged = asyncio.Event()  # set when one of them has ended
         self._listeners: Listeners[str] = Listeners()
         self._verdict_listeners: Listeners[str] = Listeners()
         for informer in self.informers:
@@ -102,7 +103,7 @@ class PlacementPolicies:
 
         await self._clusters.wait_synced()
         await self._decisions.wait_known()
-        await self._current.wait()
+        await self._wait_judged()
 
     def of(self, pod: Object) -> Policy | None:
         """Return the policy of a pod, None if there is none for it."""
@@ -182,26 +183,29 @@ class PlacementPolicies:
         """Judge the policies that name clusters again: a Target of a namespace, or of all, has
         come, gone or changed."""
         self._stale.add(namespace)
-        self._wake()
+        self._woken.set()
 
     def _judge_again(self, policies: Iterable[str]) -> None:
         self._again.update(dict.fromkeys(policies))
         if self._again:
-            self._wake()
+            self._woken.set()
 
-    def _wake(self) -> None:
-        self._current.clear()
-        self._woken.set()
+    async def _wait_judged(self) -> None:
+        """Return once all have been judged that are to be now, whatever comes to that."""
+        wanted = self._begun + bool(self._again or self._stale)
+        while self._ended < wanted:
+            self._judged.clear()
+            await self._judged.wait()
 
     async def _keep_judged(self) -> None:
         while True:
             await self._woken.wait()
             self._woken.clear()
             began = self._clock.monotonic()
+            self._begun += 1
             await self._judge_pending()
-            if not self._woken.is_set():
-                self._current.set()
-
+            self._ended += 1
+            self._judged.set()
             await self._clock.sleep(_PAUSE * (self._clock.monotonic() - began))
 
     async def _judge_pending(self) -> None:
