@@ -2,13 +2,12 @@
 
 A policy concerns the pods of its namespace only. When one changes, these are looked at again, once,
 however many others need to know, and in slices between which everything else has its turn. What
-changes while that goes on is gathered: the namespace is looked at once more. Whoever acts by
-policies subscribes here and to the pods, and walks no pods itself.
+changes while that goes on is gathered: the namespace is looked at once more, after those of others.
+Whoever acts by policies subscribes here and to the pods, and walks no pods itself.
 """
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, Protocol
@@ -20,6 +19,7 @@ from vnode.api.objects import Object
 from vnode.api.slices import in_slices
 from vnode.kube.informer import Handler, Informer
 from vnode.planning.policy import Policy, WatchedPolicies
+from vnode.runtime.rounds import WorkRounds
 
 EVERYWHERE: Final = ""
 """In place of a namespace: all of them."""
@@ -55,9 +55,7 @@ class WorkloadIndex:
         self._known: dict[str, Policy] = {}  # by key; pods without a policy are absent
         self._of: dict[str, set[str]] = {}  # keys of pods by the key of their policy; none empty
         self._dirty: dict[str, None] = {}  # namespaces to be looked at again, oldest first
-        self._woken = asyncio.Event()
-        self._current = asyncio.Event()  # set while no namespace is to be looked at again
-        self._current.set()
+        self._looks = WorkRounds(self._look_at_dirty, clock)
         self._listeners: Listeners[Object] = Listeners()
 
     async def run(self) -> None:
@@ -66,19 +64,11 @@ class WorkloadIndex:
         self._policies.subscribe(self._on_policies)
         self._proxies.subscribe(self._on_pod)
         self._bound.subscribe(self._on_pod)
-        while True:
-            await self._woken.wait()
-            self._woken.clear()
-            while self._dirty:
-                namespace = next(iter(self._dirty))
-                del self._dirty[namespace]
-                await self._look_again(namespace)
-
-            self._current.set()
+        await self._looks.run()
 
     async def current(self) -> None:
         """Return once all that has changed until now is known of each pod."""
-        await self._current.wait()
+        await self._looks.done()
 
     def subscribe(self, changed: Callable[[Object], None]) -> None:
         """Call `changed` with each pod that lives and has another policy than before, or none."""
@@ -105,8 +95,7 @@ class WorkloadIndex:
 
     def _on_policies(self, namespace: str) -> None:
         self._dirty[namespace] = None
-        self._current.clear()
-        self._woken.set()
+        self._looks.ask()
 
     def _on_pod(self, old: Object | None, new: Object | None) -> None:
         pod = objects.latest(old, new)
@@ -136,6 +125,11 @@ class WorkloadIndex:
             self._of.setdefault(policy.key, set()).add(key)
 
         return before is not policy
+
+    async def _look_at_dirty(self) -> None:
+        dirty, self._dirty = self._dirty, {}
+        for namespace in dirty:
+            await self._look_again(namespace)
 
     async def _look_again(self, namespace: str) -> None:
         """Find the policies of a namespace's pods anew, and tell of those that are others."""

@@ -113,6 +113,22 @@ async def test_a_pod_is_known_by_its_policy_until_it_ends(clock: Clock) -> None:
         assert told == ["one/p1"]
 
 
+async def test_nobody_waits_for_a_policy_that_is_changed_all_the_time(clock: Clock) -> None:
+    server, policies, changes = APIServer("c1", clock), ByNamespace(), list[int]()
+    add_pods(server, "hostile", 1)
+
+    def change_again(_pod: Object) -> None:
+        if len(changes) < 100:
+            changes.append(len(changes))
+            policies.change("hostile", (A, B)[len(changes) % 2])
+
+    async with indexing(server, policies, clock) as (index, _told):
+        index.subscribe(change_again)
+        policies.change("hostile", A)
+        await index.current()
+        assert len(changes) < 5
+
+
 async def test_others_have_their_turn_while_costly_pods_are_looked_at() -> None:
     turns = list[int]()
 

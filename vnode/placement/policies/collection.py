@@ -36,9 +36,9 @@ from vnode.placement.policies.quota import PolicyQuota
 from vnode.planning.cluster_decision import DecisionReference
 from vnode.planning.kept_together import KeptTogether
 from vnode.planning.policy import Policy
+from vnode.runtime.rounds import WorkRounds
 from vnode.runtime.supervisor import supervise
 
-_PAUSE: Final = 3.0  # times as long as policies were judged again, until they are once more
 _CLOCK_CHECK: Final = 600.0  # seconds after which the wall clock is looked at again: it may jump
 
 
@@ -68,10 +68,9 @@ class PlacementPolicies:
         # Policies to be judged again: by key, the oldest first, and all of namespaces for which
         # there may be other clusters, "" for all.
         self._again: dict[str, None] = {}
-        self._stale = {""}
-        self._woken = asyncio.Event()
-        self._begun = self._ended = 0  # times that policies were judged again
-        self._judged = asyncio.Event()  # set when one of them has ended
+        self._stale: set[str] = set()
+        self._judging = WorkRounds(self._judge_pending, self._clock)
+        self._judge_all("")
         self._listeners: Listeners[str] = Listeners()
         self._verdict_listeners: Listeners[str] = Listeners()
         for informer in self.informers:
@@ -94,7 +93,7 @@ class PlacementPolicies:
             group.create_task(self._end_drains(), name="drains")
             await self._clusters.wait_synced()
             self._judge_all("")
-            group.create_task(self._keep_judged(), name="judging")
+            group.create_task(self._judging.run(), name="judging")
 
     async def wait_known(self) -> None:
         """Return once all are known, or it is known that there can be none."""
@@ -103,7 +102,7 @@ class PlacementPolicies:
 
         await self._clusters.wait_synced()
         await self._decisions.wait_known()
-        await self._wait_judged()
+        await self._judging.done()
 
     def of(self, pod: Object) -> Policy | None:
         """Return the policy of a pod, None if there is none for it."""
@@ -183,30 +182,12 @@ class PlacementPolicies:
         """Judge the policies that name clusters again: a Target of a namespace, or of all, has
         come, gone or changed."""
         self._stale.add(namespace)
-        self._woken.set()
+        self._judging.ask()
 
     def _judge_again(self, policies: Iterable[str]) -> None:
         self._again.update(dict.fromkeys(policies))
         if self._again:
-            self._woken.set()
-
-    async def _wait_judged(self) -> None:
-        """Return once all have been judged that are to be now, whatever comes to that."""
-        wanted = self._begun + bool(self._again or self._stale)
-        while self._ended < wanted:
-            self._judged.clear()
-            await self._judged.wait()
-
-    async def _keep_judged(self) -> None:
-        while True:
-            await self._woken.wait()
-            self._woken.clear()
-            began = self._clock.monotonic()
-            self._begun += 1
-            await self._judge_pending()
-            self._ended += 1
-            self._judged.set()
-            await self._clock.sleep(_PAUSE * (self._clock.monotonic() - began))
+            self._judging.ask()
 
     async def _judge_pending(self) -> None:
         again, self._again = self._again, {}

@@ -5,12 +5,12 @@ A target may have thousands of pods, and may say that it is well as often as it 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable
 
 from vnode.api.clock import Clock
 from vnode.api.slices import in_slices
 from vnode.runtime.links import Link
+from vnode.runtime.rounds import WorkRounds
 
 
 class AnsweringTargets:
@@ -20,20 +20,19 @@ class AnsweringTargets:
         self._steps = steps
         self._clock = clock
         self._waiting: dict[Link, None] = {}  # the oldest first
-        self._woken = asyncio.Event()
+        self._rounds = WorkRounds(self._go_through, clock)
 
     def add(self, link: Link) -> None:
         """Go through a target soon, once for all that has happened by then."""
         self._waiting[link] = None
-        self._woken.set()
+        self._rounds.ask()
 
     async def run(self) -> None:
         """Work until cancelled."""
-        while True:
-            await self._woken.wait()
-            self._woken.clear()
-            while self._waiting:
-                link = next(iter(self._waiting))
-                del self._waiting[link]
-                async for _ in in_slices(self._steps(link), self._clock):
-                    pass
+        await self._rounds.run()
+
+    async def _go_through(self) -> None:
+        waiting, self._waiting = self._waiting, {}
+        for link in waiting:
+            async for _ in in_slices(self._steps(link), self._clock):
+                pass
