@@ -80,6 +80,14 @@ class TargetFacts:
 
         return candidates.read(self.chaperon, 0).message
 
+    @property
+    def trouble(self) -> str:
+        """What the target's scheduler fails at, and tries again; "" if it does not fail."""
+        if self.chaperon is None or self.candidate is not CandidateState.WAITING:
+            return ""
+
+        return candidates.read(self.chaperon, 0).message
+
 
 @dataclass(frozen=True, slots=True)
 class Facts:

@@ -30,6 +30,13 @@ def find(reasons: Mapping[str, str], facts: Facts) -> tuple[dict[str, str], list
 
 def _claim(match: re.Match[str], target: TargetFacts, facts: Facts) -> str:
     claim, namespace = match["claim"], objects.namespace(facts.pod)
+    if "deleted" in match[0]:
+        return (
+            f"PersistentVolumeClaim {claim} goes once no pod of namespace {namespace} of "
+            f"{target.name} uses it (there, kubectl describe pvc {claim} -n {namespace} names "
+            "them): then create it again"
+        )
+
     is_here = claim not in facts.lacking_claims
     if keys.STORAGE_CLASSES not in objects.annotations(target.target):
         neither = "" if is_here else ", which this cluster lacks as well, or correct the pod"
@@ -51,8 +58,19 @@ def _claim(match: re.Match[str], target: TargetFacts, facts: Facts) -> str:
 
 
 def _taint(_match: re.Match[str], target: TargetFacts, _facts: Facts) -> str:
-    named = f" ({', '.join(target.taints)})" if target.taints else ""
-    return f"give the pod a toleration for the taints of the nodes of {target.name}{named}"
+    cure = f"give the pod a toleration for the taints of the nodes of {target.name}"
+    if target.taints:
+        return f"{cure} ({', '.join(target.taints)})"
+
+    return f"{cure}; there, kubectl describe nodes names them, and whether the nodes are ready"
+
+
+def _unfit_nodes(match: re.Match[str], target: TargetFacts, _facts: Facts) -> str:
+    """Return the cure for taints by which Kubernetes says what is wrong with a node."""
+    return (
+        f"nodes of {target.name} have taint {match['taint']}, by which Kubernetes says what is "
+        "wrong with them: there, kubectl describe nodes says more; a toleration does not mend that"
+    )
 
 
 def _maximum(match: re.Match[str], target: TargetFacts, _facts: Facts) -> str:
@@ -111,9 +129,7 @@ def _class(match: re.Match[str], target: TargetFacts, _facts: Facts) -> str:
 
 
 def _volume(_match: re.Match[str], target: TargetFacts, facts: Facts) -> str:
-    volumes = objects.spec(facts.pod).get("volumes") or ()
-    named = [(v.get("persistentVolumeClaim") or {}).get("claimName") for v in volumes]
-    claims = " ".join(str(name) for name in named if name)
+    claims = " ".join(_claims(facts))
     return (
         f"the pod's volume is bound to other nodes of {target.name}, or to another zone, than the "
         f"pod may use: there, kubectl get pvc {claims} -n {objects.namespace(facts.pod)} and "
@@ -147,6 +163,44 @@ def _plan(match: re.Match[str], _target: TargetFacts, facts: Facts) -> str:
     )
 
 
+def _together(match: re.Match[str], _target: TargetFacts, facts: Facts) -> str:
+    policy = match["policy"]
+    return (
+        f"{policy} keeps all pods of the workload in one cluster: have room for this one there, or "
+        f"change the policy's mode (kubectl edit {policy}{_where(policy, facts)})"
+    )
+
+
+def _divided(match: re.Match[str], _target: TargetFacts, facts: Facts) -> str:
+    policy = match["policy"]
+    return (
+        f"give {policy} mode Single or Any (kubectl edit {policy}{_where(policy, facts)}), or have "
+        "its selector leave pods of gangs out"
+    )
+
+
+def _decision(match: re.Match[str], target: TargetFacts, _facts: Facts) -> str:
+    return (
+        f"have {match['decision']} select {target.name}, by the Placement that it is of, or have "
+        f"the selector of {match['policy']} leave the pod out"
+    )
+
+
+def _unbound(_match: re.Match[str], target: TargetFacts, facts: Facts) -> str:
+    namespace = objects.namespace(facts.pod)
+    return (
+        f"see why the claim is not bound, in {target.name}: there, kubectl describe pvc -n "
+        f"{' '.join((namespace, *_claims(facts)))} tells, such as a StorageClass that is missing"
+    )
+
+
+def _claims(facts: Facts) -> list[str]:
+    """Return the names of the PersistentVolumeClaims that the pod names."""
+    volumes = objects.spec(facts.pod).get("volumes") or ()
+    named = [(v.get("persistentVolumeClaim") or {}).get("claimName") for v in volumes]
+    return [str(name) for name in named if name]
+
+
 def _where(policy: str, facts: Facts) -> str:
     return "" if policy.startswith("cluster") else f" -n {objects.namespace(facts.pod)}"
 
@@ -156,8 +210,14 @@ _NO_ACCOUNT: Final = (
     r'"(?P<account>[^"]+)" not found'
 )
 _NO_CLASS: Final = (
-    r'(?P<kind>RuntimeClass|PriorityClass) "(?P<name>[^"]+)"'
-    r'( for pods (of "[^"]+"|without one))? not found(: create it in the target)?'
+    r"(.*is forbidden: )?(pod rejected: )?(no )?(?P<kind>RuntimeClass|PriorityClass) (with name )?"
+    r'"?(?P<name>[^"\s]+)"?( for pods (of "[^"]+"|without one))? (was found|not found)'
+    r"(: create it in the target)?"
+)
+_UNFIT_NODE: Final = (
+    r"node\(s\) had untolerated taint(\(s\))? \{(?P<taint>(node\.kubernetes\.io/"
+    r"(not-ready|unreachable|memory-pressure|disk-pressure|pid-pressure|network-unavailable"
+    r"|out-of-service)|node\.cloudprovider\.kubernetes\.io/[\w-]+))[^}]*\}"
 )
 _VOLUME: Final = (
     r"node\(s\) (had volume node affinity conflict|had no available volume zone"
@@ -165,6 +225,7 @@ _VOLUME: Final = (
 )
 _CURES: Final[tuple[tuple[str, _Cure], ...]] = (
     (r'persistentvolumeclaim "(?P<claim>[^"]+)" (not found|is being deleted)', _claim),
+    (_UNFIT_NODE, _unfit_nodes),
     (r"node\(s\) had untolerated taint(\(s\))?( \{[^}]*\})?", _taint),
     (r"at its maximum of (?P<most>\d+) by (?P<policy>[^;\s]+)", _maximum),
     (r'failed calling webhook "(?P<webhook>[^"]+)".*', _webhook),
@@ -177,4 +238,8 @@ _CURES: Final[tuple[tuple[str, _Cure], ...]] = (
     (r'ResourceClaim(?P<template>Template)? "?(?P<name>[^"\s]+)"? not found.*', _resource_claim),
     (r"^didn't match (?P<policy>(cluster)?placementpolicy/\S+)$", _policy),
     (r"^planned elsewhere by (?P<policy>[^:\s]+).*", _plan),
+    (r"(?P<policy>(cluster)?placementpolicy/\S+) keeps the pods of .*", _together),
+    (r"(?P<policy>(cluster)?placementpolicy/\S+) divides pods among clusters.*", _divided),
+    (r"^(?P<policy>\S+): (?P<decision>\S+) selects (other|no) clusters$", _decision),
+    (r"pod has unbound immediate PersistentVolumeClaims", _unbound),
 )

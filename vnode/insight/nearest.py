@@ -34,12 +34,27 @@ class Nearness(enum.IntEnum):
     """It was asked, and says why not."""
 
 
+_OF_THE_POD: Final = (
+    rf"^({diagnosis.LEFT_OUT}|takes only pods of namespace|didn't match \S+$)",
+    r"^(cluster)?placementpolicy/\S+: \S+ selects (other|no) clusters$",
+    r'^ResourceClaim "[^"]+" is used in target|^the pod came through that cluster',
+)
 _PATTERNS: Final = (
-    (Nearness.ANSWERED, r"^\d+/\d+ nodes are available|denied the request|is forbidden"),
-    (Nearness.LEFT_OUT, rf"^({diagnosis.LEFT_OUT}|takes only pods of namespace|didn't match \S+$)"),
-    (Nearness.NOT_PLANNED, r"^planned elsewhere by|keeps the pods of \S+ together"),
+    (
+        Nearness.ANSWERED,
+        r"^\d+/\d+ nodes are available|denied the request|is forbidden|failed calling webhook",
+    ),
+    (Nearness.LEFT_OUT, "|".join(_OF_THE_POD)),
+    (
+        Nearness.NOT_PLANNED,
+        r"^planned elsewhere by|keeps the pods of \S+ together|^the pods of gang \S+ go to target",
+    ),
     (Nearness.SILENT, r"^(no answer for|not decided yet)"),
 )
+
+
+_OF_THIS_CLUSTER: Final = r"^namespace \S+ (is being terminated$|does not have the label )"
+"""What is said of every target, and is about none of them."""
 
 
 def of(reason: str, *, is_ready: bool = True) -> Nearness:
@@ -61,5 +76,8 @@ def relevant(reasons: Mapping[str, str], ready: Mapping[str, bool]) -> dict[str,
 def headline(found: Mapping[str, str]) -> str:
     """Return the first reason of `relevant`, with the targets that give it."""
     first = next(iter(found.values()))
+    if re.search(_OF_THIS_CLUSTER, first):
+        return first
+
     names = [name for name, text in found.items() if text == first and name]
     return f"{enumeration.some(names, _NAMED)}: {first}" if names else first

@@ -56,11 +56,16 @@ def judge(facts: Facts) -> Verdict:
         first, *others = [f"target {name} is not ready: {why}" for name, why in found.items()]
         return Verdict(PodState.UNREACHABLE, first, (*others, *refusal_cures.not_connected(found)))
 
-    waiting = [t.name for t in facts.targets if t.candidate in _UNDECIDED]
+    waiting = [t.name for t in facts.targets if t.candidate in _UNDECIDED and not t.trouble]
     if waiting and not (is_rejected and "no answer" in message):
-        return Verdict(
-            PodState.WAITING, f"a candidate waits for the answer of {', '.join(waiting)}"
-        )
+        return Verdict(PodState.WAITING, _undecided(facts, waiting))
+
+    if making := [t.name for t in facts.targets if t.candidate is CandidateState.PREEMPTING]:
+        text = f"{', '.join(making)} ends pods of lower priority to make room, and waits for that"
+        return Verdict(PodState.WAITING, text)
+
+    if not is_rejected and any(target.trouble for target in facts.targets):
+        return _unschedulable(facts, message, {})
 
     if is_rejected:
         reasons = diagnosis.split(message, {t.name for t in facts.targets})
@@ -70,6 +75,15 @@ def judge(facts: Facts) -> Verdict:
         return _unschedulable(facts, message, reasons)
 
     return Verdict(PodState.WAITING, "the pod is in the queue of the agent")
+
+
+def _undecided(facts: Facts, waiting: list[str]) -> str:
+    """Return what a pod waits for of which these targets have a candidate."""
+    reserved = [t.name for t in facts.targets if t.candidate is CandidateState.RESERVED]
+    if reserved and membership.of(facts.pod) is not None:
+        return f"{', '.join(reserved)} has a place for the pod, which waits for others of its gang"
+
+    return f"a candidate waits for the answer of {', '.join(waiting)}"
 
 
 def _gate_cure(gate: str, pod: Object) -> str:
@@ -104,7 +118,8 @@ def _of_gang(message: str) -> Verdict:
 
 def _unschedulable(facts: Facts, message: str, told: Mapping[str, str]) -> Verdict:
     """Return the cause of the target that came nearest; `told` is what the message says of each."""
-    rejected = {t.name: diagnosis.tidy(t.rejection) for t in facts.targets if t.rejection}
+    said = {t.name: t.rejection or t.trouble for t in facts.targets}
+    rejected = {name: diagnosis.tidy(text) for name, text in said.items() if text}
     ready = {target.name: target.is_connected for target in facts.targets}
     found = nearest.relevant({**told, **rejected} or {"": message}, ready)
     is_unknown = saved_manifest.UNKNOWN in message

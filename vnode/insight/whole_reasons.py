@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from vnode.api import cures, saved_manifest
+from vnode.api import cures, keys, saved_manifest
 
 _CURES: Final = (
     (
@@ -67,6 +67,69 @@ _CURES: Final = (
             "delete that pod, or have this one claim another"
         ),
     ),
+    (
+        r'PriorityClass "[^"]+" preempts in the target.*',
+        (
+            "map the pod's PriorityClass to one of {target} with preemptionPolicy Never, by "
+            f"annotation {keys.PRIORITY_CLASSES} of the Target"
+        ),
+    ),
+    (
+        r"the target's API server would drop (?P<fields>[^:]+):.*",
+        (
+            "leave {fields} out of the pod, or enable it in {target}, by a newer version of "
+            "Kubernetes or a feature gate"
+        ),
+    ),
+    (
+        r"another pod is named (?P<pod>\S+)",
+        ("delete pod {pod} in {target} if nobody needs it, or create this pod under another name"),
+    ),
+    (
+        r".*new content in namespace (?P<space>\S+) because it is being terminated",
+        (
+            "nothing can be created in namespace {space} of {target} until it is gone (there, "
+            "kubectl describe namespace {space} says what keeps it): then create it again"
+        ),
+    ),
+    (
+        r"^namespace (?P<space>\S+) is being terminated",
+        (
+            "create the pod in another namespace: in one that is being deleted nothing starts "
+            "(kubectl describe namespace {space} says what keeps it)"
+        ),
+    ),
+    (
+        r"^namespace (?P<space>\S+) does not have the label (?P<label>[^\s,]+).*",
+        "kubectl label namespace {space} {label} (as an administrator of this cluster)",
+    ),
+    (
+        r"its cluster is unknown: .*",
+        "start vnode's agent in {target}: vnode doctor --target FILE tells whether it runs",
+    ),
+    (
+        r"the pod came through that cluster",
+        "connect another target: the pod has come through {target}, and would go in a circle",
+    ),
+    (
+        r"its room is kept for gang (?P<gang>[^,\s]+).*",
+        (
+            "wait until gang {gang} has started, ten minutes at most, or delete its pods if nobody "
+            "needs them"
+        ),
+    ),
+    (
+        r"no nodes available to schedule pods|^0/0 nodes are available.*",
+        "add nodes in {target}: it has none",
+    ),
+    (
+        r'(storage ?class|storageclass\.storage\.k8s\.io) "(?P<name>[^"]+)"( not found)?',
+        "create StorageClass {name} in {target}, or have the claim name one that is there",
+    ),
+    (
+        r"device class (?P<name>\S+) does not exist",
+        "create DeviceClass {name} in {target}, or have the pod's claim name one that is there",
+    ),
 )
 
 
@@ -74,8 +137,10 @@ def take(reasons: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
     """Return what is left of the reasons of targets, by name, and the cures of the rest."""
     left, found = dict(reasons), []
     for pattern, cure in _CURES:
-        if any(re.search(pattern, text) for text in left.values()):
+        matching = {name: m for name, text in left.items() if (m := re.search(pattern, text))}
+        if matching:
+            name, match = next(iter(matching.items()))
             left = {name: re.sub(pattern, "", text) for name, text in left.items()}
-            found.append(cure)
+            found.append(cure.format(target=name or "TARGET", **match.groupdict()))
 
     return left, found

@@ -38,6 +38,22 @@ def nodes(reason: str, *cures: str, **more: Any) -> Case:
     return nowhere(f"0/3 nodes are available: 3 {reason}", *cures, **more)
 
 
+def between(
+    reasons: dict[str, str], headline: str, *cures: str, unsaid: tuple[str, ...] = (), **spec: Any
+) -> Case:
+    """Return the case of a pod that none of its targets takes, the first of which is c2."""
+
+    def make(here: Situation) -> None:
+        for name in reasons:
+            if name != "c2":
+                here.source.add(kinds.TARGETS, a_target(name))
+
+        told = "; ".join(f"{name}: {text}" for name, text in reasons.items())
+        here.pod(f"0/{len(reasons)} targets: {told}", **spec)
+
+    return Case(make, PodState.UNSCHEDULABLE, headline, (*cures, AGAIN), unsaid)
+
+
 def unready(reason: str, message: str, *cures: str, unsaid: tuple[str, ...] = ()) -> Case:
     """Return the case of the only Target that is not ready."""
 

@@ -42,6 +42,11 @@ class Situation:
         metadata = {"name": "vnode-agent", "namespace": "vnode"}
         self.source.add(kinds.LEASES, {"metadata": metadata, "spec": {**holder, "renewTime": now}})
 
+    @property
+    def name_there(self) -> str:
+        """The name of the pod's PodChaperon, and of its delegate."""
+        return names.chaperon("web", UID)
+
     def ago(self, seconds: float) -> str:
         """Return the timestamp of that many seconds ago."""
         return objects.timestamp(self.clock.now() - timedelta(seconds=seconds))

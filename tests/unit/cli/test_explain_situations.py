@@ -11,7 +11,9 @@ from typing import Final
 import pytest
 
 from tests.unit.cli.held_situations import HELD
+from tests.unit.cli.lacking_situations import LACKING
 from tests.unit.cli.placed_situations import PLACED
+from tests.unit.cli.planned_situations import PLANNED
 from tests.unit.cli.refused_situations import REFUSED
 from tests.unit.cli.situation_cases import Case
 from tests.unit.cli.situations import Situation
@@ -19,7 +21,7 @@ from vnode.api.clock import Clock
 
 pytestmark = pytest.mark.looptime
 
-CASES: Final[dict[str, Case]] = {**REFUSED, **HELD, **PLACED}
+CASES: Final[dict[str, Case]] = {**REFUSED, **LACKING, **PLANNED, **HELD, **PLACED}
 
 
 @pytest.mark.parametrize("name", CASES)
