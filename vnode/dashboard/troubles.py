@@ -14,7 +14,7 @@ from typing import Final
 from vnode.api import lease_holders, objects
 from vnode.api.objects import Object, Objects
 from vnode.dashboard.stages import Stage, StagedPod
-from vnode.insight import advice, failing, judging, refusal_cures
+from vnode.insight import advice, connection_cures, failing, judging
 from vnode.insight.facts import Facts, TargetFacts
 from vnode.insight.verdicts import PodState
 from vnode.scheduling import diagnosis
@@ -87,7 +87,7 @@ def _of_target(target: Object) -> Iterator[FoundTrouble]:
         yield FoundTrouble(
             str(ready.get("reason") or "Unknown"),
             text,
-            refusal_cures.not_connected({key.name: text}),
+            connection_cures.of_all([(target, text)]),
             since=str(ready.get("lastTransitionTime") or ""),
             target=str(key),
         )

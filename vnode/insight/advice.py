@@ -6,6 +6,7 @@ from typing import Final
 
 from vnode.api import keys, objects, spelling
 from vnode.api.objects import Object
+from vnode.api.target_key import TargetKey
 from vnode.insight.facts import TargetFacts
 
 AGENT: Final = (
@@ -98,11 +99,10 @@ def target_agent(target: str) -> tuple[str, ...]:
     return (f"start the agent in {target}: vnode doctor --target FILE tells whether it runs",)
 
 
-def stuck(why: str, target: str, pod: Object) -> tuple[str, ...]:
+def stuck(target: TargetKey, pod: Object) -> tuple[str, ...]:
     """Return the cures where a target is unreachable while its pod is terminating."""
     name, namespace = objects.name(pod), objects.namespace(pod)
     return (
-        why,
         "the pod goes when the target is back",
         f"if the target is gone for good: vnode disconnect {target}",
         (

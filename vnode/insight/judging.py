@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from vnode.api import durations, keys, objects
+from vnode.api import objects
 from vnode.api.objects import Object
 from vnode.insight import (
     advice,
+    connection_cures,
+    ending_pods,
     failing,
     failure_cures,
     losing,
@@ -25,8 +27,6 @@ from vnode.insight.facts import Facts, TargetFacts
 from vnode.insight.failing import FailureKind
 from vnode.insight.verdicts import PodState, Verdict
 from vnode.kube.events import WARNING
-
-_GRACE_SLACK = timedelta(seconds=60)  # beyond its grace period a delegate should have ended
 
 _TO_BE_SENT = timedelta(seconds=30)  # after its binding, until there should be a chaperon
 
@@ -46,7 +46,7 @@ def judge(facts: Facts) -> Verdict:
         return Verdict(PodState.NOT_ELECTED, *advice.not_elected(pod, facts.namespace, facts.owner))
 
     if objects.is_terminating(pod):
-        return _ending(facts)
+        return ending_pods.judge(facts)
 
     if objects.status(pod).get("phase") == "Succeeded":
         return Verdict(PodState.FINISHED, "the pod has ended: Succeeded")
@@ -77,8 +77,9 @@ def _bound(facts: Facts) -> Verdict:
         checks = "vnode doctor checks both sides; containers keep running meanwhile"
         return Verdict(
             PodState.UNREACHABLE,
-            f"target {target.name} is not ready; the pod's last known status may be outdated",
-            tuple(filter(None, (reason, future, checks))),
+            f"target {target.name} is not ready, so that the pod's status may be outdated: "
+            f"{reason}",
+            (*connection_cures.of(target.target, reason), *filter(None, (future,)), checks),
         )
 
     shown = target.delegate or facts.pod
@@ -176,70 +177,3 @@ def _starting(facts: Facts, target: TargetFacts, shown: Object) -> Verdict:
 
     where = f" on node {node}" if node else ""
     return Verdict(PodState.STARTING, f"the containers start in target {target.name}{where}")
-
-
-def _ending(facts: Facts) -> Verdict:
-    target = facts.chosen
-    foreign = [name for name in objects.finalizers(facts.pod) if keys.is_foreign(name)]
-    if target is not None and (target.error or not target.is_connected):
-        why = target.error or target.connection.get("message", "")
-        return Verdict(
-            PodState.STUCK_ENDING,
-            f"target {target.name} is not ready: whether the containers have ended is unknown",
-            advice.stuck(str(why), str(target.key), facts.pod),
-        )
-
-    if target is not None and (refused := refusals.of_updates(facts, target)):
-        cures = refusal_cures.refused(refused)
-        return Verdict(PodState.STUCK_ENDING, f"the pod cannot end: {refused}", cures)
-
-    if target is not None and target.delegate is not None:
-        since = _since_deletion(target.delegate, facts)
-        grace = objects.metadata(target.delegate).get("deletionGracePeriodSeconds") or 0
-        if since is None or since > durations.span(grace) + _GRACE_SLACK:
-            return Verdict(
-                PodState.STUCK_ENDING,
-                f"the delegate in target {target.name} has not ended",
-                advice.delegate_lingers(target.name, target.delegate, asked=since is not None),
-            )
-
-        return Verdict(
-            PodState.ENDING,
-            f"its containers in target {target.name} are ending, for "
-            f"{status_text.duration(since)} of {grace}s",
-        )
-
-    if target is not None and target.chaperon is not None:
-        return Verdict(
-            PodState.STUCK_ENDING,
-            f"the chaperon in target {target.name} waits for that cluster's agent",
-            advice.target_agent(target.name),
-        )
-
-    if foreign:
-        return Verdict(
-            PodState.STUCK_ENDING,
-            f"finalizers of other controllers keep the pod: {', '.join(foreign)}",
-            ("the controllers that added them have to remove them",),
-        )
-
-    if not pending_pods.agent_is_alive(facts):
-        return Verdict(
-            PodState.STUCK_ENDING,
-            "its containers have ended, but no agent is running to remove its finalizer",
-            advice.AGENT,
-        )
-
-    return Verdict(
-        PodState.ENDING, "its containers have ended; the agent removes the pod's finalizer"
-    )
-
-
-def _since_deletion(delegate: Object, facts: Facts) -> timedelta | None:
-    """Return for how long the delegate has been terminating; None if it was not deleted."""
-    metadata = objects.metadata(delegate)
-    deadline = objects.parse_timestamp(str(metadata.get("deletionTimestamp") or ""))
-    if deadline is None:
-        return None
-
-    return facts.now - deadline + durations.span(metadata.get("deletionGracePeriodSeconds") or 0)

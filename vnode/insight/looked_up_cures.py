@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from vnode.api import keys, objects
+from vnode.insight import connection_cures
 from vnode.insight.facts import Facts, TargetFacts
 
 _Cure = Callable[[re.Match[str], TargetFacts, Facts], str]
@@ -18,6 +19,11 @@ _Cure = Callable[[re.Match[str], TargetFacts, Facts], str]
 def find(reasons: Mapping[str, str], facts: Facts) -> tuple[dict[str, str], list[str]]:
     """Return what is left of the reasons of targets, by name, and cures for the rest."""
     targets, left, found = {t.name: t for t in facts.targets}, dict(reasons), []
+    for name, text in reasons.items():
+        if name in targets and (cures := connection_cures.of(targets[name].target, text)):
+            left[name] = ""
+            found += cures
+
     for pattern, cure in _CURES:
         for name, text in left.items():
             target, match = targets.get(name), re.search(pattern, text, re.IGNORECASE)
@@ -26,6 +32,11 @@ def find(reasons: Mapping[str, str], facts: Facts) -> tuple[dict[str, str], list
                 found.append(cure(match, target, facts))
 
     return left, list(dict.fromkeys(found))
+
+
+def _cordon(_match: re.Match[str], target: TargetFacts, _facts: Facts) -> str:
+    where = f" -n {target.key.namespace}" if target.key.namespace else ""
+    return f"vnode uncordon {target.key.name}{where}"
 
 
 def _claim(match: re.Match[str], target: TargetFacts, facts: Facts) -> str:
@@ -77,14 +88,6 @@ def _maximum(match: re.Match[str], target: TargetFacts, _facts: Facts) -> str:
     return (
         f"raise maxReplicas, {match['most']}, of {target.name} in {match['policy']}, give that "
         "policy another cluster, or have the workload run fewer pods"
-    )
-
-
-def _webhook(match: re.Match[str], target: TargetFacts, _facts: Facts) -> str:
-    return (
-        f"see why webhook {match['webhook']} of {target.name} does not answer: there, kubectl get "
-        "mutatingwebhookconfigurations,validatingwebhookconfigurations -o wide names its Service; "
-        "with failurePolicy Ignore pods start without it"
     )
 
 
@@ -224,11 +227,11 @@ _VOLUME: Final = (
     r"|didn't match PersistentVolume's node affinity)"
 )
 _CURES: Final[tuple[tuple[str, _Cure], ...]] = (
+    (r"the virtual node was unschedulable.*", _cordon),
     (r'persistentvolumeclaim "(?P<claim>[^"]+)" (not found|is being deleted)', _claim),
     (_UNFIT_NODE, _unfit_nodes),
     (r"node\(s\) had untolerated taint(\(s\))?( \{[^}]*\})?", _taint),
     (r"at its maximum of (?P<most>\d+) by (?P<policy>[^;\s]+)", _maximum),
-    (r'failed calling webhook "(?P<webhook>[^"]+)".*', _webhook),
     (r"(?P<kind>(cluster)?overridepolicy)/([^\s,/]+/)?(?P<name>[^\s,/]+).*", _override),
     (r"(.*is forbidden: )?(exceeded quota:|no room in ResourceQuota) (?P<quota>[^\s,]+).*", _quota),
     (_NO_ACCOUNT, _account),

@@ -12,7 +12,7 @@ from typing import Final
 from vnode.api import keys, lease_holders, objects, saved_manifest
 from vnode.api.objects import Object
 from vnode.gangs import membership
-from vnode.insight import advice, nearest, refusal_cures
+from vnode.insight import advice, connection_cures, nearest, refusal_cures
 from vnode.insight.facts import Facts
 from vnode.insight.verdicts import PodState, Verdict
 from vnode.pods.source.candidates import CandidateState
@@ -52,9 +52,10 @@ def judge(facts: Facts) -> Verdict:
     is_rejected, message = scheduled.get("status") == "False", str(scheduled.get("message", ""))
     is_known = is_rejected and any(target.is_connected for target in facts.targets)
     if not is_known and not any(target.is_ready for target in facts.targets):
-        found = {t.name: str(t.ready.get("message") or "not checked yet") for t in facts.targets}
-        first, *others = [f"target {name} is not ready: {why}" for name, why in found.items()]
-        return Verdict(PodState.UNREACHABLE, first, (*others, *refusal_cures.not_connected(found)))
+        told = [(t, str(t.ready.get("message") or "not checked yet")) for t in facts.targets]
+        first, *others = [f"target {t.name} is not ready: {why}" for t, why in told]
+        cures = connection_cures.of_all((t.target, why) for t, why in told)
+        return Verdict(PodState.UNREACHABLE, first, (*others, *cures))
 
     waiting = [t.name for t in facts.targets if t.candidate in _UNDECIDED and not t.trouble]
     if waiting and not (is_rejected and "no answer" in message):

@@ -11,16 +11,7 @@ from vnode.api.objects import Object
 from vnode.insight import looked_up_cures, whole_reasons
 from vnode.insight.facts import Facts
 
-_NO_KUBECONFIG: Final = (
-    r"there is no Secret|Secret \S+ has no key|^(?!the target cannot be reached).*kubeconfig"
-)
-_CONNECT: Final = (
-    "vnode connect --source FILE --target FILE --name {target} makes the Secret of its kubeconfig "
-    "again"
-)
-
 _CURES: Final = (
-    (_NO_KUBECONFIG, _CONNECT),
     (
         r"Insufficient|Too many pods",
         "add nodes in the target that are large enough, or lower the pod's requests",
@@ -74,7 +65,6 @@ _CURES: Final = (
             "get nodes --show-labels"
         ),
     ),
-    (r"the virtual node was unschedulable", "vnode uncordon {target}"),
     (
         r"(?<!node\(s\) )didn't (match pod|satisfy existing pods) (anti-)?affinity rules",
         "relax the pod's affinity between pods, or connect a target that satisfies it",
@@ -173,13 +163,6 @@ _REFUSED: Final = (
     ),
 )
 """What helps where no pattern of `_CURES` tells more."""
-
-
-def not_connected(reasons: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the cures where no target is ready, for what their Targets say, by name."""
-    named = [n for n, text in reasons.items() if re.search(_NO_KUBECONFIG, text)]
-    checks = "vnode doctor checks both sides of each connection"
-    return (_CONNECT.format(target=named[0]), checks) if named else (checks,)
 
 
 def unschedulable(reasons: Mapping[str, str], facts: Facts | None = None) -> tuple[str, ...]:

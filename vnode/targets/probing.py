@@ -13,7 +13,6 @@ else has come from it for a minute.
 from __future__ import annotations
 
 import asyncio
-import re
 from typing import Final
 
 from vnode.api import cures, keys, kinds
@@ -33,6 +32,7 @@ from vnode.api.token_bucket import TokenBucket
 from vnode.kube import answer_limits, urgency
 from vnode.kube.client import Client
 from vnode.runtime.links import CONNECTING, UNREACHABLE, Link, LinkHealth
+from vnode.targets import untrusted
 from vnode.targets.cluster_identity import NotRecognized, Recognition
 
 PERIOD: Final = 10.0  # seconds between probes, as the kubelet's lease renewals
@@ -41,9 +41,6 @@ _LIMIT: Final = 5.0  # seconds that a probe may take
 _BURST: Final = 5  # probes at once, if the target itself calls for them; then one every _RETRY
 PUSHED_BACK: Final = 60.0  # seconds for which nothing but 429 is no failure
 _FAILURES: Final = 2  # failures in a row that make a target unhealthy
-
-_UNTRUSTED: Final = re.compile(r"certificate verify failed: ([^()\]]+?)(?: \(|[)\]]|$)")
-"""What Python's TLS says of a certificate that does not stand the test, and why."""
 
 _TRANSIENT: Final = (Unreachable, ServerError, TooManyRequests)
 """Errors that may be gone in a moment; others last until somebody acts."""
@@ -231,15 +228,8 @@ def explain(error: VnodeError, namespace: str) -> tuple[str, str]:
     if isinstance(error, NotRecognized):
         return error.reason, str(error)
 
-    if isinstance(error, Unreachable) and (untrusted := _UNTRUSTED.search(str(error))):
-        return (
-            UNREACHABLE,
-            (
-                "the target's certificate is not one that the authority in its kubeconfig vouches "
-                f"for ({untrusted[1]}): if the target has a new authority, run vnode connect again "
-                "or put it into the Secret; if not, see who answers at that address"
-            ),
-        )
+    if isinstance(error, Unreachable) and (text := untrusted.explain(str(error))):
+        return UNREACHABLE, text
 
     if isinstance(error, Unreachable):
         return (

@@ -105,8 +105,8 @@ LACKING: Final[dict[str, Case]] = {
         'Internal error occurred: failed calling webhook "inject.mesh": failed to call webhook: '
         'Post "https://mesh.svc:443": tls: failed to verify certificate: x509: certificate signed '
         "by unknown authority",
-        "see why webhook inject.mesh of c2 does not answer",
-        unsaid=("registry", "pull"),
+        "webhook inject.mesh of c2 shows a certificate that its caBundle does not vouch for",
+        unsaid=("registry", "does not answer"),
     ),
     "a policy of the target": nowhere(
         f"{FORBIDDEN}ValidatingAdmissionPolicy 'no-latest' with binding 'no-latest' denied "

@@ -10,6 +10,7 @@ from typing import Final
 
 import pytest
 
+from tests.unit.cli.ending_situations import ENDING
 from tests.unit.cli.held_situations import HELD
 from tests.unit.cli.lacking_situations import LACKING
 from tests.unit.cli.placed_situations import PLACED
@@ -17,11 +18,20 @@ from tests.unit.cli.planned_situations import PLANNED
 from tests.unit.cli.refused_situations import REFUSED
 from tests.unit.cli.situation_cases import Case
 from tests.unit.cli.situations import Situation
+from tests.unit.cli.unready_situations import UNREADY
 from vnode.api.clock import Clock
 
 pytestmark = pytest.mark.looptime
 
-CASES: Final[dict[str, Case]] = {**REFUSED, **LACKING, **PLANNED, **HELD, **PLACED}
+CASES: Final[dict[str, Case]] = {
+    **REFUSED,
+    **LACKING,
+    **PLANNED,
+    **UNREADY,
+    **HELD,
+    **PLACED,
+    **ENDING,
+}
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -203,6 +203,12 @@ def _condition(facts: ConnectionFacts) -> tuple[Level, str, str]:
     return Level.FAIL, text, IN_THE_TEXT
 
 
+def _named(facts: ConnectionFacts) -> str:
+    """Return the Target as commands take it, whatever the namespace of the kubeconfig."""
+    key = model.key_of(facts.target)
+    return f"{key.name} -n {key.namespace}" if key.namespace else key.name
+
+
 def _in_the_source(facts: ConnectionFacts) -> Iterator[tuple[str, tuple[Level, str, str]]]:
     """Check the Target's conditions, its virtual node, and its namespace, in the source."""
     yield "its condition", _condition(facts)
@@ -218,7 +224,7 @@ def _in_the_source(facts: ConnectionFacts) -> Iterator[tuple[str, tuple[Level, s
     if facts.node is None:
         yield "virtual node", (Level.FAIL, "not found", "start the agent of the source")
     elif objects.spec(facts.node).get("unschedulable"):
-        yield "virtual node", (Level.WARN, "it is cordoned", "vnode uncordon")
+        yield "virtual node", (Level.WARN, "it is cordoned", f"vnode uncordon {_named(facts)}")
 
     if objects.annotations(facts.target).get(keys.NETWORK_POLICIES) == "ignore":
         text = "those of this cluster are not enforced for pods in the target"
