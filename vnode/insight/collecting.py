@@ -17,7 +17,7 @@ from vnode.api.identity import is_chaperon_of
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
 from vnode.following import policy_forms
-from vnode.insight import failing, owners, status_text
+from vnode.insight import failing, image_cures, owners, status_text
 from vnode.insight.facts import Facts, TargetFacts
 from vnode.insight.target_clients import TIMEOUT, Connect, connected
 from vnode.insight.usable_targets import covering
@@ -150,7 +150,8 @@ async def _inspect(client: Client, facts: TargetFacts, pod: Object, now: datetim
 
     events = await _events(client, namespace, f"involvedObject.uid={objects.uid(delegate)}")
     failure = failing.find(delegate, now)
-    wants_image = failure is not None and failure.kind is failing.FailureKind.IMAGE
+    is_image = failure is not None and failure.kind is failing.FailureKind.IMAGE
+    wants_image = is_image and image_cures.may_lack_secret(failure.text if failure else "")
     missing = await _missing(client, delegate, wants_image=wants_image)
     return replace(facts, events=events, missing=missing)
 

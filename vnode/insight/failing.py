@@ -126,7 +126,8 @@ def _container(container: Object) -> Failure | None:
     last = (container.get("lastState") or {}).get("terminated")
     if reason == _CRASH_LOOP and last:
         restarts = int(container.get("restartCount") or 0)
-        text = f"container {name}: {reason}: {_outcome(last)}, {restarts} restarts"
+        message = f": {said}" if (said := _short(last.get("message"))) else ""
+        text = f"container {name}: {reason}: {_outcome(last)}, {restarts} restarts{message}"
         previous = _ended(container, last, FailureKind.CRASH)
         return replace(previous, reason=reason, text=text, is_restarted=True)
 
@@ -159,10 +160,17 @@ def _not_ready(pod: Object, now: datetime) -> Failure | None:
     containers = status_text.containers(pod)
     for container in containers:
         state, detail = status_text.state(container)
-        if state != "running" or container.get("ready") or container.get("started") is False:
+        if state != "running" or container.get("ready"):
             continue
 
         name = str(container.get("name"))
+        if container.get("started") is False:
+            if restarts := int(container.get("restartCount") or 0):
+                text = f"container {name} has not passed its startupProbe, {restarts} restarts"
+                return Failure(FailureKind.NOT_READY, NOT_READY, text, name)
+
+            continue
+
         age = _elapsed(detail.get("startedAt"), now)
         if age is not None and age > _time_to_be_ready(specs.get(name, {})):
             text = f"container {name} is not ready, {status_text.duration(age)} after its start"

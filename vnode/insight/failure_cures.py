@@ -7,6 +7,7 @@ from typing import Final
 
 from vnode.api import objects
 from vnode.api.objects import Object
+from vnode.insight import image_cures
 from vnode.insight.facts import TargetFacts
 from vnode.insight.failing import Failure, FailureKind
 
@@ -23,42 +24,38 @@ _BY_REASON: Final = {
         "uses"
     ),
 }
-_OF_IMAGES: Final = (
+_BY_TEXT: Final = (
     (
-        r"no match for platform|no matching manifest",
+        r"ephemeral local storage usage exceeds|EmptyDir volume .* exceeds",
         (
-            "build {image} for the architecture of the nodes of {target}, or have the pod select "
-            "nodes that it is built for, by kubernetes.io/arch"
+            "raise the limit that the text names (ephemeral-storage of its containers, or "
+            "sizeLimit of its emptyDir), or have it write less"
         ),
     ),
     (
-        r"toomanyrequests|rate limit|429",
-        "{image}'s registry takes no more requests for now: pull with an account, or from a mirror",
-    ),
-    (
-        r"unauthorized|denied|authentication|401|403",
+        r"(Liveness|Startup) probe failed",
         (
-            "have the pod name a pull secret for {image}: kubectl create secret docker-registry "
-            "NAME -n {namespace} (in this cluster, from where it follows), and imagePullSecrets"
+            "its probe has it ended: have it answer, or give it more time, by initialDelaySeconds, "
+            "timeoutSeconds and failureThreshold"
+        ),
+    ),
+)
+_OF_COMMANDS: Final = (
+    (
+        r"exec format error",
+        (
+            "build the image for the architecture of the nodes, or have the pod select nodes that "
+            "it is built for, by kubernetes.io/arch"
         ),
     ),
     (
-        r"x509|certificate",
-        "have the nodes of {target} trust the certificate of {image}'s registry",
-    ),
-    (
-        r"no such host|timeout|timed out|connection refused|unreachable|no route",
-        "see that the nodes of {target} reach the registry of {image}",
-    ),
-    (
-        r"not found|manifest unknown|InvalidImageName|couldn't parse",
-        "correct the image of the pod: its registry has no {image}",
+        "executable file not found|no such file or directory|permission denied|no command",
+        "its command cannot be started, as the text says: compare command and args with the image",
     ),
 )
-_IMAGE: Final = (
-    "see that the image {image} exists, that the nodes of {target} reach its registry, and that "
-    "the pull secret is in namespace {namespace} there"
-)
+"""What runtimes say; a container may say the same of something else."""
+_UNSTARTED: Final = ("StartError", "ContainerCannotRun")
+"""How containers end that have written no log."""
 _KEY: Final = re.compile(
     r"couldn't find key (?P<key>\S+) in (?P<kind>ConfigMap|Secret) [^/\s]+/(?P<name>\S+)"
 )
@@ -79,7 +76,9 @@ def of(
     logs = _logs(failure, pod, target, delegate)
     match failure.kind:
         case FailureKind.IMAGE:
-            return _image(failure, spec, pod, target)
+            words = {"image": str(spec.get("image", "")), "target": target}
+            cure = image_cures.of(failure.text, **words, namespace=objects.namespace(pod))
+            return (cure,)
         case FailureKind.CONFIGURATION:
             return (_configuration(failure, pod, target),)
         case FailureKind.NODE:
@@ -88,14 +87,6 @@ def of(
             return _not_ready(failure, spec, logs)
         case _:
             return _ended(failure, spec, logs)
-
-
-def _image(failure: Failure, spec: Object, pod: Object, target: str) -> tuple[str, ...]:
-    """Return the cure by the registry's words; where they only say that it is tried again later,
-    all that may be wrong."""
-    words = {"image": spec.get("image", ""), "target": target, "namespace": objects.namespace(pod)}
-    found = (cure for said, cure in _OF_IMAGES if re.search(said, failure.text, re.IGNORECASE))
-    return (next(found, _IMAGE).format(**words),)
 
 
 def _configuration(failure: Failure, pod: Object, target: str) -> str:
@@ -111,7 +102,18 @@ def _configuration(failure: Failure, pod: Object, target: str) -> str:
     if _AS_ROOT in failure.text:
         return "have the image, or the pod's securityContext.runAsUser, name a user that is not 0"
 
-    return "create what it names in the target's namespace, or correct the pod"
+    if failure.reason == "CreateContainerConfigError":
+        return "create what it names in the target's namespace, or correct the pod"
+
+    return _by_text(failure.text, _OF_COMMANDS) or (
+        f"its node in {target} cannot make the container, as the text says: correct the pod, or "
+        "that node"
+    )
+
+
+def _by_text(text: str, known: tuple[tuple[str, str], ...]) -> str:
+    """Return the cure by the words of the kubelet or runtime; "" if they tell none."""
+    return next((cure for said, cure in known if re.search(said, text)), "")
 
 
 def _node(pod: Object, target: str, delegate: Object | None) -> tuple[str, ...]:
@@ -145,15 +147,19 @@ def _not_ready(failure: Failure, spec: Object, logs: str) -> tuple[str, ...]:
 
 
 def _ended(failure: Failure, spec: Object, logs: str) -> tuple[str, ...]:
-    cures = []
-    if failure.container:
+    cures, is_unstarted = [], failure.ended in _UNSTARTED
+    if failure.container and not is_unstarted:
         cures.append(logs)
 
     if failure.ended == "OOMKilled":
         limit = ((spec.get("resources") or {}).get("limits") or {}).get("memory")
         current = f", which is {limit}" if limit else ""
         cures.append(f"raise the memory limit of container {failure.container}{current}")
-    elif cure := _BY_REASON.get(failure.reason) or _BY_EXIT_CODE.get(failure.exit_code):
+    elif cure := (
+        _by_text(failure.text, _OF_COMMANDS if is_unstarted else _BY_TEXT)
+        or _BY_REASON.get(failure.reason)
+        or _BY_EXIT_CODE.get(failure.exit_code)
+    ):
         cures.append(cure)
 
     return (*cures, _REPLACED) if failure.kind is FailureKind.FAILED else tuple(cures)

@@ -6,7 +6,10 @@ a reader would. Cures name commands that the reader can run.
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from datetime import timedelta
+from typing import Final
 
 from vnode.api import objects
 from vnode.api.objects import Object
@@ -20,16 +23,26 @@ from vnode.insight import (
     pending_pods,
     refusal_cures,
     refusals,
+    starting,
     starting_cures,
     status_text,
 )
 from vnode.insight.facts import Facts, TargetFacts
-from vnode.insight.failing import FailureKind
+from vnode.insight.failing import Failure, FailureKind
 from vnode.insight.verdicts import PodState, Verdict
 from vnode.kube.events import WARNING
 
 _TO_BE_SENT = timedelta(seconds=30)  # after its binding, until there should be a chaperon
 
+
+_BY_PROBE: Final = (0, 137, 143)
+"""Exit codes of containers that the kubelet has asked, or forced, to end."""
+
+_BACK_OFF: Final = re.compile(r"Back-off pulling image \S+$")
+"""What says nothing of why an image is not pulled."""
+
+_BEFORE_CONTAINERS: Final = ("FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox")
+"""Reasons of Events that are past once a container has started."""
 
 _STATES = {
     FailureKind.CRASH: PodState.CRASHING,
@@ -104,10 +117,24 @@ def _bound(facts: Facts) -> Verdict:
             PodState.REFUSED, f"the pod {where}, but: {refused}", refusal_cures.refused(refused)
         )
 
-    if runs:
-        return Verdict(PodState.RUNNING, f"the pod runs in target {target.name}")
+    return _running(facts, target, shown) if runs else _starting(facts, target, shown)
 
-    return _starting(facts, target, shown)
+
+def _running(facts: Facts, target: TargetFacts, shown: Object) -> Verdict:
+    text, cures = f"the pod runs in target {target.name}", ()
+    if name := starting.unstarted(shown):
+        waits = f"container {name} has not passed its startupProbe yet"
+        return Verdict(PodState.STARTING, f"{text}; {waits}{_unhealthy(facts)}")
+
+    if not pending_pods.agent_is_alive(facts):
+        text += "; no agent of this cluster runs, so that its status here stands still"
+        return Verdict(PodState.RUNNING, text, advice.AGENT)
+
+    if found := starting.restarted(shown, facts.now):
+        cures = failure_cures.of(found, facts.pod, target, target.delegate)
+        text += f"; {found.text}"
+
+    return Verdict(PodState.RUNNING, text, cures)
 
 
 def _refused(facts: Facts, target: TargetFacts) -> Verdict | None:
@@ -136,7 +163,7 @@ def _refused(facts: Facts, target: TargetFacts) -> Verdict | None:
     return Verdict(
         PodState.NOT_STARTING,
         f"target {target.name} has no PodChaperon of the pod, though the pod is bound there",
-        advice.AGENT,
+        advice.AGENT[pending_pods.agent_is_alive(facts) :],
     )
 
 
@@ -146,21 +173,46 @@ def _failing(facts: Facts, shown: Object) -> Verdict | None:
     if failure is None:
         return None
 
-    target, text = facts.chosen, failure.text
-    if failure.kind is FailureKind.NOT_READY and target is not None:
-        unhealthy = [e for e in facts.delegate_events if e.get("reason") == "Unhealthy"]
-        text += f": {unhealthy[-1].get('message', '')}" if unhealthy else ""
+    target = facts.chosen
+    if target is not None:
+        failure = replace(failure, text=failure.text + _words_of_kubelet(failure, facts))
 
     delegate = target.delegate if target else None
     cures = failure_cures.of(failure, facts.pod, target, delegate)
-    return Verdict(_STATES.get(failure.kind, PodState.NOT_STARTING), text, cures)
+    return Verdict(_STATES.get(failure.kind, PodState.NOT_STARTING), failure.text, cures)
+
+
+def _words_of_kubelet(failure: Failure, facts: Facts) -> str:
+    """Return what an Event says of a failure that the pod's status does not, after a colon."""
+    match failure.kind:
+        case FailureKind.NOT_READY:
+            return _unhealthy(facts)
+        case FailureKind.CRASH if failure.exit_code in _BY_PROBE and failure.ended != "OOMKilled":
+            return _unhealthy(facts, "Liveness probe failed", "Startup probe failed")
+        case FailureKind.IMAGE if _BACK_OFF.search(failure.text):
+            return _last(facts, "Failed", "Failed to pull image")
+        case _:
+            return ""
+
+
+def _unhealthy(facts: Facts, *beginnings: str) -> str:
+    return _last(facts, "Unhealthy", *beginnings)
+
+
+def _last(facts: Facts, reason: str, *beginnings: str) -> str:
+    """Return the message of the last Event of that reason, after a colon; "" if there is none."""
+    of_reason = (e for e in facts.delegate_events if e.get("reason") == reason)
+    told = [str(event.get("message") or "") for event in of_reason]
+    found = [text for text in told if not beginnings or text.startswith(beginnings)]
+    return f": {found[-1]}" if found else ""
 
 
 def _starting(facts: Facts, target: TargetFacts, shown: Object) -> Verdict:
     node = objects.node_name(shown) if shown is target.delegate else ""
     passed = "FailedScheduling" if node else ""
     told = (event for event in facts.delegate_events if event.get("type") == WARNING)
-    warnings = [event for event in told if event.get("reason") != passed]
+    past = {passed, *(_BEFORE_CONTAINERS if starting.is_under_way(shown) else ())}
+    warnings = [event for event in told if event.get("reason") not in past]
     if warnings:
         return Verdict(
             PodState.NOT_STARTING,
@@ -176,4 +228,15 @@ def _starting(facts: Facts, target: TargetFacts, shown: Object) -> Verdict:
         )
 
     where = f" on node {node}" if node else ""
-    return Verdict(PodState.STARTING, f"the containers start in target {target.name}{where}")
+    text = f"the containers start in target {target.name}{where}"
+    if (container := starting.initializing(shown)) is not None:
+        name, (_state, detail) = container.get("name"), status_text.state(container)
+        long = starting.lasting(detail.get("startedAt"), facts.now)
+        text += f": init container {name} runs{long}"
+        cure = f"kubectl logs {objects.name(facts.pod)} -n {objects.namespace(facts.pod)} -c {name}"
+    else:
+        long = starting.lasting(objects.status(shown).get("startTime"), facts.now)
+        text += f"{long} by now" if long else ""
+        cure = starting_cures.all_events(target, facts.pod)
+
+    return Verdict(PodState.STARTING, text, (f"what it waits for: {cure}",) if long else ())

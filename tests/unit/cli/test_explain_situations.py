@@ -11,6 +11,7 @@ from typing import Final
 import pytest
 
 from tests.unit.cli.ending_situations import ENDING
+from tests.unit.cli.failing_situations import FAILING
 from tests.unit.cli.held_situations import HELD
 from tests.unit.cli.lacking_situations import LACKING
 from tests.unit.cli.placed_situations import PLACED
@@ -30,6 +31,7 @@ CASES: Final[dict[str, Case]] = {
     **UNREADY,
     **HELD,
     **PLACED,
+    **FAILING,
     **ENDING,
 }
 
