@@ -48,7 +48,12 @@ class Access:
             return self._parse(listed[0])
 
         if listed:
-            whole = merge([file for file in listed if file.exists()])
+            present = [file for file in listed if file.exists()]
+            if not present:
+                names = ", ".join(map(str, listed))
+                raise ConfigError(f"no file of $KUBECONFIG exists: {names}; or pass --kubeconfig")
+
+            whole = merge(present)
             return Kubeconfig.choose(whole, self.context)
 
         default = _HOME.expanduser()

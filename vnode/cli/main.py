@@ -18,7 +18,7 @@ import click
 
 from vnode import __version__
 from vnode.api.errors import VnodeError
-from vnode.cli import examples, suggestions, terminal
+from vnode.cli import error_texts, examples, suggestions, terminal
 from vnode.cli.suggestions import OneOf
 from vnode.telemetry import logs
 
@@ -191,7 +191,7 @@ def main(name: str = "vnode") -> NoReturn:
         try:
             code = cli.main(prog_name=name, complete_var="_VNODE_COMPLETE", standalone_mode=False)
         except VnodeError as error:
-            terminal.say(f"Error: {error}", err=True)
+            terminal.say(f"Error: {error_texts.text_of(error)}", err=True)
             sys.exit(1)
         except click.ClickException as error:
             error.show()

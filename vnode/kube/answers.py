@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -85,10 +86,22 @@ def translate_errors(name: str) -> Iterator[None]:
 def unreachable(name: str, error: BaseException) -> errors.Unreachable:
     """Return the error for a missing answer, with the cluster's name."""
     text = "timed out" if isinstance(error, asyncio.TimeoutError) else str(error)
-    if isinstance(error, aiohttp.ClientResponseError):
+    if isinstance(error, aiohttp.ClientConnectorError) and not isinstance(
+        error, aiohttp.ClientSSLError
+    ):
+        text = _no_connection(error)
+    elif isinstance(error, aiohttp.ClientResponseError):
         text = "the answer is not HTTP"  # the error quotes the answer, which may be a secret
 
     return errors.Unreachable(f"{name}: {text or type(error).__name__}")
+
+
+def _no_connection(error: aiohttp.ClientConnectorError) -> str:
+    """Return to where there is no connection, and why, in the system's words."""
+    cause = error.os_error
+    number = cause.errno or 0
+    why = os.strerror(number) if number > 0 else cause.strerror or str(cause)
+    return f"cannot connect to {error.host}:{error.port}: {why}"
 
 
 async def read(response: aiohttp.ClientResponse, limit: int) -> bytes:

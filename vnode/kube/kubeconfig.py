@@ -77,7 +77,10 @@ class Kubeconfig:
         """Choose a context of a kubeconfig that is parsed already."""
         name = context or document.get("current-context")
         if not name:
-            raise ConfigError("the kubeconfig has no current-context: set one, or name a context")
+            listed = _names_of(document.get("contexts") or [])
+            raise ConfigError(
+                f"the kubeconfig has no current-context: set one, or name a context; {listed}"
+            )
 
         chosen = _named(document, "contexts", str(name), "context")
         cluster = _named(document, "clusters", str(chosen.get("cluster", "")), "cluster")

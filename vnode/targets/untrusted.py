@@ -44,11 +44,17 @@ _TEXTS: Final = (
 )
 
 
-def explain(error: str) -> str:
-    """Return why a certificate is not trusted, with the cure; "" if the error is about none."""
+def reason_in(error: str) -> str:
+    """Return why a certificate is not trusted, in the words of TLS; "" if that is not the error."""
     found = _VERIFIED.search(error)
-    if found is None:
+    return found[1] if found is not None else ""
+
+
+def explain(error: str) -> str:
+    """Return why a target's certificate is not trusted, with the cure; "" likewise."""
+    why = reason_in(error)
+    if not why:
         return ""
 
-    text = next((text for said, text in _TEXTS if re.search(said, found[1])), _UNKNOWN)
-    return text.format(why=found[1])
+    text = next((text for said, text in _TEXTS if re.search(said, why)), _UNKNOWN)
+    return text.format(why=why)
