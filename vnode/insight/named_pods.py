@@ -1,6 +1,7 @@
 """Finds the pods that a user names, one by one or by what owns them. Pure.
 
-Names are written as kubectl takes them: `web-1 web-2`, `pod web-1`, `deployment/web job/import`.
+Names are written as kubectl takes them, `web-1 web-2`, `pod web-1`, `deployment/web job/import`, or
+as it prints them: `deployment.apps/web`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ _ALIASES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("deployment", "deployments", "deploy"), "deployment"),
     **dict.fromkeys(("replicaset", "replicasets", "rs"), "replicaset"),
     **dict.fromkeys(("statefulset", "statefulsets", "sts"), "statefulset"),
+    **dict.fromkeys(("daemonset", "daemonsets", "ds"), "daemonset"),
     **dict.fromkeys(("job", "jobs"), "job"),
     **dict.fromkeys(("cronjob", "cronjobs", "cj"), "cronjob"),
 }
@@ -50,7 +52,7 @@ def parse(arguments: Sequence[str]) -> list[NamedResource]:
     if any("/" in each for each in arguments):
         return [_pair(each) for each in arguments]
 
-    kind = _ALIASES.get(arguments[0].lower()) if len(arguments) > 1 else None
+    kind = _ALIASES.get(_kind(arguments[0])) if len(arguments) > 1 else None
     return [NamedResource(kind or POD, name) for name in arguments[1 if kind else 0 :]]
 
 
@@ -61,7 +63,12 @@ def _pair(argument: str) -> NamedResource:
             f"{argument!r} is no KIND/NAME: write pod/web-1, deployment/web, or names of pods"
         )
 
-    return NamedResource(_ALIASES.get(kind.lower(), kind.lower()), name)
+    return NamedResource(_ALIASES.get(_kind(kind), _kind(kind)), name)
+
+
+def _kind(word: str) -> str:
+    """Return the kind in small letters, without the group that kubectl may print behind it."""
+    return word.lower().partition(".")[0]
 
 
 def of_owner(pods: Iterable[Object], owner: NamedResource) -> Objects:

@@ -49,6 +49,10 @@ def without_pods(named: NamedResource, found: Object, warning: str) -> str:
 
         return f"it is suspended: {resume}"
 
+    if spec.get("replicas") == 0 and (maker := objects.controller_reference(found)):
+        other = f"{str(maker.get('kind')).lower()}/{maker.get('name')}"
+        return f"it is not the present one of {other}: vnode explain {other} {where}"
+
     if spec.get("replicas") == 0:
         return f"it is scaled to 0: kubectl scale {named} {where} --replicas 1"
 
@@ -58,16 +62,51 @@ def without_pods(named: NamedResource, found: Object, warning: str) -> str:
     if objects.is_condition_true(found, "Complete"):
         return "it has completed"
 
+    if (failed := objects.condition(found, "Failed") or {}).get("status") == "True":
+        return _of_failed_job(named, failed, where)
+
+    if named.kind == "cronjob":
+        last = objects.status(found).get("lastScheduleTime")
+        if not last:
+            return f"it has not run yet; its schedule is {spec.get('schedule')}"
+
+        return f"it ran last at {last}, and no pods of its Jobs are left: kubectl get jobs {where}"
+
+    warning = warning or _failure(found)
     return refused(warning, objects.namespace(found)) if warning else ""
 
 
+def _of_failed_job(named: NamedResource, failed: Object, where: str) -> str:
+    text = f"it has failed: {failed.get('reason')}: {failed.get('message')}"
+    return (
+        f"{text}; what its pods said: kubectl describe {named} {where}; delete it, and create it "
+        "again"
+    )
+
+
+def _failure(owner: Object) -> str:
+    """Return why an owner could not create pods, by its status, which outlives Events."""
+    failure = objects.condition(owner, "ReplicaFailure") or {}
+    return str(failure.get("message") or "") if failure.get("status") == "True" else ""
+
+
 def too_few(named: NamedResource, found: Object, count: int, warning: str) -> str:
-    """Return that an owner has fewer pods than it wants, if a warning says why; else ""."""
-    wanted = objects.spec(found).get("replicas")
-    if not isinstance(wanted, int) or count >= wanted or not warning:
+    """Return that an owner has fewer pods than it wants, if it is known why; else ""."""
+    wanted, where = objects.spec(found).get("replicas"), f"-n {objects.namespace(found)}"
+    if not isinstance(wanted, int) or count >= wanted:
         return ""
 
-    return f"{named} has {count} of {wanted} pods: {refused(warning, objects.namespace(found))}"
+    head, warning = f"{named} has {count} of {wanted} pods", warning or _failure(found)
+    if warning:
+        return f"{head}: {refused(warning, objects.namespace(found))}"
+
+    if objects.spec(found).get("paused"):
+        return f"{head}: it is paused: kubectl rollout resume {named} {where}"
+
+    if named.kind == "statefulset" and objects.spec(found).get("podManagementPolicy") != "Parallel":
+        return f"{head}: it creates each once the one before is ready"
+
+    return ""
 
 
 def refused(warning: str, namespace: str) -> str:

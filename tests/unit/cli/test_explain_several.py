@@ -28,6 +28,9 @@ FULL = "0/1 targets: c2: 0/3 nodes are available: 3 Insufficient cpu"
         (["web-1", "web-2"], ["pod/web-1", "pod/web-2"]),
         (["deploy", "web", "api"], ["deployment/web", "deployment/api"]),
         (["deployments/web", "po/x", "RayCluster/r"], ["deployment/web", "pod/x", "raycluster/r"]),
+        (["deployment.apps/web", "job.batch/x"], ["deployment/web", "job/x"]),
+        (["statefulsets.apps", "db"], ["statefulset/db"]),
+        (["ds/agent", "deployment.v1.apps/web"], ["daemonset/agent", "deployment/web"]),
     ],
 )
 def test_names_are_taken_as_kubectl_takes_them(words: list[str], expected: list[str]) -> None:
@@ -143,7 +146,8 @@ async def test_of_a_mistyped_kind_it_is_said_which_was_meant(server, clock, word
 async def test_a_kind_of_somebody_else_is_no_mistake(server, clock):
     for kind in ("jobset", "rayjob", "rollout"):
         found = await told_of(server, clock, f"{kind}/web")
-        assert found.notes == (f"{kind}/web has no pods in namespace default",)
+        nothing = f"{kind}/web has no pods in namespace default"
+        assert found.notes == (f"{nothing}: none has it as its controller",)
 
     with pytest.raises(ConfigError, match=r"there is no pod 'web-1' in namespace 'default'$"):
         await told_of(server, clock, "web-1", "web-2")

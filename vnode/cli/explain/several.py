@@ -124,7 +124,7 @@ async def _lacking(client: Client, owner: NamedResource, namespace: str, count: 
         if nothing and (meant := suggestions.mistyped(owner.kind, named_pods.KINDS)):
             raise ConfigError(f"{nothing}. Did you mean '{meant}/{owner.name}'?")
 
-        return nothing
+        return f"{nothing}: none has it as its controller" if nothing else ""
 
     try:
         found = await client.get(kind, owner.name, namespace)
