@@ -121,7 +121,8 @@ def _bound(facts: Facts) -> Verdict:
 
 
 def _running(facts: Facts, target: TargetFacts, shown: Object) -> Verdict:
-    text, cures = f"the pod runs in target {target.name}", ()
+    text = f"the pod runs in target {target.name}"
+    cures: tuple[str, ...] = ()
     if name := starting.unstarted(shown):
         waits = f"container {name} has not passed its startupProbe yet"
         return Verdict(PodState.STARTING, f"{text}; {waits}{_unhealthy(facts)}")

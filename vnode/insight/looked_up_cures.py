@@ -18,7 +18,8 @@ _Cure = Callable[[re.Match[str], TargetFacts, Facts], str]
 
 def find(reasons: Mapping[str, str], facts: Facts) -> tuple[dict[str, str], list[str]]:
     """Return what is left of the reasons of targets, by name, and cures for the rest."""
-    targets, left, found = {t.name: t for t in facts.targets}, dict(reasons), []
+    targets, left = {t.name: t for t in facts.targets}, dict(reasons)
+    found: list[str] = []
     for name, text in reasons.items():
         if name in targets and (cures := connection_cures.of(targets[name].target, text)):
             left[name] = ""

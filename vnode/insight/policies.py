@@ -126,10 +126,14 @@ def undecided(obj: Object) -> str:
 
 def message(obj: Object) -> str:
     """Return the message of a policy's first condition that does not hold, else of Accepted."""
-    types = (ACCEPTED, CLUSTERS_FOUND, DECIDED, CLUSTERS_READY, PUBLISHED)
-    failures = (_failure(obj, type_) for type_ in types)
     accepted = objects.condition(obj, ACCEPTED) or {}
-    return next(filter(None, failures), str(accepted.get("message") or ""))
+    return failure(obj) or str(accepted.get("message") or "")
+
+
+def failure(obj: Object) -> str:
+    """Return the message of a policy's first condition that does not hold; "" if all do."""
+    types = (ACCEPTED, CLUSTERS_FOUND, DECIDED, CLUSTERS_READY, PUBLISHED)
+    return next(filter(None, (_failure(obj, type_) for type_ in types)), "")
 
 
 def _failure(obj: Object, type_: str) -> str:

@@ -18,7 +18,7 @@ VOLUMES: Final = "pvc,volumeattachments"
 
 def container(state: str, name: str = "main", **detail: Any) -> Object:
     """Return the status of a container; details of its state and of the container as a whole."""
-    whole = {k: detail.pop(k) for k in ("ready", "started", "restartCount") if k in detail}
+    whole: Object = {k: detail.pop(k) for k in ("ready", "started", "restartCount") if k in detail}
     last = detail.pop("last", None)
     found: Object = {"name": name, "ready": False, "restartCount": 0, **whole}
     return {**found, "state": {state: detail}, "lastState": {"terminated": last} if last else {}}

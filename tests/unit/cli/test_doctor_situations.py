@@ -7,9 +7,19 @@ from typing import Final, NamedTuple
 
 import pytest
 
-from tests.unit.cli.doctor_facts import cluster, connection, lease, pod, ready, summary, webhook
+from tests.unit.cli.doctor_facts import (
+    NOW,
+    WRONG,
+    cluster,
+    connection,
+    lease,
+    pod,
+    ready,
+    summary,
+    webhook,
+)
 from vnode.api.objects import Object
-from vnode.cli.doctor import cluster_checks, connection_checks, shared_clusters
+from vnode.cli.doctor import cluster_checks, connection_checks, policy_checks, shared_clusters
 from vnode.cli.doctor.facts import ClusterFacts, ConnectionFacts
 from vnode.cli.doctor.findings import Finding, Level
 
@@ -66,6 +76,25 @@ class Case(NamedTuple):
 
 AUTHORITY: Final = "Unreachable: the target's certificate is not one that its authority vouches for"
 EXPIRED: Final = "Unauthorized: the target does not accept the credentials: run vnode connect again"
+NOT_INSTALLED: Final = "NotInstalled: the target does not know PodChaperons: run vnode install"
+FORBIDDEN: Final = "Forbidden: the target refuses: no list; create a Source there in namespace 'a'"
+NO_NAMESPACE: Final = "NamespaceNotFound: the target has no namespace 'a': create it there"
+UNTRUSTED: Final = (
+    'failed calling webhook "vnode.multicluster.admiralty.io": x509: certificate signed by unknown '
+    "authority"
+)
+MISSING: Final = "targets[0]: there is no Target or ClusterTarget c9: create it, or take it out"
+
+
+def refused(reason: str, message: str) -> Object:
+    """Return a policy of namespace a that is not in force."""
+    condition = {"type": "Accepted", "status": "False", "reason": reason, "message": message}
+    metadata = {"name": "eu", "namespace": "a"}
+    return {"metadata": metadata, "spec": {}, "status": {"conditions": [condition]}}
+
+
+POLICY: Final = refused("UnknownCluster", MISSING)
+OVERRIDE: Final = refused("Invalid", "rules[0].image[0]: there is no such field")
 CASES: Final = {
     "another authority": Case(
         connection(failure=AUTHORITY, target=unready(*AUTHORITY.split(": ", 1)), rights={}),
@@ -108,6 +137,54 @@ CASES: Final = {
     "a webhook that trusts nobody": Case(
         cluster(webhook=webhook("")), {"webhook": "start the agent"}, ("no caBundle",)
     ),
+    "no webhook, and so nothing to try": Case(
+        cluster(webhook=None, admission=None), {"webhook": "vnode install"}, ("missing",)
+    ),
+    "a webhook that trusts nobody, and so fails": Case(
+        cluster(webhook=webhook(""), admission=UNTRUSTED),
+        {"webhook": "start the agent"},
+        ("no caBundle",),
+    ),
+    "a webhook whose certificate has ended": Case(
+        cluster(serving=NOW, admission=UNTRUSTED),
+        {"webhook certificate": "see its log"},
+        ("in the past",),
+    ),
+    "a webhook of others that does not answer": Case(
+        cluster(admission='500: failed calling webhook "validate.kyverno.svc": refused'),
+        {"admission": "see why webhook validate.kyverno.svc does not answer"},
+        ("validate.kyverno.svc",),
+    ),
+    "a webhook of others that refuses the trial pod": Case(
+        cluster(admission='admission webhook "validate.kyverno.svc" denied the request: no tag'),
+        {},
+        (),
+    ),
+    "a candidate scheduler that does not know the profile": Case(
+        cluster(scheduler_lease=lease(1), waiting=[pod(60)], sources=[ready()]),
+        {"candidate scheduler": "has the profile admiralty-candidate"},
+        ("though it runs",),
+    ),
+    "a target without vnode": Case(
+        connection(
+            failure=NOT_INSTALLED,
+            target=unready(*NOT_INSTALLED.split(": ", 1)),
+            rights=WRONG,
+            summary_missing=True,
+        ),
+        {"connection": "", "its condition": ""},
+        ("run vnode install", "not ready: NotInstalled: as above"),
+    ),
+    "a target without a Source": Case(
+        connection(failure=FORBIDDEN, target=unready(*FORBIDDEN.split(": ", 1)), rights=WRONG),
+        {"connection": "", "its condition": ""},
+        ("create a Source there", "not ready: Forbidden: as above"),
+    ),
+    "a target without the namespace": Case(
+        connection(failure=NO_NAMESPACE, target=unready("NamespaceNotFound", "x"), rights=WRONG),
+        {"connection": "", "its condition": ""},
+        ("create it there", "not ready: NamespaceNotFound: as above"),
+    ),
     "an old agent in the target": Case(
         connection(summary=summary(1, **{"vnode.dev/agent-version": "0.1.0"})), {}, ()
     ),
@@ -128,3 +205,16 @@ def test_what_fails_is_the_cause_and_its_cure_and_nothing_else(name: str) -> Non
         assert text in each.text
         assert each.cure
         assert case.failing[each.check] in each.cure
+
+
+def test_policies_that_are_not_in_force_are_told_with_what_follows() -> None:
+    facts = cluster(placement_policies=[POLICY], override_policies=[OVERRIDE])
+    found = list(policy_checks.check(facts))
+    assert [(each.level, each.text) for each in found] == [
+        (
+            Level.WARN,
+            "placementpolicy/a/eu is not in force, and pods are placed as without it: " + MISSING,
+        ),
+        (Level.WARN, "overridepolicy/a/eu: Invalid: rules[0].image[0]: there is no such field"),
+    ]
+    assert not list(policy_checks.check(cluster()))

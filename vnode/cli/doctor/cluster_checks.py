@@ -21,6 +21,7 @@ SKEW_FAIL: Final = 60.0  # seconds; tokens and certificates begin to be refused
 _MAX_WAIT: Final = timedelta(seconds=15)  # for a running scheduler to look at a pod
 
 _AGENT: Final = "agent"
+_WEBHOOK: Final = "webhook"
 
 
 def check(facts: ClusterFacts) -> list[Finding]:
@@ -39,7 +40,7 @@ def check(facts: ClusterFacts) -> list[Finding]:
     ]
     if facts.targets:
         checks += [
-            ("webhook", endpoint_checks.webhook(facts)),
+            (_WEBHOOK, endpoint_checks.webhook(facts)),
             (endpoint_checks.CERTIFICATE, endpoint_checks.serving(facts)),
             (endpoint_checks.ADMISSION, endpoint_checks.admission(facts)),
         ]
@@ -55,20 +56,35 @@ def check(facts: ClusterFacts) -> list[Finding]:
     found += endpoint_checks.kubelets(facts)
     found += _namesakes(facts)
     found += scope_checks.check(facts)
-    return [_behind(each, found) for each in found]
+    causes = _causes(facts, found)
+    return [_behind(each, causes) for each in found]
 
 
-def _behind(finding: Finding, found: list[Finding]) -> Finding:
-    """Return a finding without a cure of its own if it follows from an agent that does not run."""
-    is_dead = any(each.check == _AGENT and each.level is Level.FAIL for each in found)
-    if (
-        is_dead
-        and finding.level is Level.FAIL
-        and finding.check in endpoint_checks.OF_RUNNING_AGENTS
-    ):
-        return Finding(finding.place, finding.check, Level.SKIP, "the agent does not run")
+def _causes(facts: ClusterFacts, found: list[Finding]) -> dict[str, frozenset[str]]:
+    """Return, by what is wrong, the checks whose failure says no more than that."""
+    failed = {each.check for each in found if each.level is Level.FAIL}
+    causes = {}
+    if _AGENT in failed:
+        causes["the agent does not run"] = endpoint_checks.OF_RUNNING_AGENTS
 
-    return finding
+    if endpoint_checks.is_untrusted(facts):
+        admission = frozenset((endpoint_checks.ADMISSION,))
+        if _WEBHOOK in failed:
+            causes["the webhook's configuration is not right"] = admission
+
+        if facts.serving is not None and facts.serving <= facts.now:
+            causes["the webhook's certificate has ended"] = admission
+
+    return causes
+
+
+def _behind(finding: Finding, causes: Mapping[str, frozenset[str]]) -> Finding:
+    """Return a finding without a cure of its own if it follows from another."""
+    why = next((why for why, checks in causes.items() if finding.check in checks), "")
+    if finding.level is not Level.FAIL or not why:
+        return finding
+
+    return Finding(finding.place, finding.check, Level.SKIP, why)
 
 
 def skew(seconds: float | None) -> Result:
@@ -206,14 +222,21 @@ def lease(obj: Object, facts: ClusterFacts) -> tuple[str, bool]:
 
 def _scheduler(facts: ClusterFacts) -> Result:
     cure = "start a kube-scheduler with vnode scheduler-config; see its log"
+    text, alive = lease(facts.scheduler_lease, facts) if facts.scheduler_lease else ("", False)
     old = [pod for pod in facts.waiting if _age(pod, facts) > _MAX_WAIT]
     if old:
         names = ", ".join(objects.key(pod) for pod in old[:3])
-        text = f"{len(old)} candidates wait for it, the first of them: {names}"
-        return Level.FAIL, text, cure
+        waits = f"{len(old)} candidates wait for it, the first of them: {names}"
+        if alive:
+            waits += f", though it runs: {text}"
+            cure = (
+                f"see that its configuration has the profile {keys.CANDIDATE_SCHEDULER}, as vnode "
+                "scheduler-config prints it; see its log"
+            )
+
+        return Level.FAIL, waits, cure
 
     if facts.scheduler_lease is not None:
-        text, alive = lease(facts.scheduler_lease, facts)
         return (Level.OK, text, "") if alive else (Level.FAIL, f"it does not run: {text}", cure)
 
     if facts.placed:

@@ -19,6 +19,7 @@ from vnode.cli.doctor import (
     migration_checks,
     neighbour_checks,
     pod_checks,
+    policy_checks,
     set_checks,
     shared_clusters,
     token_checks,
@@ -53,6 +54,7 @@ async def diagnose(
         found += neighbour_checks.check(facts)
         found += migration_checks.check(facts)
         found += pod_checks.check(facts)
+        found += policy_checks.check(facts)
         found += shared_clusters.check(facts)
         unanswered = pod_checks.unanswered(facts)
         for connection in connections:

@@ -11,7 +11,8 @@ from vnode.api import cures, keys, objects, scheduler_silence
 from vnode.cli.doctor import cluster_checks, profile_checks
 from vnode.cli.doctor.facts import ConnectionFacts
 from vnode.cli.doctor.findings import IN_THE_TEXT, Finding, Level, in_days
-from vnode.targets import conditions, expiry, heartbeats, model
+from vnode.runtime.links import OTHER_CLUSTER
+from vnode.targets import cluster_identity, conditions, expiry, heartbeats, model
 from vnode.targets.expiry import Renewal
 
 _LATE: Final = timedelta(minutes=10)
@@ -30,6 +31,16 @@ _LOST: Final = (
     "lost since {}: from then on count the tolerationSeconds of its pods, and failover of their "
     "placement policies"
 )
+_SAYS_ALL: Final = frozenset(
+    (
+        "NotInstalled",
+        "NamespaceNotFound",
+        "Forbidden",
+        OTHER_CLUSTER,
+        cluster_identity.SOURCE_ITSELF,
+    )
+)
+"""Failures of which it follows that rights lack, and that the target's agent says nothing."""
 _NOT_ADMIRALTYS: Final = frozenset({"get pods"})
 """What vnode's role admiralty-source allows, and Admiralty's of that name does not."""
 
@@ -60,7 +71,9 @@ def check(facts: ConnectionFacts) -> list[Finding]:
     if facts.skew is not None:
         found.append(Finding(place, "clock", *cluster_checks.skew(facts.skew)))
 
-    found += (Finding(place, name, *result) for name, result in _details(facts))
+    reason = facts.failure.partition(": ")[0]
+    details = _in_the_source if reason in _SAYS_ALL else _details
+    found += (Finding(place, name, *result) for name, result in details(facts))
     return found
 
 

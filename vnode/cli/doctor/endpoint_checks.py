@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Final
@@ -19,6 +20,10 @@ ADMISSION: Final = "admission"
 KUBELETS: Final = "logs and exec"
 OF_RUNNING_AGENTS: Final = frozenset((CERTIFICATE, ADMISSION, KUBELETS))
 """What fails while the agent does not run, whatever else there is."""
+
+_NAMED: Final = re.compile(r'webhook "([^"]+)"')
+_OURS: Final = ("multicluster.admiralty.io", "vnode.dev")
+"""How names of vnode's own webhooks end."""
 
 _SOON: Final = timedelta(days=1)  # webhook certificates are renewed long before
 
@@ -73,6 +78,9 @@ def serving(facts: ClusterFacts) -> Result | None:
 def admission(facts: ClusterFacts) -> Result:
     """Check what came of a trial pod."""
     label, value = keys.WEBHOOK_NAMESPACE_LABEL
+    if facts.webhook is None:
+        return Level.SKIP, "without the webhook's configuration it is not tried", ""
+
     if facts.admission is None:
         return (
             Level.WARN,
@@ -80,10 +88,31 @@ def admission(facts: ClusterFacts) -> Result:
             f"kubectl label namespace NAMESPACE {label}={value}",
         )
 
+    named = _NAMED.search(facts.admission)
+    if named and not named[1].endswith(_OURS):
+        return _of_another(named[1], facts.admission)
+
     if facts.admission:
         return Level.FAIL, f"a trial pod: {facts.admission}", cures.reach(facts)
 
     return Level.OK, "a trial pod was elected (and not kept)", ""
+
+
+def is_untrusted(facts: ClusterFacts) -> bool:
+    """Tell whether the API server does not trust what answers it at the webhook's address."""
+    return bool(facts.admission and re.search("x509|certificate", facts.admission))
+
+
+def _of_another(webhook: str, text: str) -> Result:
+    """Judge what another webhook of the cluster has made of the trial pod."""
+    if "denied the request" in text:
+        return Level.SKIP, f"another webhook refuses the trial pod: {text}", ""
+
+    cure = (
+        f"see why webhook {webhook} does not answer: kubectl get mutatingwebhookconfigurations,"
+        "validatingwebhookconfigurations -o wide names its Service"
+    )
+    return Level.FAIL, f"a trial pod: {text}", cure
 
 
 def kubelets(facts: ClusterFacts) -> Iterator[Finding]:

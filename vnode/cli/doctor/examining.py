@@ -10,7 +10,7 @@ import asyncio
 import ssl
 import time
 import urllib.parse
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable
 from datetime import UTC, datetime
 from typing import Final, TypeVar
 
@@ -33,6 +33,8 @@ from vnode.kube.client import Client
 from vnode.nodes.candidate_scheduler import LEASE as SCHEDULER_LEASE
 from vnode.runtime.leader import AGENT_LEASE as LEASE
 
+_PLACEMENTS: Final = (kinds.PLACEMENT_POLICIES, kinds.CLUSTER_PLACEMENT_POLICIES)
+_OVERRIDES: Final = (kinds.OVERRIDE_POLICIES, kinds.CLUSTER_OVERRIDE_POLICIES)
 _TIMEOUT: Final = 5.0  # seconds for one connection
 _MAX_CANDIDATES: Final = 200  # pods to judge the candidate scheduler by
 
@@ -51,14 +53,8 @@ async def examine(client: Client, name: str, namespace: str, clock: Clock) -> Cl
     candidates = await _candidates(client)
     webhook, denied = await _webhook(client)
     named = installed.read(webhook).named
-    targets = [
-        *(await or_none(client.list(kinds.TARGETS)) or ()),
-        *(await or_none(client.list(kinds.CLUSTER_TARGETS)) or ()),
-    ]
-    sources = [
-        *(await or_none(client.list(kinds.SOURCES)) or ()),
-        *(await or_none(client.list(kinds.CLUSTER_SOURCES)) or ()),
-    ]
+    targets = await _of_kinds(client, (kinds.TARGETS, kinds.CLUSTER_TARGETS))
+    sources = await _of_kinds(client, (kinds.SOURCES, kinds.CLUSTER_SOURCES))
     selector = f"{keys.PROVIDER_LABEL}={keys.PROVIDER}"
     nodes = await or_none(client.list(kinds.NODES, label_selector=selector)) or []
     return ClusterFacts(
@@ -92,6 +88,8 @@ async def examine(client: Client, name: str, namespace: str, clock: Clock) -> Cl
         token_requests=await or_none(client.list(kinds.AUTH_TOKEN_REQUESTS)),
         issuers=await or_none(client.list(kinds.CLUSTER_ROLE_BINDINGS)),
         target_sets=await target_sets(client),
+        placement_policies=await _of_kinds(client, _PLACEMENTS) if targets else [],
+        override_policies=await _of_kinds(client, _OVERRIDES) if targets else [],
         own=await own_objects.read(client, nodes) if targets else OwnObjects(),
         unplaced=await or_none(client.list(kinds.PODS, field_selector=signing.WAITING)) or [],
         outside=await outside(client) if targets else [],
@@ -149,10 +147,12 @@ async def _finalized(client: Client) -> list[str]:
 
 async def target_sets(client: Client) -> Objects:
     """Return the sets that may be read, of both kinds."""
-    return [
-        *(await or_none(client.list(kinds.TARGET_SETS)) or ()),
-        *(await or_none(client.list(kinds.CLUSTER_TARGET_SETS)) or ()),
-    ]
+    return await _of_kinds(client, (kinds.TARGET_SETS, kinds.CLUSTER_TARGET_SETS))
+
+
+async def _of_kinds(client: Client, listed: Iterable[Kind]) -> Objects:
+    """Return the objects of these kinds that may be read."""
+    return [obj for kind in listed for obj in await or_none(client.list(kind)) or ()]
 
 
 async def or_none(request: Awaitable[T]) -> T | None:

@@ -69,6 +69,8 @@ class ClusterFacts:
     token_requests: Objects | None = None  # None also where their CRD is missing
     issuers: Objects | None = None  # ClusterRoleBindings
     target_sets: Objects = field(default_factory=list)  # TargetSets and ClusterTargetSets
+    placement_policies: Objects = field(default_factory=list)  # of both kinds
+    override_policies: Objects = field(default_factory=list)  # likewise
     own: OwnObjects = field(default_factory=OwnObjects)  # of a source
     unplaced: Objects = field(default_factory=list)  # proxy pods without a node
     outside: list[str] = field(default_factory=list)
