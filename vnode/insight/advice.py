@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from vnode.api import keys, objects, spelling
+from vnode.api import identity, keys, kinds, objects, spelling
 from vnode.api.objects import Object
 from vnode.api.target_key import TargetKey
 from vnode.insight.facts import TargetFacts
@@ -31,6 +31,17 @@ def not_elected(
 
     if owner == "DaemonSet":
         return "pods of a DaemonSet are never sent to targets", ()
+
+    if owner == "Node":
+        return "it is a static pod of its node, and these are never sent to targets", ()
+
+    if owner == kinds.POD_CHAPERONS.kind:
+        cluster = objects.labels(pod).get(keys.PARENT_CLUSTER_NAME) or "another cluster"
+        parent = objects.split_key(identity.parent_key(pod))
+        return (
+            f"it is the delegate pod of pod/{objects.join_key(*parent)} in cluster {cluster}",
+            (f"in that cluster: vnode explain {parent[1]} -n {parent[0]}",),
+        )
 
     elected = keys.ELECT in annotations or keys.ELECT in objects.annotations(namespace or {})
     if not elected and (meant := spelling.meant_as_election(pod)):
@@ -61,13 +72,16 @@ def not_elected(
         )
 
     if namespace is not None and objects.labels(namespace).get(label) != value:
+        by_itself = keys.ELECT in annotations
+        asks = "it is annotated, but its namespace" if by_itself else "its namespace elects it, but"
         return (
-            f"it is annotated, but its namespace does not have the label {label}={value}",
+            f"{asks} does not have the label {label}={value}",
             (f"kubectl label namespace {name} {label}={value}", again),
         )
 
+    asks = "it is annotated" if keys.ELECT in annotations else "its namespace elects it"
     return (
-        "it is annotated, but was not elected when it was created",
+        f"{asks}, but it was not elected when it was created",
         (
             "see that the webhook works: vnode doctor",
             again,

@@ -13,6 +13,7 @@ from vnode.targets import model
 NO_KUBECONFIG: Final = (
     r"^(there is no Secret|Secret \S+ has no key|(?!the target cannot be reached).*kubeconfig).*"
 )
+DELETED: Final = "its Target is being deleted"
 CHECKS: Final = "vnode doctor checks both sides of each connection"
 _CURES: Final = (
     (r"certificate is for another name", "{connect} --server https://HOST:PORT"),
@@ -50,6 +51,9 @@ _CURES: Final = (
 
 def of(target: Object, text: str) -> tuple[str, ...]:
     """Return the cure for what is said of a Target; none if that itself is all that can be said."""
+    if text == DELETED:
+        return (f"once it is gone, make it again: {connect(target)}; or connect another target",)
+
     by_profile = "clusterProfile" in objects.spec(target)
     for pattern, cure in _CURES:
         match = re.search(pattern, text, re.DOTALL)

@@ -106,6 +106,10 @@ def _bound(facts: Facts) -> Verdict:
     if verdict := _failing(facts, shown):
         return verdict
 
+    if objects.status(shown).get("phase") == "Succeeded":
+        text = f"the pod has ended in target {target.name}: Succeeded; its status here follows"
+        return Verdict(PodState.FINISHED, text)
+
     is_there = target.delegate is not None or bool(target.error)
     runs = is_there and objects.status(shown).get("phase") == "Running"
     if not runs and (verdict := _refused(facts, target)):

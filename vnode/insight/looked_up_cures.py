@@ -16,23 +16,23 @@ from vnode.insight.facts import Facts, TargetFacts
 _Cure = Callable[[re.Match[str], TargetFacts, Facts], str]
 
 
-def find(reasons: Mapping[str, str], facts: Facts) -> tuple[dict[str, str], list[str]]:
-    """Return what is left of the reasons of targets, by name, and cures for the rest."""
+def find(reasons: Mapping[str, str], facts: Facts) -> tuple[dict[str, str], list[tuple[str, str]]]:
+    """Return what is left of the reasons of targets, by name, and the others' targets and cures."""
     targets, left = {t.name: t for t in facts.targets}, dict(reasons)
-    found: list[str] = []
+    found: list[tuple[str, str]] = []
     for name, text in reasons.items():
         if name in targets and (cures := connection_cures.of(targets[name].target, text)):
             left[name] = ""
-            found += cures
+            found += [(name, cure) for cure in cures]
 
     for pattern, cure in _CURES:
         for name, text in left.items():
             target, match = targets.get(name), re.search(pattern, text, re.IGNORECASE)
             if target is not None and match is not None:
                 left[name] = re.sub(pattern, "", text, flags=re.IGNORECASE)
-                found.append(cure(match, target, facts))
+                found.append((name, cure(match, target, facts)))
 
-    return left, list(dict.fromkeys(found))
+    return left, found
 
 
 def _cordon(_match: re.Match[str], target: TargetFacts, _facts: Facts) -> str:

@@ -7,19 +7,22 @@ connections, the answers of candidates.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Final
 
 from vnode.api import keys, lease_holders, objects, saved_manifest
 from vnode.api.objects import Object
 from vnode.gangs import membership
 from vnode.insight import advice, connection_cures, nearest, refusal_cures
-from vnode.insight.facts import Facts
+from vnode.insight.facts import Facts, TargetFacts
 from vnode.insight.verdicts import PodState, Verdict
 from vnode.pods.source.candidates import CandidateState
 from vnode.scheduling import diagnosis
 
 _TO_DO: Final = ("set ", "give ", "remove ", "create ", "install ", "write ")
 """How what is wrong with a gang ends: by what to do."""
+_LONG: Final = timedelta(minutes=1)
+"""After which an agent should have said something of a pod."""
 _UNDECIDED: Final = (CandidateState.WAITING, CandidateState.RESERVED)
 
 
@@ -75,7 +78,10 @@ def judge(facts: Facts) -> Verdict:
 
         return _unschedulable(facts, message, reasons)
 
-    return Verdict(PodState.WAITING, "the pod is in the queue of the agent")
+    created = objects.created_at(facts.pod)
+    is_long = created is not None and facts.now - created > _LONG
+    cures = ("if it lasts: vnode doctor says what keeps the agent from it",) if is_long else ()
+    return Verdict(PodState.WAITING, "the pod is in the queue of the agent", cures)
 
 
 def _undecided(facts: Facts, waiting: list[str]) -> str:
@@ -119,13 +125,21 @@ def _of_gang(message: str) -> Verdict:
 
 def _unschedulable(facts: Facts, message: str, told: Mapping[str, str]) -> Verdict:
     """Return the cause of the target that came nearest; `told` is what the message says of each."""
-    said = {t.name: t.rejection or t.trouble for t in facts.targets}
+    said = {t.name: _said_by(t) for t in facts.targets}
     rejected = {name: diagnosis.tidy(text) for name, text in said.items() if text}
     ready = {target.name: target.is_connected for target in facts.targets}
     found = nearest.relevant({**told, **rejected} or {"": message}, ready)
     is_unknown = saved_manifest.UNKNOWN in message
     text = saved_manifest.UNKNOWN if is_unknown else nearest.headline(found)
     return Verdict(PodState.UNSCHEDULABLE, text, refusal_cures.unschedulable(found, facts))
+
+
+def _said_by(target: TargetFacts) -> str:
+    """Return what is known of a target now, whatever the pod's condition says; "" for nothing."""
+    if objects.is_terminating(target.target):
+        return connection_cures.DELETED
+
+    return target.rejection or target.trouble
 
 
 def agent_is_alive(facts: Facts) -> bool:

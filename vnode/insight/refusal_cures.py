@@ -168,7 +168,8 @@ _REFUSED: Final = (
 def unschedulable(reasons: Mapping[str, str], facts: Facts | None = None) -> tuple[str, ...]:
     """Return the cures for the reasons of targets, by name, and by what is known of the pod.
 
-    Waiting is always one of them, because pods are tried again.
+    Those of the first target come first. Waiting is always one of them, because pods are tried
+    again.
     """
     left, found = (dict(reasons), []) if facts is None else looked_up_cures.find(reasons, facts)
     left, whole = whole_reasons.take(left)
@@ -176,14 +177,14 @@ def unschedulable(reasons: Mapping[str, str], facts: Facts | None = None) -> tup
     for pattern, cure in _CURES:
         matching = [n for n, text in left.items() if re.search(pattern, text, re.IGNORECASE)]
         if matching:
-            found.append(cure.format(target=matching[0] or "TARGET"))
+            found.append((matching[0], cure.format(target=matching[0] or "TARGET")))
 
     told = "|".join(pattern for pattern, _cure in _CURES)
-    other = [text for text in left.values() if not re.search(told, text, re.IGNORECASE)]
-    if any(re.search(_REFUSED[0], text) for text in other):
-        found.append(_REFUSED[1])
-
-    return (*found, "the pod is tried again by itself when something changes that can help it")
+    other = {n: text for n, text in left.items() if not re.search(told, text, re.IGNORECASE)}
+    found += [(n, _REFUSED[1]) for n, text in other.items() if re.search(_REFUSED[0], text)]
+    order = {name: place for place, name in enumerate(reasons)}
+    cures = dict.fromkeys(cure for _name, cure in sorted(found, key=lambda each: order[each[0]]))
+    return (*cures, "the pod is tried again by itself when something changes that can help it")
 
 
 def refused(text: str) -> tuple[str, ...]:

@@ -12,9 +12,10 @@ from typing import Final
 
 from vnode.api import keys, objects, placeholders
 from vnode.api.objects import Object
-from vnode.insight import failing, judging, pending_pods, policies, status_text
+from vnode.insight import failing, judging, nearest, pending_pods, policies, status_text
 from vnode.insight.collecting import moment
 from vnode.insight.facts import Facts, TargetFacts
+from vnode.insight.nearest import Nearness
 from vnode.insight.verdicts import Verdict
 from vnode.kube.events import WARNING
 from vnode.planning import reasons
@@ -163,7 +164,8 @@ def _target(facts: Facts, target: TargetFacts) -> Iterable[Line]:
     if target.chaperon is not None:
         yield from _candidate(target, target.chaperon)
     elif (verdict := verdict_of(facts, target)) and not _repeats(verdict, target):
-        yield Line(f"not asked: {verdict}" if not target.error else verdict)
+        is_answer = target.error or nearest.of(verdict) is Nearness.ANSWERED
+        yield Line(verdict if is_answer else f"not asked: {verdict}")
 
 
 def _repeats(verdict: str, target: TargetFacts) -> bool:

@@ -133,14 +133,14 @@ _CURES: Final = (
 )
 
 
-def take(reasons: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
-    """Return what is left of the reasons of targets, by name, and the cures of the rest."""
+def take(reasons: Mapping[str, str]) -> tuple[dict[str, str], list[tuple[str, str]]]:
+    """Return what is left of the reasons of targets, by name, and the others' targets and cures."""
     left, found = dict(reasons), []
     for pattern, cure in _CURES:
         matching = {name: m for name, text in left.items() if (m := re.search(pattern, text))}
         if matching:
             name, match = next(iter(matching.items()))
             left = {name: re.sub(pattern, "", text) for name, text in left.items()}
-            found.append(cure.format(target=name or "TARGET", **match.groupdict()))
+            found.append((name, cure.format(target=name or "TARGET", **match.groupdict())))
 
     return left, found

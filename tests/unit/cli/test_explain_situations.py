@@ -19,6 +19,7 @@ from tests.unit.cli.planned_situations import PLANNED
 from tests.unit.cli.refused_situations import REFUSED
 from tests.unit.cli.situation_cases import Case
 from tests.unit.cli.situations import Situation
+from tests.unit.cli.unelected_situations import UNELECTED
 from tests.unit.cli.unready_situations import UNREADY
 from vnode.api.clock import Clock
 
@@ -32,6 +33,7 @@ CASES: Final[dict[str, Case]] = {
     **HELD,
     **PLACED,
     **FAILING,
+    **UNELECTED,
     **ENDING,
 }
 
