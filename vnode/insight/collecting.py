@@ -20,7 +20,7 @@ from vnode.following import policy_forms
 from vnode.insight import failing, image_cures, owners, status_text
 from vnode.insight.facts import Facts, TargetFacts
 from vnode.insight.target_clients import TIMEOUT, Connect, connected
-from vnode.insight.usable_targets import covering
+from vnode.insight.usable_targets import readable
 from vnode.kube.client import Client
 from vnode.placement.policies import decoding
 from vnode.runtime.leader import AGENT_LEASE as LEASE
@@ -43,7 +43,8 @@ async def collect(
     `connected`.
     """
     pod = await get_pod(client, name, namespace)
-    targets = await covering(client, namespace) if status_text.is_proxy(pod) else []
+    is_proxy = status_text.is_proxy(pod)
+    targets, unread = await readable(client, namespace) if is_proxy else ([], ())
     labels = diagnosis.labels(map(model.key_of, targets))
     now = clock.now()
     async with asyncio.TaskGroup() as group:
@@ -56,7 +57,7 @@ async def collect(
         ]
 
     selector, node = f"involvedObject.uid={objects.uid(pod)}", objects.node_name(pod)
-    is_other = node and status_text.is_proxy(pod) and node not in {t.node_name for t in labels}
+    is_other = node and is_proxy and node not in {t.node_name for t in labels}
     return Facts(
         pod,
         now,
@@ -67,7 +68,8 @@ async def collect(
         await _policies(client, pod),
         await _maybe(client, kinds.NODES, node) if is_other else None,
         await _lacking_claims(client, pod),
-        None if status_text.is_proxy(pod) else await owners.maker_of(client, pod),
+        None if is_proxy else await owners.maker_of(client, pod),
+        unread,
     )
 
 

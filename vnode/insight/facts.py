@@ -105,6 +105,8 @@ class Facts:
 
     owner: Object | None = None
     """The Deployment or other owner of a pod that is not a proxy."""
+    unread: tuple[str, ...] = ()
+    """Of `Targets` and `ClusterTargets` those that these credentials may not list."""
 
     @property
     def delegate_events(self) -> Objects:

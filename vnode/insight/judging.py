@@ -26,6 +26,8 @@ from vnode.insight import (
     starting,
     starting_cures,
     status_text,
+    unread_targets,
+    verdicts,
 )
 from vnode.insight.facts import Facts, TargetFacts
 from vnode.insight.failing import Failure, FailureKind
@@ -44,19 +46,15 @@ _BACK_OFF: Final = re.compile(r"Back-off pulling image \S+$")
 _BEFORE_CONTAINERS: Final = ("FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox")
 """Reasons of Events that are past once a container has started."""
 
-_STATES = {
-    FailureKind.CRASH: PodState.CRASHING,
-    FailureKind.NOT_READY: PodState.NOT_READY,
-    FailureKind.NODE: PodState.NOT_READY,
-    FailureKind.FAILED: PodState.FAILED,
-}
-
 
 def judge(facts: Facts) -> Verdict:
     """Return the pod's present state."""
     pod = facts.pod
     if not status_text.is_proxy(pod):
         return Verdict(PodState.NOT_ELECTED, *advice.not_elected(pod, facts.namespace, facts.owner))
+
+    if unread_targets.is_behind(facts) and not objects.is_finished(pod):
+        return unread_targets.bound(facts)
 
     if objects.is_terminating(pod):
         return ending_pods.judge(facts)
@@ -184,7 +182,7 @@ def _failing(facts: Facts, shown: Object) -> Verdict | None:
 
     delegate = target.delegate if target else None
     cures = failure_cures.of(failure, facts.pod, target, delegate)
-    return Verdict(_STATES.get(failure.kind, PodState.NOT_STARTING), failure.text, cures)
+    return Verdict(verdicts.state_of(failure.kind), failure.text, cures)
 
 
 def _words_of_kubelet(failure: Failure, facts: Facts) -> str:

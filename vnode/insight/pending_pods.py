@@ -13,7 +13,7 @@ from typing import Final
 from vnode.api import keys, lease_holders, objects, saved_manifest
 from vnode.api.objects import Object
 from vnode.gangs import membership
-from vnode.insight import advice, connection_cures, nearest, refusal_cures
+from vnode.insight import advice, connection_cures, nearest, refusal_cures, unread_targets
 from vnode.insight.facts import Facts, TargetFacts
 from vnode.insight.verdicts import PodState, Verdict
 from vnode.pods.source.candidates import CandidateState
@@ -38,6 +38,9 @@ def judge(facts: Facts) -> Verdict:
 
     if not agent_is_alive(facts):
         return Verdict(PodState.NO_AGENT, "the agent of this cluster does not run", advice.AGENT)
+
+    if not facts.targets and facts.unread:
+        return unread_targets.pending(facts)
 
     if not facts.targets:
         return Verdict(

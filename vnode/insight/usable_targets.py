@@ -13,11 +13,19 @@ async def covering(client: Client, namespace: str | None) -> Objects:
 
     With None those of all namespaces.
     """
+    return (await readable(client, namespace))[0]
+
+
+async def readable(client: Client, namespace: str | None) -> tuple[Objects, tuple[str, ...]]:
+    """Return what `covering` does, and which of the two kinds may not be listed."""
     found: Objects = []
+    unread = []
     for kind, where in ((kinds.TARGETS, namespace), (kinds.CLUSTER_TARGETS, None)):
         try:
             found += await client.list(kind, where)
-        except (NotFound, Denied):
+        except NotFound:
             continue
+        except Denied:
+            unread.append(f"{kind.kind}s")
 
-    return sorted(found, key=objects.key)
+    return sorted(found, key=objects.key), tuple(unread)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from vnode.insight import failing
+from vnode.insight.failing import FailureKind
 
 
 class PodState(Enum):
@@ -49,3 +50,16 @@ class Verdict:
     state: PodState
     text: str
     cures: tuple[str, ...] = ()
+
+
+def state_of(kind: FailureKind) -> PodState:
+    """Return the state of a pod that fails in that way."""
+    match kind:
+        case FailureKind.CRASH:
+            return PodState.CRASHING
+        case FailureKind.NOT_READY | FailureKind.NODE:
+            return PodState.NOT_READY
+        case FailureKind.FAILED:
+            return PodState.FAILED
+        case _:
+            return PodState.NOT_STARTING

@@ -20,6 +20,7 @@ from tests.unit.cli.refused_situations import REFUSED
 from tests.unit.cli.situation_cases import Case
 from tests.unit.cli.situations import Situation
 from tests.unit.cli.unelected_situations import UNELECTED
+from tests.unit.cli.unread_situations import UNREAD
 from tests.unit.cli.unready_situations import UNREADY
 from vnode.api.clock import Clock
 
@@ -34,6 +35,7 @@ CASES: Final[dict[str, Case]] = {
     **PLACED,
     **FAILING,
     **UNELECTED,
+    **UNREAD,
     **ENDING,
 }
 
