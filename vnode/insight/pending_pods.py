@@ -39,21 +39,20 @@ def judge(facts: Facts) -> Verdict:
     if not agent_is_alive(facts):
         return Verdict(PodState.NO_AGENT, "the agent of this cluster does not run", advice.AGENT)
 
-    if not facts.targets and facts.unread:
+    if facts.targets:
+        return _among_targets(facts)
+
+    if facts.unread:
         return unread_targets.pending(facts)
 
-    if not facts.targets:
-        return Verdict(
-            PodState.NO_TARGET,
-            "there is no Target or ClusterTarget for this namespace",
-            (
-                (
-                    "vnode connect --source FILE --target FILE --namespace "
-                    f"{objects.namespace(facts.pod)} makes one"
-                ),
-            ),
-        )
+    namespace = objects.namespace(facts.pod)
+    cure = f"vnode connect --source FILE --target FILE --namespace {namespace} makes one"
+    text = "there is no Target or ClusterTarget for this namespace"
+    return Verdict(PodState.NO_TARGET, text, (cure,))
 
+
+def _among_targets(facts: Facts) -> Verdict:
+    """Return what a pod waits for that there are targets for."""
     scheduled = objects.condition(facts.pod, "PodScheduled") or {}
     is_rejected, message = scheduled.get("status") == "False", str(scheduled.get("message", ""))
     is_known = is_rejected and any(target.is_connected for target in facts.targets)
@@ -63,12 +62,7 @@ def judge(facts: Facts) -> Verdict:
         cures = connection_cures.of_all((t.target, why) for t, why in told)
         return Verdict(PodState.UNREACHABLE, first, (*others, *cures))
 
-    waiting = [t.name for t in facts.targets if t.candidate in _UNDECIDED and not t.trouble]
-    if waiting and not (is_rejected and "no answer" in message):
-        return Verdict(PodState.WAITING, _undecided(facts, waiting))
-
-    if making := [t.name for t in facts.targets if t.candidate is CandidateState.PREEMPTING]:
-        text = f"{', '.join(making)} ends pods of lower priority to make room, and waits for that"
+    if text := _undecided(facts, is_given_up=is_rejected and "no answer" in message):
         return Verdict(PodState.WAITING, text)
 
     if not is_rejected and any(target.trouble for target in facts.targets):
@@ -87,13 +81,23 @@ def judge(facts: Facts) -> Verdict:
     return Verdict(PodState.WAITING, "the pod is in the queue of the agent", cures)
 
 
-def _undecided(facts: Facts, waiting: list[str]) -> str:
-    """Return what a pod waits for of which these targets have a candidate."""
-    reserved = [t.name for t in facts.targets if t.candidate is CandidateState.RESERVED]
+def _undecided(facts: Facts, *, is_given_up: bool) -> str:
+    """Return what a pod waits for of which targets have a candidate; "" for nothing.
+
+    `is_given_up`: those that have not answered count no more.
+    """
+    states = [(t.name, t.candidate) for t in facts.targets if not t.trouble]
+    reserved = [name for name, state in states if state is CandidateState.RESERVED]
     if reserved and membership.of(facts.pod) is not None:
         return f"{', '.join(reserved)} has a place for the pod, which waits for others of its gang"
 
-    return f"a candidate waits for the answer of {', '.join(waiting)}"
+    waiting = [name for name, state in states if state in _UNDECIDED]
+    if waiting and not is_given_up:
+        return f"a candidate waits for the answer of {', '.join(waiting)}"
+
+    making = [name for name, state in states if state is CandidateState.PREEMPTING]
+    ends = "ends pods of lower priority to make room, and waits for that"
+    return f"{', '.join(making)} {ends}" if making else ""
 
 
 def _gate_cure(gate: str, pod: Object) -> str:
