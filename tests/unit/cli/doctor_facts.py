@@ -63,6 +63,13 @@ def ready() -> Object:
     return {"metadata": {"name": "gpu", "namespace": "a"}, "status": {"conditions": [condition]}}
 
 
+def unready(reason: str, message: str) -> Object:
+    found = ready()
+    condition = found["status"]["conditions"][0]
+    condition |= {"status": "False", "reason": reason, "message": message}
+    return found
+
+
 def summary(age: float, **more: str) -> Object:
     beat = objects.timestamp(NOW - timedelta(seconds=age))
     annotations = {keys.AGENT_VERSION: __version__, keys.HEARTBEAT: beat, **more}

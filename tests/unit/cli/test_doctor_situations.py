@@ -16,10 +16,11 @@ from tests.unit.cli.doctor_facts import (
     pod,
     ready,
     summary,
+    unready,
     webhook,
 )
 from vnode.api.objects import Object
-from vnode.cli.doctor import cluster_checks, connection_checks, policy_checks, shared_clusters
+from vnode.cli.doctor import cluster_checks, connection_checks, shared_clusters
 from vnode.cli.doctor.facts import ClusterFacts, ConnectionFacts
 from vnode.cli.doctor.findings import Finding, Level
 
@@ -59,13 +60,6 @@ def test_targets_of_one_cluster_are_told_where_pods_may_use_both(
     assert all("vnode disconnect" in each.cure for each in found)
 
 
-def unready(reason: str, message: str) -> Object:
-    found = ready()
-    condition = found["status"]["conditions"][0]
-    condition |= {"status": "False", "reason": reason, "message": message}
-    return found
-
-
 class Case(NamedTuple):
     """What is known, and the checks that must fail, in this order, with a part of each cure."""
 
@@ -83,18 +77,6 @@ UNTRUSTED: Final = (
     'failed calling webhook "vnode.multicluster.admiralty.io": x509: certificate signed by unknown '
     "authority"
 )
-MISSING: Final = "targets[0]: there is no Target or ClusterTarget c9: create it, or take it out"
-
-
-def refused(reason: str, message: str) -> Object:
-    """Return a policy of namespace a that is not in force."""
-    condition = {"type": "Accepted", "status": "False", "reason": reason, "message": message}
-    metadata = {"name": "eu", "namespace": "a"}
-    return {"metadata": metadata, "spec": {}, "status": {"conditions": [condition]}}
-
-
-POLICY: Final = refused("UnknownCluster", MISSING)
-OVERRIDE: Final = refused("Invalid", "rules[0].image[0]: there is no such field")
 CASES: Final = {
     "another authority": Case(
         connection(failure=AUTHORITY, target=unready(*AUTHORITY.split(": ", 1)), rights={}),
@@ -205,16 +187,3 @@ def test_what_fails_is_the_cause_and_its_cure_and_nothing_else(name: str) -> Non
         assert text in each.text
         assert each.cure
         assert case.failing[each.check] in each.cure
-
-
-def test_policies_that_are_not_in_force_are_told_with_what_follows() -> None:
-    facts = cluster(placement_policies=[POLICY], override_policies=[OVERRIDE])
-    found = list(policy_checks.check(facts))
-    assert [(each.level, each.text) for each in found] == [
-        (
-            Level.WARN,
-            "placementpolicy/a/eu is not in force, and pods are placed as without it: " + MISSING,
-        ),
-        (Level.WARN, "overridepolicy/a/eu: Invalid: rules[0].image[0]: there is no such field"),
-    ]
-    assert not list(policy_checks.check(cluster()))

@@ -10,7 +10,7 @@ from vnode import __version__
 from vnode.api import keys, kinds, lease_holders, objects
 from vnode.api.objects import Object, Objects
 from vnode.cli import manifests, scoped_rights
-from vnode.cli.doctor import cures, endpoint_checks, scope_checks
+from vnode.cli.doctor import consequences, cures, endpoint_checks, scope_checks
 from vnode.cli.doctor.facts import ClusterFacts
 from vnode.cli.doctor.findings import IN_THE_TEXT, Finding, Level, Result
 from vnode.insight import status_text
@@ -19,9 +19,6 @@ from vnode.targets import source_rbac
 SKEW_WARN: Final = 5.0  # seconds; less can be due to the network and to rounding
 SKEW_FAIL: Final = 60.0  # seconds; tokens and certificates begin to be refused
 _MAX_WAIT: Final = timedelta(seconds=15)  # for a running scheduler to look at a pod
-
-_AGENT: Final = "agent"
-_WEBHOOK: Final = "webhook"
 
 
 def check(facts: ClusterFacts) -> list[Finding]:
@@ -36,11 +33,11 @@ def check(facts: ClusterFacts) -> list[Finding]:
         ("CRDs", _crds(facts)),
         ("agent's rights", _roles(facts)),
         ("agent's policies", _policies(facts)),
-        (_AGENT, _agent(facts)),
+        (consequences.AGENT, _agent(facts)),
     ]
     if facts.targets:
         checks += [
-            (_WEBHOOK, endpoint_checks.webhook(facts)),
+            (consequences.WEBHOOK, endpoint_checks.webhook(facts)),
             (endpoint_checks.CERTIFICATE, endpoint_checks.serving(facts)),
             (endpoint_checks.ADMISSION, endpoint_checks.admission(facts)),
         ]
@@ -56,35 +53,7 @@ def check(facts: ClusterFacts) -> list[Finding]:
     found += endpoint_checks.kubelets(facts)
     found += _namesakes(facts)
     found += scope_checks.check(facts)
-    causes = _causes(facts, found)
-    return [_behind(each, causes) for each in found]
-
-
-def _causes(facts: ClusterFacts, found: list[Finding]) -> dict[str, frozenset[str]]:
-    """Return, by what is wrong, the checks whose failure says no more than that."""
-    failed = {each.check for each in found if each.level is Level.FAIL}
-    causes = {}
-    if _AGENT in failed:
-        causes["the agent does not run"] = endpoint_checks.OF_RUNNING_AGENTS
-
-    if endpoint_checks.is_untrusted(facts):
-        admission = frozenset((endpoint_checks.ADMISSION,))
-        if _WEBHOOK in failed:
-            causes["the webhook's configuration is not right"] = admission
-
-        if facts.serving is not None and facts.serving <= facts.now:
-            causes["the webhook's certificate has ended"] = admission
-
-    return causes
-
-
-def _behind(finding: Finding, causes: Mapping[str, frozenset[str]]) -> Finding:
-    """Return a finding without a cure of its own if it follows from another."""
-    why = next((why for why, checks in causes.items() if finding.check in checks), "")
-    if finding.level is not Level.FAIL or not why:
-        return finding
-
-    return Finding(finding.place, finding.check, Level.SKIP, why)
+    return consequences.skipped(facts, found)
 
 
 def skew(seconds: float | None) -> Result:

@@ -12,22 +12,9 @@ from vnode.api.clock import SystemClock
 from vnode.api.errors import ConfigError
 from vnode.cli import access, cluster_options, main, manifests, tables, terminal
 from vnode.cli.access import Access
-from vnode.cli.doctor import (
-    cluster_checks,
-    connection_checks,
-    examining,
-    migration_checks,
-    neighbour_checks,
-    pod_checks,
-    policy_checks,
-    set_checks,
-    shared_clusters,
-    token_checks,
-    trying,
-)
+from vnode.cli.doctor import all_checks, examining, trying
 from vnode.cli.doctor.facts import ClusterFacts
 from vnode.cli.doctor.findings import Finding, Level, lines
-from vnode.targets import model
 from vnode.targets.profiles.config import InventoryConfig
 
 
@@ -48,21 +35,7 @@ async def diagnose(
             facts = await examining.examine(client, name, namespace, clock)
             connections = await trying.read_all(client, facts.targets, clock, inventory)
 
-        found = cluster_checks.check(facts)
-        found += token_checks.check(facts)
-        found += set_checks.check(facts)
-        found += neighbour_checks.check(facts)
-        found += migration_checks.check(facts)
-        found += pod_checks.check(facts)
-        found += policy_checks.check(facts)
-        found += shared_clusters.check(facts)
-        unanswered = pod_checks.unanswered(facts)
-        for connection in connections:
-            key = model.key_of(connection.target)
-            found += connection_checks.check(connection)
-            found += pod_checks.silence(key, unanswered.get(key, []))
-
-        return facts, found
+        return facts, all_checks.check(facts, connections)
 
     clusters = [(source, "this cluster")]
     clusters += [(Access(file), f"target cluster {file.name}") for file in targets]

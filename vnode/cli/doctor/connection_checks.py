@@ -8,7 +8,7 @@ from typing import Final
 
 from vnode import __version__
 from vnode.api import cures, keys, objects, scheduler_silence
-from vnode.cli.doctor import cluster_checks, profile_checks
+from vnode.cli.doctor import cluster_checks, consequences, profile_checks
 from vnode.cli.doctor.facts import ConnectionFacts
 from vnode.cli.doctor.findings import IN_THE_TEXT, Finding, Level, in_days
 from vnode.runtime.links import OTHER_CLUSTER
@@ -224,7 +224,7 @@ def _named(facts: ConnectionFacts) -> str:
 
 def _in_the_source(facts: ConnectionFacts) -> Iterator[tuple[str, tuple[Level, str, str]]]:
     """Check the Target's conditions, its virtual node, and its namespace, in the source."""
-    yield "its condition", _condition(facts)
+    yield consequences.CONDITION, _condition(facts)
     allowed = objects.condition(facts.target, conditions.SELF_TARGET_ALLOWED) or {}
     if allowed.get("status") == "False":
         yield "rights here", (Level.WARN, str(allowed.get("message", "")), IN_THE_TEXT)
