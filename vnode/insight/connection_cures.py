@@ -17,6 +17,10 @@ DELETED: Final = "its Target is being deleted"
 CHECKS: Final = "vnode doctor checks both sides of each connection"
 _CURES: Final = (
     (r"certificate is for another name", "{connect} --server https://HOST:PORT"),
+    (
+        r"does not say which cluster it is",
+        "start vnode's agent in {name}: vnode doctor --target FILE tells whether it runs",
+    ),
     (NO_KUBECONFIG, "{connect} makes the Secret of its kubeconfig again"),
     (
         r"the target has no namespace '(?P<space>[^']+)'",

@@ -75,6 +75,10 @@ def _among_targets(facts: Facts) -> Verdict:
 
         return _unschedulable(facts, message, reasons)
 
+    if unseen := [target for target in facts.targets if target.error]:
+        why = f"{unseen[0].name} was not to be asked from here: {unseen[0].error}"
+        return Verdict(PodState.WAITING, f"the pod has no place yet; {why}")
+
     created = objects.created_at(facts.pod)
     is_long = created is not None and facts.now - created > _LONG
     cures = ("if it lasts: vnode doctor says what keeps the agent from it",) if is_long else ()

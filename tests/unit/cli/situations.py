@@ -15,6 +15,7 @@ from tests.apiserver.server import APIServer
 from tests.unit.cli.explained_pods import NODE, refused
 from vnode.api import keys, kinds, names, objects
 from vnode.api.clock import Clock
+from vnode.api.errors import ConfigError
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.insight import collecting, story
@@ -31,6 +32,7 @@ class Situation:
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
+        self.unseen = ""  # why whoever asks cannot ask the target
         self.source, self.target = APIServer("c1", clock), APIServer("c2", clock)
         label, value = keys.WEBHOOK_NAMESPACE_LABEL
         self.source.change(
@@ -125,6 +127,9 @@ class Situation:
 
         @asynccontextmanager
         async def connect(_local: Client, _target: Object) -> AsyncIterator[Client]:
+            if self.unseen:
+                raise ConfigError(self.unseen)
+
             yield self.target.client("system:serviceaccount:vnode:c1")
 
         facts = await collecting.collect(

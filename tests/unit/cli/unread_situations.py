@@ -28,6 +28,22 @@ def unread(make: Callable[[Situation], None]) -> Callable[[Situation], None]:
     return made
 
 
+def unseen(make: Callable[[Situation], None]) -> Callable[[Situation], None]:
+    """Return what makes a situation whose target only the agent can ask."""
+
+    def made(here: Situation) -> None:
+        make(here)
+        here.unseen = PROFILE
+
+    return made
+
+
+def ending(here: Situation) -> None:
+    here.sent({"phase": "Running"})
+    marks = {"deletionTimestamp": here.ago(5), "finalizers": ["multicluster.admiralty.io/c2"]}
+    here.source.change(kinds.PODS, "web", "default", lambda obj: obj["metadata"].update(marks))
+
+
 def known(**status: Any) -> Callable[[Situation], None]:
     """Return what makes a pod that is bound, of whose target that status has come home."""
 
@@ -39,6 +55,10 @@ def known(**status: Any) -> Callable[[Situation], None]:
     return make
 
 
+PROFILE: Final = (
+    "the target is reached by its ClusterProfile, with credentials that the agent alone gets from "
+    "its plugins"
+)
 RUNS: Final = {"phase": "Running", "containerStatuses": [container("running", ready=True)]}
 LOOPS: Final = {
     "phase": "Running",
@@ -86,5 +106,25 @@ UNREAD: Final[dict[str, Case]] = {
         "the containers start on node admiralty-default-c2",
         (MAY_LIST,),
         FALSE,
+    ),
+    "a pod in the queue of a ClusterProfile": Case(
+        unseen(lambda here: here.pod()),
+        PodState.WAITING,
+        f"the pod has no place yet; c2 was not to be asked from here: {PROFILE}",
+        (),
+        ("queue",),
+    ),
+    "a pod that crashes in a ClusterProfile": Case(
+        unseen(known(**LOOPS)),
+        PodState.CRASHING,
+        "container main: CrashLoopBackOff: Error, exit code 1, 3 restarts",
+        ("kubectl logs web -n default -c main --previous",),
+    ),
+    "a pod that ends in a ClusterProfile": Case(
+        unseen(ending),
+        PodState.STUCK_ENDING,
+        "target c2 was not to be asked from here, so that whether the containers have ended is",
+        ("in c2, kubectl get pods -n default -l multicluster.admiralty.io/parent-uid=uid-of-web",),
+        ("vnode disconnect", "not ready"),
     ),
 }

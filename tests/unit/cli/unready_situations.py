@@ -114,6 +114,14 @@ UNREADY: Final[dict[str, Case]] = {
         "start the agent in c2: vnode doctor --target FILE",
         CHECKS,
     ),
+    "a target that does not say which cluster it is": unready(
+        "ClusterUnknown",
+        "the target does not say which cluster it is, and was u1 before (the UID of its namespace "
+        "kube-system): see that the kubeconfig leads to that cluster, and that vnode's agent runs",
+        "start vnode's agent in c2",
+        CHECKS,
+        unsaid=(SECRET,),
+    ),
     "a target whose agent is silent": unready(
         "AgentSilent",
         "the target's vnode has sent no heartbeat for minutes, and no pod has found a place there",
