@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.apiserver.server import APIServer
-from tests.unit.cli.explained_pods import proxy, refused
+from tests.unit.cli.explained_pods import NODE, crash_loop, proxy, refused
 from vnode.api import kinds, objects
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
@@ -113,6 +113,23 @@ async def test_pods_that_stand_alike_are_told_together_and_those_that_run_are_no
     assert "2 pods: c, d\n  Running: the pod runs on node n" in text
     assert text.endswith("vnode explain NAME tells the whole story of a pod")
     assert server.count("list", kinds.TARGETS) == 2
+
+
+async def test_pods_that_crash_alike_are_told_together_whatever_their_restarts(server, clock):
+    for number, code in enumerate((1, 1, 2)):
+        crashed = {**crash_loop(exitCode=code, reason="Error"), "name": "main"}
+        status = [{**crashed, "restartCount": number + 3}]
+        pod = owned(f"p{number}", node=NODE, phase="Running", containerStatuses=status)
+        server.add(kinds.PODS, pod)
+
+    found = await told_of(server, clock, "deployment/web")
+    lines = rendering.as_summary(found.stories, found.notes).splitlines()
+    assert [line for line in lines if not line.startswith(" ") and line] == [
+        "2 pods: p0, p1",
+        "p2",
+        "vnode explain NAME tells the whole story of a pod",
+    ]
+    assert "  - kubectl logs p0 -n default -c main --previous" in lines
 
 
 async def test_one_pod_that_runs_is_told_whole(server, clock):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
@@ -11,11 +12,13 @@ from vnode.api.objects import Object
 from vnode.cli import terminal, wrapping
 from vnode.insight import status_text
 from vnode.insight.story import Line, Story
-from vnode.insight.verdicts import Verdict
+from vnode.insight.verdicts import PodState, Verdict
 
 _AGO: Final = 10  # columns for the age of a line
 _NAMED: Final = 5  # pods that stand alike
 _INDENT: Final = "  "
+_NUMBERS: Final = re.compile(r"\b\d+(?= (restarts|times))|\b(\d+[smhdy])+\b")
+"""What differs between pods that stand alike: ages, and how often a container was restarted."""
 
 
 def as_text(story: Story, now: datetime, width: int = 100) -> str:
@@ -40,13 +43,18 @@ def as_text(story: Story, now: datetime, width: int = 100) -> str:
 
 
 def as_summary(stories: Sequence[Story], notes: Sequence[str]) -> str:
-    """Render how several pods stand, those that stand alike together, and what to do."""
-    groups: dict[Verdict, list[str]] = {}
+    """Render how several pods stand, those that stand alike together, and what to do.
+
+    Of those the first is told: ages and restarts may differ, and commands name each its own.
+    """
+    groups: dict[tuple[PodState, str], list[Story]] = {}
     for story in stories:
-        groups.setdefault(story.verdict, []).append(story.pod.partition("/")[2])
+        verdict = story.verdict
+        groups.setdefault((verdict.state, _NUMBERS.sub("", verdict.text)), []).append(story)
 
     lines = []
-    for verdict, names in sorted(groups.items(), key=lambda item: item[0].state.is_good):
+    for alike in sorted(groups.values(), key=lambda found: found[0].verdict.state.is_good):
+        verdict, names = alike[0].verdict, [story.pod.partition("/")[2] for story in alike]
         count = f"{len(names)} pods: " if len(names) > 1 else ""
         lines.append(terminal.styled(f"{count}{enumeration.some(names, _NAMED)}", bold=True))
         lines += [*_conclusion(verdict), *_cures(verdict), ""]
