@@ -39,6 +39,20 @@ async def maker_of(client: Client, pod: Object) -> Object | None:
     return {"kind": kind.kind, **found}
 
 
+async def of_name(client: Client, name: str, namespace: str) -> list[NamedResource]:
+    """Return the Deployments, Jobs and other owners of that name that may be read."""
+    found = []
+    for kind_name, kind in KINDS.items():
+        try:
+            await client.get(kind, name, namespace)
+        except (NotFound, Denied):
+            continue
+
+        found.append(NamedResource(kind_name, name))
+
+    return found
+
+
 async def jobs_of(client: Client, cron_job: str, namespace: str) -> list[NamedResource]:
     """Return the Jobs of a CronJob, none if they may not be read."""
     try:

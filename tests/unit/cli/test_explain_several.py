@@ -275,6 +275,13 @@ async def test_pods_of_a_cron_job_are_those_of_its_jobs(server, clock):
     assert not found.notes
 
 
+@pytest.mark.parametrize("kind", ["deployment", "statefulset", "cronjob"])
+async def test_the_name_of_an_owner_alone_is_understood(server, clock, kind):
+    server.add(owners.KINDS[kind], {"metadata": {"name": "web"}, "spec": {}})
+    with pytest.raises(ConfigError, match=rf"'default', but there is {kind}/web: vnode explain"):
+        await told_of(server, clock, "web")
+
+
 @pytest.mark.parametrize("words", [["deployment/none"], ["none"], ["none", "other"]])
 async def test_what_is_not_there_is_an_error(server, clock, words):
     with pytest.raises(ConfigError, match="there is no"):

@@ -113,7 +113,15 @@ async def _pods(client: Client, named: NamedResource, namespace: str) -> Objects
     if named.kind != named_pods.POD:
         return named_pods.of_owner(await client.list(kinds.PODS, namespace), named)
 
-    return [await collecting.get_pod(client, named.name, namespace)]
+    try:
+        return [await collecting.get_pod(client, named.name, namespace)]
+    except ConfigError as error:
+        if not (others := await owners.of_name(client, named.name, namespace)):
+            raise
+
+        raise ConfigError(
+            f"{error}, but there is {others[0]}: vnode explain {others[0]}"
+        ) from error
 
 
 async def _lacking(client: Client, owner: NamedResource, namespace: str, count: int) -> str:
