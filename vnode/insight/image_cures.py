@@ -32,14 +32,14 @@ _WITHOUT_SECRET: Final = (
         ),
     ),
     (
-        r"toomanyrequests|rate limit|429",
+        r"toomanyrequests|too many requests|rate limit",
         "{image}'s registry takes no more requests for now: pull with an account, or from a mirror",
     ),
 )
 """What no pull secret would mend, before others."""
 _OTHERS: Final = (
     (
-        r"unauthorized|denied|authentication|401|403",
+        r"unauthorized|forbidden|denied|authentication|authorization failed",
         (
             "have the pod name a pull secret for {image}: kubectl create secret docker-registry "
             "NAME -n {namespace} (in this cluster, from where it follows), and imagePullSecrets"
@@ -54,10 +54,16 @@ _OTHERS: Final = (
         "see that the nodes of {target} reach the registry of {image}",
     ),
     (
+        r"HTTP response to HTTPS client",
+        "have {image}'s registry serve HTTPS, or the nodes of {target} allow it as insecure",
+    ),
+    (
         r"not found|manifest unknown",
         "correct the image of the pod: its registry has no {image}",
     ),
 )
+_NAMES: Final = re.compile(r'"[^"]*"|\S+/\S+[:@]\S+')
+"""Images and addresses: in quotes, or with a slash and a tag or digest."""
 _ANY: Final = (
     "see that the image {image} exists, that the nodes of {target} reach its registry, and that "
     "the pull secret is in namespace {namespace} there"
@@ -66,12 +72,16 @@ _ANY: Final = (
 
 def of(text: str, *, image: str, target: str, namespace: str) -> str:
     """Return the cure; where the text only says that it is tried again, all that may be wrong."""
-    found = (
-        cure for said, cure in (*_WITHOUT_SECRET, *_OTHERS) if re.search(said, text, re.IGNORECASE)
-    )
-    return next(found, _ANY).format(image=image, target=target, namespace=namespace)
+    cure = _first((*_WITHOUT_SECRET, *_OTHERS), text) or _ANY
+    return cure.format(image=image, target=target, namespace=namespace)
 
 
 def may_lack_secret(text: str) -> bool:
     """Tell whether a pull secret that is missing could be why an image is not pulled."""
-    return not any(re.search(said, text, re.IGNORECASE) for said, _cure in _WITHOUT_SECRET)
+    return not _first(_WITHOUT_SECRET, text)
+
+
+def _first(known: tuple[tuple[str, str], ...], text: str) -> str:
+    """Return the first cure whose words are in the text; names of images say nothing."""
+    said = _NAMES.sub("", text)
+    return next((cure for words, cure in known if re.search(words, said, re.IGNORECASE)), "")

@@ -37,11 +37,11 @@ _CURES: Final = (
     ),
     (r"violates PodSecurity", "change the pod, or the Pod Security label in the target"),
     (
-        r"serviceaccount|service account",
+        r'error looking up service account|serviceaccounts? "[^"]+" not found',
         "create the service account, or name another one, in the target",
     ),
     (
-        r"(Runtime|Priority|Device)Class",
+        r"(Runtime|Priority|Device)Class .*not found",
         "create the class in the target, or name one that is there, in the pod",
     ),
     (
@@ -155,14 +155,8 @@ _CURES: Final = (
         "delete that PodChaperon in the target, or create this pod under another name",
     ),
 )
-_REFUSED: Final = (
-    r"denied (the )?request|is forbidden|is invalid|failed calling webhook",
-    (
-        "the text names what refuses it: change the pod, or that webhook, policy or limit in the "
-        "cluster that it is of"
-    ),
-)
-"""What helps where no pattern of `_CURES` tells more."""
+_REFUSED: Final = r"denied (the )?request|is forbidden|is invalid|failed calling webhook"
+"""What is refused, where no pattern of `_CURES` tells more."""
 
 
 def unschedulable(reasons: Mapping[str, str], facts: Facts | None = None) -> tuple[str, ...]:
@@ -171,7 +165,11 @@ def unschedulable(reasons: Mapping[str, str], facts: Facts | None = None) -> tup
     Those of the first target come first. Waiting is always one of them, because pods are tried
     again.
     """
-    left, found = (dict(reasons), []) if facts is None else looked_up_cures.find(reasons, facts)
+    left, found = whole_reasons.denied(reasons)
+    if facts is not None:
+        left, looked_up = looked_up_cures.find(left, facts)
+        found += looked_up
+
     left, whole = whole_reasons.take(left)
     found += whole
     for pattern, cure in _CURES:
@@ -181,7 +179,7 @@ def unschedulable(reasons: Mapping[str, str], facts: Facts | None = None) -> tup
 
     told = "|".join(pattern for pattern, _cure in _CURES)
     other = {n: text for n, text in left.items() if not re.search(told, text, re.IGNORECASE)}
-    found += [(n, _REFUSED[1]) for n, text in other.items() if re.search(_REFUSED[0], text)]
+    found += [(n, whole_reasons.REFUSED) for n in other if re.search(_REFUSED, other[n])]
     order = {name: place for place, name in enumerate(reasons)}
     cures = dict.fromkeys(cure for _name, cure in sorted(found, key=lambda each: order[each[0]]))
     return (*cures, "the pod is tried again by itself when something changes that can help it")

@@ -12,6 +12,15 @@ from typing import Final
 
 from vnode.api import cures, keys, saved_manifest
 
+REFUSED: Final = (
+    "the text names what refuses it: change the pod, or that webhook, policy or limit in the "
+    "cluster that it is of"
+)
+_DENIALS: Final = (
+    (r'(admission webhook "[^"]+"|Policy \S+ with binding \S+) denied (the )?request.*', REFUSED),
+)
+"""What webhooks and policies say, which are free to say anything."""
+
 _CURES: Final = (
     (
         rf"{saved_manifest.UNKNOWN}.*",
@@ -119,6 +128,21 @@ _CURES: Final = (
         ),
     ),
     (
+        r".*insufficient quota to match these scopes: (?P<scopes>.*)",
+        (
+            "make a ResourceQuota of the scopes {scopes} in the namespace of {target}: it takes "
+            "such pods only where one allows them"
+        ),
+    ),
+    (
+        r".*unable to validate against any security context constraint.*",
+        (
+            "change the pod's securityContext, or let its service account use another "
+            "SecurityContextConstraints of {target}: there, oc adm policy add-scc-to-user NAME -z "
+            "ACCOUNT"
+        ),
+    ),
+    (
         r"no nodes available to schedule pods|^0/0 nodes are available.*",
         "add nodes in {target}: it has none",
     ),
@@ -135,8 +159,19 @@ _CURES: Final = (
 
 def take(reasons: Mapping[str, str]) -> tuple[dict[str, str], list[tuple[str, str]]]:
     """Return what is left of the reasons of targets, by name, and the others' targets and cures."""
+    return _taken(reasons, _CURES)
+
+
+def denied(reasons: Mapping[str, str]) -> tuple[dict[str, str], list[tuple[str, str]]]:
+    """Return likewise what no webhook or policy says in words of its own."""
+    return _taken(reasons, _DENIALS)
+
+
+def _taken(
+    reasons: Mapping[str, str], known: tuple[tuple[str, str], ...]
+) -> tuple[dict[str, str], list[tuple[str, str]]]:
     left, found = dict(reasons), []
-    for pattern, cure in _CURES:
+    for pattern, cure in known:
         matching = {name: m for name, text in left.items() if (m := re.search(pattern, text))}
         if matching:
             name, match = next(iter(matching.items()))

@@ -14,6 +14,7 @@ from tests.unit.cli.ending_situations import ENDING
 from tests.unit.cli.failing_situations import FAILING
 from tests.unit.cli.held_situations import HELD
 from tests.unit.cli.lacking_situations import LACKING
+from tests.unit.cli.misleading_situations import MISLEADING
 from tests.unit.cli.placed_situations import PLACED
 from tests.unit.cli.planned_situations import PLANNED
 from tests.unit.cli.refused_situations import REFUSED
@@ -36,6 +37,7 @@ CASES: Final[dict[str, Case]] = {
     **FAILING,
     **UNELECTED,
     **UNREAD,
+    **MISLEADING,
     **ENDING,
 }
 
