@@ -102,6 +102,9 @@ def _configuration(failure: Failure, pod: Object, target: str) -> str:
     if _AS_ROOT in failure.text:
         return "have the image, or the pod's securityContext.runAsUser, name a user that is not 0"
 
+    if failure.reason == "PostStartHookError":
+        return "its lifecycle.postStart fails, as the text says: correct that, or the image"
+
     if failure.reason == "CreateContainerConfigError":
         return "create what it names in the target's namespace, or correct the pod"
 

@@ -185,6 +185,12 @@ FAILING: Final[dict[str, Case]] = {
         "its node in c2 cannot make the container",
         unsaid=(CREATE,),
     ),
+    "a hook that fails": refused(
+        "PostStartHookError",
+        "Exec lifecycle hook ([/bin/register]) failed: exited with 7",
+        "its lifecycle.postStart fails",
+        unsaid=(CREATE, "its node"),
+    ),
     "an eviction for memory": evicted(
         "The node was low on resource: memory.", "its node ran short of what the text names"
     ),
