@@ -6,10 +6,8 @@ a reader would. Cures name commands that the reader can run.
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from datetime import timedelta
-from typing import Final
 
 from vnode.api import objects
 from vnode.api.objects import Object
@@ -19,32 +17,20 @@ from vnode.insight import (
     ending_pods,
     failing,
     failure_cures,
+    kubelet_words,
     losing,
     pending_pods,
     refusal_cures,
     refusals,
-    starting,
-    starting_cures,
+    started_pods,
     status_text,
     unread_targets,
     verdicts,
 )
 from vnode.insight.facts import Facts, TargetFacts
-from vnode.insight.failing import Failure, FailureKind
 from vnode.insight.verdicts import PodState, Verdict
-from vnode.kube.events import WARNING
 
 _TO_BE_SENT = timedelta(seconds=30)  # after its binding, until there should be a chaperon
-
-
-_BY_PROBE: Final = (0, 137, 143)
-"""Exit codes of containers that the kubelet has asked, or forced, to end."""
-
-_BACK_OFF: Final = re.compile(r"Back-off pulling image \S+$")
-"""What says nothing of why an image is not pulled."""
-
-_BEFORE_CONTAINERS: Final = ("FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox")
-"""Reasons of Events that are past once a container has started."""
 
 
 def judge(facts: Facts) -> Verdict:
@@ -72,7 +58,7 @@ def _bound(facts: Facts) -> Verdict:
     target = facts.chosen
     if target is None and facts.node is not None:
         why = f"node {facts.node_name} is not for pods of namespace {objects.namespace(facts.pod)}"
-        cures = refusal_cures.not_sent(why)
+        cures = refusal_cures.not_sent(why, facts)
         return Verdict(PodState.NOT_STARTING, f"the pod is not sent: {why}", cures)
 
     if target is None:
@@ -119,25 +105,11 @@ def _bound(facts: Facts) -> Verdict:
             PodState.REFUSED, f"the pod {where}, but: {refused}", refusal_cures.refused(refused)
         )
 
-    return _running(facts, target, shown) if runs else _starting(facts, target, shown)
-
-
-def _running(facts: Facts, target: TargetFacts, shown: Object) -> Verdict:
-    text = f"the pod runs in target {target.name}"
-    cures: tuple[str, ...] = ()
-    if name := starting.unstarted(shown):
-        waits = f"container {name} has not passed its startupProbe yet"
-        return Verdict(PodState.STARTING, f"{text}; {waits}{_unhealthy(facts)}")
-
-    if not pending_pods.agent_is_alive(facts):
-        text += "; no agent of this cluster runs, so that its status here stands still"
-        return Verdict(PodState.RUNNING, text, advice.AGENT)
-
-    if found := starting.restarted(shown, facts.now):
-        cures = failure_cures.of(found, facts.pod, target, target.delegate)
-        text += f"; {found.text}"
-
-    return Verdict(PodState.RUNNING, text, cures)
+    return (
+        started_pods.running(facts, target, shown)
+        if runs
+        else started_pods.starting(facts, target, shown)
+    )
 
 
 def _refused(facts: Facts, target: TargetFacts) -> Verdict | None:
@@ -157,7 +129,8 @@ def _refused(facts: Facts, target: TargetFacts) -> Verdict | None:
         why = refusal_cures.unlabelled(facts.namespace)
 
     if why:
-        text, cures = f"the pod is not sent: {why}", refusal_cures.not_sent(why)
+        why = why.removeprefix(f"the pod is not sent to target {target.key}: ")
+        text, cures = f"the pod is not sent: {why}", refusal_cures.not_sent(why, facts)
         return Verdict(PodState.NOT_STARTING, text, cures)
 
     if not is_late:
@@ -178,68 +151,8 @@ def _failing(facts: Facts, shown: Object) -> Verdict | None:
 
     target = facts.chosen
     if target is not None:
-        failure = replace(failure, text=failure.text + _words_of_kubelet(failure, facts))
+        failure = replace(failure, text=failure.text + kubelet_words.of(failure, facts))
 
     delegate = target.delegate if target else None
     cures = failure_cures.of(failure, facts.pod, target, delegate)
     return Verdict(verdicts.state_of(failure.kind), failure.text, cures)
-
-
-def _words_of_kubelet(failure: Failure, facts: Facts) -> str:
-    """Return what an Event says of a failure that the pod's status does not, after a colon."""
-    match failure.kind:
-        case FailureKind.NOT_READY:
-            return _unhealthy(facts)
-        case FailureKind.CRASH if failure.exit_code in _BY_PROBE and failure.ended != "OOMKilled":
-            return _unhealthy(facts, "Liveness probe failed", "Startup probe failed")
-        case FailureKind.IMAGE if _BACK_OFF.search(failure.text):
-            return _last(facts, "Failed", "Failed to pull image")
-        case _:
-            return ""
-
-
-def _unhealthy(facts: Facts, *beginnings: str) -> str:
-    return _last(facts, "Unhealthy", *beginnings)
-
-
-def _last(facts: Facts, reason: str, *beginnings: str) -> str:
-    """Return the message of the last Event of that reason, after a colon; "" if there is none."""
-    of_reason = (e for e in facts.delegate_events if e.get("reason") == reason)
-    told = [str(event.get("message") or "") for event in of_reason]
-    found = [text for text in told if not beginnings or text.startswith(beginnings)]
-    return f": {found[-1]}" if found else ""
-
-
-def _starting(facts: Facts, target: TargetFacts, shown: Object) -> Verdict:
-    node = objects.node_name(shown) if shown is target.delegate else ""
-    passed = "FailedScheduling" if node else ""
-    told = (event for event in facts.delegate_events if event.get("type") == WARNING)
-    past = {passed, *(_BEFORE_CONTAINERS if starting.is_under_way(shown) else ())}
-    warnings = [event for event in told if event.get("reason") not in past]
-    if warnings:
-        return Verdict(
-            PodState.NOT_STARTING,
-            f"target {target.name} says: {warnings[-1].get('message', '')}",
-            starting_cures.of(warnings[-1], target, facts.pod),
-        )
-
-    if target.error == "" and target.chaperon is not None and target.delegate is None:
-        return Verdict(
-            PodState.NOT_STARTING,
-            f"target {target.name} has created no delegate pod yet",
-            advice.target_agent(target.name),
-        )
-
-    where = f" on node {node}" if node else ""
-    text = f"the containers start in target {target.name}{where}"
-    if (container := starting.initializing(shown)) is not None:
-        name, (_state, detail) = container.get("name"), status_text.state(container)
-        long = starting.lasting(detail.get("startedAt"), facts.now)
-        text += f": init container {name} runs{long}"
-        cure = f"kubectl logs {objects.name(facts.pod)} -n {objects.namespace(facts.pod)} -c {name}"
-    else:
-        long = starting.lasting(objects.status(shown).get("startTime"), facts.now)
-        text += f"{long} by now" if long else ""
-        cure = starting_cures.all_events(target, facts.pod)
-
-    return Verdict(PodState.STARTING, text, (f"what it waits for: {cure}",) if long else ())

@@ -202,18 +202,20 @@ def unlabelled(namespace: Object | None) -> str:
     return f"namespace {objects.name(namespace)} does not have the label {label}={value}"
 
 
-def not_sent(why: str) -> tuple[str, ...]:
+def not_sent(why: str, facts: Facts) -> tuple[str, ...]:
     """Return the cures for a pod that others have bound to a virtual node, and that is not sent."""
     label, value = keys.WEBHOOK_NAMESPACE_LABEL
     if f"{label}={value}" in why:
+        enable = f"kubectl label namespace {objects.namespace(facts.pod)} {label}={value}"
         return (
             (
                 "keep the pod off virtual nodes: have it not tolerate their taint "
                 f"{keys.PROVIDER_LABEL}, or not select them, and delete it, for its owner to "
                 "replace it"
             ),
-            f"or have the namespace's pods sent: kubectl label namespace NAMESPACE {label}={value}",
+            f"or have the namespace's pods sent: {enable}",
         )
 
-    told = unschedulable({"": why})
+    name = facts.chosen.name if facts.chosen is not None else ""
+    told = unschedulable({name: why}, facts)
     return (*told[:-1], "delete the pod, and keep it off that node, if it is not to run there")

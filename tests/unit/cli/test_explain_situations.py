@@ -23,6 +23,7 @@ from tests.unit.cli.situations import Situation
 from tests.unit.cli.unelected_situations import UNELECTED
 from tests.unit.cli.unread_situations import UNREAD
 from tests.unit.cli.unready_situations import UNREADY
+from tests.unit.cli.unsent_situations import UNSENT
 from vnode.api.clock import Clock
 
 pytestmark = pytest.mark.looptime
@@ -38,6 +39,7 @@ CASES: Final[dict[str, Case]] = {
     **UNELECTED,
     **UNREAD,
     **MISLEADING,
+    **UNSENT,
     **ENDING,
 }
 
