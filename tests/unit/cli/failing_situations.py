@@ -13,7 +13,6 @@ from vnode.insight.verdicts import PodState
 IMAGE: Final = "registry.example/app:1"
 LOGS: Final = "kubectl logs web -n default -c main --previous"
 CREATE: Final = "create what it names"
-VOLUMES: Final = "pvc,volumeattachments"
 
 
 def container(state: str, name: str = "main", **detail: Any) -> Object:
@@ -44,12 +43,6 @@ def evicted(message: str, *cures: str, unsaid: tuple[str, ...] = ()) -> Case:
     again = "a failed pod does not start again"
     headline = f"the pod has failed: Evicted: {message}"
     return sent(headline, *cures, again, status=status, state=PodState.FAILED, unsaid=unsaid)
-
-
-def told(reason: str, message: str, *cures: str, unsaid: tuple[str, ...] = ()) -> Case:
-    """Return the case of a pod of which an Event tells why it does not start."""
-    more = "all of its Events: in c2, kubectl describe pod web-"
-    return sent(f"target c2 says: {message}", *cures, more, event=(reason, message), unsaid=unsaid)
 
 
 def secret_that_would_not_help(here: Situation) -> None:
@@ -241,40 +234,5 @@ FAILING: Final[dict[str, Case]] = {
         PodState.RUNNING,
         "the pod runs in target c2; no agent of this cluster runs",
         ("start the agent of this cluster", "vnode doctor"),
-    ),
-    "a ConfigMap that its volume lacks": told(
-        "FailedMount",
-        'MountVolume.SetUp failed for volume "cfg" : configmap "app" not found',
-        "kubectl get configmap app -n default",
-        unsaid=(VOLUMES,),
-    ),
-    "a volume that does not answer": told(
-        "FailedMount",
-        'MountVolume.SetUp failed for volume "nfs" : mount.nfs: Connection timed out',
-        VOLUMES,
-        unsaid=("registry",),
-    ),
-    "a RuntimeClass that the node does not have": told(
-        "FailedCreatePodSandBox",
-        'Failed to create pod sandbox: no runtime for "runsc" is configured',
-        "set up the handler of the pod's RuntimeClass in the container runtime of node worker-1",
-        unsaid=("network plugin",),
-    ),
-    "a node without addresses": told(
-        "FailedCreatePodSandBox",
-        "Failed to create pod sandbox: plugin failed (add): failed to assign an IP address",
-        "node worker-1 of c2 has no addresses left for pods",
-    ),
-    "a driver of devices that does not work": told(
-        "FailedPrepareDynamicResources",
-        "Failed to prepare dynamic resources: NodePrepareResources failed",
-        "see that the driver of the pod's devices works on node worker-1 of c2",
-    ),
-    "a token that is not given": told(
-        "FailedMount",
-        'MountVolume.SetUp failed for volume "kube-api-access-x" : failed to fetch token: '
-        'serviceaccounts "builder" is forbidden',
-        "kubectl get serviceaccounts -n default",
-        unsaid=(VOLUMES,),
     ),
 }

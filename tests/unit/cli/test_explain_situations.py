@@ -11,6 +11,7 @@ from typing import Final
 import pytest
 
 from tests.unit.cli.ending_situations import ENDING
+from tests.unit.cli.event_situations import TOLD
 from tests.unit.cli.failing_situations import FAILING
 from tests.unit.cli.held_situations import HELD
 from tests.unit.cli.lacking_situations import LACKING
@@ -36,6 +37,7 @@ CASES: Final[dict[str, Case]] = {
     **HELD,
     **PLACED,
     **FAILING,
+    **TOLD,
     **UNELECTED,
     **UNREAD,
     **MISLEADING,
