@@ -13,18 +13,18 @@ import click
 
 from vnode.api import account_users, kinds, objects
 from vnode.api.clock import SystemClock
-from vnode.api.errors import Denied, NotFound, VnodeError
+from vnode.api.errors import VnodeError
 from vnode.api.objects import Object, Objects
 from vnode.api.target_key import TargetKey
 from vnode.cli import access, cluster_options, completing, durations, manifests, naming
 from vnode.cli.access import Access
 from vnode.cli.connect import desired
 from vnode.cli.main import run
-from vnode.cli.remove import consequences, source_side, target_side
+from vnode.cli.remove import consequences, sharing_sources, source_side, target_side
 from vnode.cli.remove.report import RemovalReport, remove
 from vnode.cli.remove.source_side import Ends
 from vnode.kube.client import Client
-from vnode.targets import expiry, model, secrets, source_rbac
+from vnode.targets import model, source_rbac
 from vnode.targets.model import SecretReference
 
 
@@ -40,12 +40,13 @@ async def disconnect(
 ) -> None:
     """Delete the Target of that name and what belongs to it; report what could not be deleted."""
     key, target = await naming.target(client, name, namespace)
-    reference = _secret_of(target)
-    user, secret = await _identity_in_target(client, reference)
+    reference = sharing_sources.secret_of(target)
+    user, secret = await sharing_sources.identity_in_target(client, reference)
     led = await source_side.agent_leads(client, agent_namespace, SystemClock())
     if not led:
         report.say("No agent is running in this cluster, so this command does the agent's work.")
 
+    sharing = await sharing_sources.another(client, key, target, user)
     await source_side.end_targets(client, [target], led=bool(led), ends=ends, report=report)
     if secret is not None and reference is not None:
         await _remove_secret(client, secret, reference, key, report)
@@ -54,6 +55,10 @@ async def disconnect(
         return
 
     source = _source_of(key, user)
+    if sharing:
+        report.left.append(f"in the target cluster, {source}: {sharing} uses it")
+        return
+
     if target_access is None:
         report.left.append(
             f"in the target cluster, {source}: delete it there (with --target FILE, vnode "
@@ -79,8 +84,8 @@ async def _consequences(
 ) -> list[str]:
     """Return what a disconnection would do."""
     lines = await consequences.of_targets(client, [target])
-    reference = _secret_of(target)
-    user, secret = await _identity_in_target(client, reference)
+    reference = sharing_sources.secret_of(target)
+    user, secret = await sharing_sources.identity_in_target(client, reference)
     if secret is not None and reference is not None:
         why = await _why_kept(client, reference, key)
         what = f"Secret {reference.object_key}"
@@ -90,34 +95,12 @@ async def _consequences(
         return lines
 
     source = f"{_source_of(key, user)}, in the target cluster"
+    if sharing := await sharing_sources.another(client, key, target, user):
+        lines.append(f"keeps {source}: {sharing} uses it")
+        return lines
+
     lines.append(f"deletes {source}" if reaches_target else f"keeps {source}: it needs --target")
     return lines
-
-
-def _secret_of(target: Object) -> SecretReference | None:
-    try:
-        return model.parse(target).secret
-    except VnodeError:  # one that cannot be used can still be removed
-        return None
-
-
-async def _identity_in_target(
-    client: Client, reference: SecretReference | None
-) -> tuple[str, Object | None]:
-    """Return the user that the source is in the target ("" if unknown), and the Secret."""
-    if reference is None:
-        return "", None
-
-    secret = None
-    try:
-        secret = await client.get(kinds.SECRETS, reference.name, reference.namespace)
-        end = expiry.of_kubeconfig(secrets.kubeconfig(secret, reference))
-    except (NotFound, Denied):
-        return "", None
-    except VnodeError:
-        return "", secret
-
-    return (end.subject if end else ""), secret
 
 
 async def _remove_secret(
@@ -140,7 +123,11 @@ async def _why_kept(client: Client, reference: SecretReference, key: TargetKey) 
     for kind in (kinds.TARGETS, kinds.CLUSTER_TARGETS):
         users += await client.list(kind)
 
-    if any(_secret_of(other) == reference for other in users if model.key_of(other) != key):
+    if any(
+        sharing_sources.secret_of(other) == reference
+        for other in users
+        if model.key_of(other) != key
+    ):
         return "another Target uses it"
 
     is_ours = reference.name == desired.secret_name(key.name)
@@ -214,6 +201,9 @@ def command() -> click.Command:
             report = RemovalReport()
             async with Access(kubeconfig, context).client("source") as client:
                 key, found = await naming.target(client, name, namespace)
+                if target_access is not None:
+                    await sharing_sources.check_cluster(target_access, key, found)
+
                 lines = await _consequences(
                     client, key, found, reaches_target=target_access is not None
                 )

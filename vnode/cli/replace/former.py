@@ -6,13 +6,11 @@ import asyncio
 from dataclasses import dataclass
 from typing import Final
 
-from vnode.api import keys, kinds
-from vnode.api.errors import ConfigError, Denied, NotFound, ServerError, Unreachable
+from vnode.api.errors import ConfigError, Denied, ServerError, Unreachable
 from vnode.api.objects import Object
-from vnode.cli import identity
+from vnode.cli import recognition
 from vnode.insight.target_clients import TIMEOUT, Connect
 from vnode.kube.client import Client
-from vnode.targets import cluster_identity
 
 _DOES_NOT_SAY: Final = (
     "it answers, and does not say which cluster it is: see that it accepts the credentials in the "
@@ -51,18 +49,8 @@ async def ask(client: Client, target: Object, connect: Connect) -> ClusterAnswer
 
 async def _answer_of(there: Client) -> ClusterAnswer:
     try:
-        uid = await uid_of(there)
+        uid = await recognition.uid_of(there)
     except ServerError as error:
         return ClusterAnswer(True, why=error.message)
 
     return ClusterAnswer(True, uid, "" if uid else _DOES_NOT_SAY)
-
-
-async def uid_of(client: Client) -> str:
-    """Return the UID of a cluster, which its ClusterSummary or kube-system tells; "" if neither."""
-    try:
-        summary = await client.get(kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME)
-    except (NotFound, Denied):
-        summary = None
-
-    return cluster_identity.uid_from(summary) or await identity.cluster_uid(client)

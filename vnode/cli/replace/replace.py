@@ -14,7 +14,7 @@ from vnode.api.clock import SystemClock
 from vnode.api.errors import ConfigError, VnodeError
 from vnode.api.objects import Object
 from vnode.api.target_key import TargetKey
-from vnode.cli import identity, naming, terminal
+from vnode.cli import identity, naming, recognition, terminal
 from vnode.cli.access import Access
 from vnode.cli.connect import desired
 from vnode.cli.connect.connect import ConnectOptions, Side, prepare
@@ -77,7 +77,7 @@ async def replace_target(
                 "identifies its pods in targets: use an administrator's (--kubeconfig)"
             )
 
-        wanted = await former.uid_of(new_client)
+        wanted = await recognition.uid_of(new_client)
         leads_to = await former.ask(source_client, target, connected)
         replacement = Replacement(
             source_client,
@@ -171,7 +171,7 @@ def _end_source(
 
         try:
             async with former_access.client("former") as client:
-                if await former.uid_of(client) == wanted:
+                if await recognition.uid_of(client) == wanted:
                     raise ConfigError("--former leads to the new cluster: nothing is deleted there")
 
                 if dry_run:
