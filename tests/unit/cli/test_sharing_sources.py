@@ -16,8 +16,11 @@ from vnode.api.errors import ConfigError
 from vnode.cli import kubeconfigs
 from vnode.cli.access import Access
 from vnode.cli.connect import desired
+from vnode.cli.connect.desired import DesiredConnection
 from vnode.cli.kubeconfigs import ClusterEndpoint
 from vnode.cli.main import cli
+from vnode.cli.remove.report import RemovalReport
+from vnode.cli.replace.replace import end_source
 from vnode.kube.client import Client
 
 GPU, CPU = "uid-of-gpu", "uid-of-cpu"
@@ -40,7 +43,7 @@ def source(remote: APIServer, monkeypatch: pytest.MonkeyPatch) -> APIServer:
     source.add(kinds.NAMESPACES, {"metadata": {"name": "kube-system", "uid": "uid-of-source"}})
 
     def client(_access: Access, name: str = "") -> Client:
-        return (remote if name == "target" else source).client()
+        return (remote if name in ("target", "former") else source).client()
 
     monkeypatch.setattr(Access, "client", client)
     return source
@@ -107,3 +110,20 @@ def test_a_target_that_is_another_user_there_keeps_no_source(
     add_target(source, "gpu", GPU)
     add_target(source, "again", GPU, account="another")
     assert "target: source/team/source deleted" in disconnect(tmp_path, "gpu").stdout
+
+
+@pytest.mark.parametrize(
+    ("former", "left"),
+    [(GPU, 0), ("", 0), ("uid-of-new", 0), (CPU, 1)],
+)
+async def test_a_replacement_deletes_no_source_in_a_third_cluster(
+    source: APIServer, remote: APIServer, former: str, left: int
+) -> None:
+    endpoint, report = ClusterEndpoint("https://c2", None), RemovalReport(say=lambda _text: None)
+    connection = DesiredConnection("team", "team", "gpu", "source", endpoint, 3600)
+    access = Access(Path("target"))  # by the fixture, of the cluster GPU
+    await end_source(access, connection, (former, "uid-of-new"), False, report)()
+    assert len(report.left) == left
+    assert len(await remote.client().list(kinds.SOURCES)) == left
+    if left:
+        assert "--former leads to a third cluster" in report.left[0]

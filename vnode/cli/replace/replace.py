@@ -79,6 +79,8 @@ async def replace_target(
 
         wanted = await recognition.uid_of(new_client)
         leads_to = await former.ask(source_client, target, connected)
+        recorded = cluster_identity.recorded(target)
+        before = recorded or leads_to.uid
         replacement = Replacement(
             source_client,
             new_client,
@@ -89,14 +91,15 @@ async def replace_target(
             former=connected,
             drain=partial(_drain, source_client, options),
             switch=Connector(source_client, new_client, connection, terminal.say).run,
-            end_source=_end_source(former_access, connection, wanted, options.dry_run, report),
+            end_source=end_source(
+                former_access, connection, (before, wanted), options.dry_run, report
+            ),
             report=report,
             uncordons=not options.keep_cordoned,
             lost=options.lost,
             dry_run=options.dry_run,
         )
         bound = len(await replacement.pods())
-        recorded = cluster_identity.recorded(target)
         now = ReplacementState(
             replacement.name, recorded, wanted, me.uid, leads_to, bound, lost=options.lost
         )
@@ -149,14 +152,18 @@ async def _drain(client: Client, options: ReplaceOptions) -> None:
     )
 
 
-def _end_source(
+def end_source(
     former_access: Access | None,
     connection: DesiredConnection,
-    wanted: str,
+    clusters: tuple[str, str],
     dry_run: bool,
     report: RemovalReport,
 ) -> Do:
-    """Return what revokes the source's rights in the former cluster, or reports that they stay."""
+    """Return what revokes the source's rights in the former cluster, or reports that they stay.
+
+    `clusters` are the UIDs of the former one, "" if unknown, and of the new one.
+    """
+    before, wanted = clusters
     user = account_users.user_of(connection.home, connection.cluster_name)
     where = f" in namespace {connection.namespace}" if connection.namespace else ""
     source = f"the {connection.source_kind.kind} of {user}{where}"
@@ -171,8 +178,15 @@ def _end_source(
 
         try:
             async with former_access.client("former") as client:
-                if await recognition.uid_of(client) == wanted:
+                found = await recognition.uid_of(client)
+                if found == wanted:
                     raise ConfigError("--former leads to the new cluster: nothing is deleted there")
+
+                if found and before not in ("", wanted, found):
+                    raise ConfigError(
+                        f"--former leads to a third cluster ({found} is the UID of its namespace "
+                        f"kube-system, {before} that of the former one): nothing is deleted there"
+                    )
 
                 if dry_run:
                     report.say(f"former: {source} deleted (dry run)")
