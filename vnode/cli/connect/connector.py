@@ -15,7 +15,7 @@ from vnode.api.errors import AlreadyExists, ApiError, ConfigError, Denied
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.cli import identity, kubeconfigs
-from vnode.cli.connect import desired, grants, renewal_rights
+from vnode.cli.connect import desired, grants, lookup, renewal_rights
 from vnode.cli.connect.desired import DesiredConnection
 from vnode.cli.connect.lookup import find
 from vnode.kube import account_tokens
@@ -131,6 +131,9 @@ class Connector:
                 "cluster: their names must be unique, pass another --cluster-name (and give the "
                 "source's agent the same)"
             )
+
+        if present is None:
+            await lookup.check_account(self._target, connection.home, connection.cluster_name)
 
         selector = connection.selector_of(present)
         wanted = desired.source_object(connection, own_uid, selector)

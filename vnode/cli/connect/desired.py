@@ -149,6 +149,12 @@ def is_of(token: str, account: Object) -> bool:
     return claim.get("uid") in (None, objects.uid(account))
 
 
+def is_of_source(account: Object) -> bool:
+    """Tell whether the account was made for a Source or ClusterSource, be it gone."""
+    owner = (objects.controller_reference(account) or {}).get("kind")
+    return owner in (kinds.SOURCES.kind, kinds.CLUSTER_SOURCES.kind)
+
+
 def is_of_earlier(account: Object, source: Object) -> bool:
     """Tell whether the account is of an earlier Source of the same name, and will be deleted."""
     owner = objects.controller_reference(account) or {}

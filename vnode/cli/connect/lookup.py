@@ -40,6 +40,17 @@ async def cluster_name(source: Client, home: str, target: str) -> str:
     return name
 
 
+async def check_account(target: Client, home: str, name: str) -> None:
+    """Raise ConfigError if a new Source would be given a service account that others use."""
+    account = await find(target, kinds.SERVICE_ACCOUNTS, name, home)
+    if account is not None and not desired.is_of_source(account):
+        raise ConfigError(
+            f"the target has a serviceaccount/{name} in namespace {home} that was not made for a "
+            "Source, and the source would get a token of it, with its rights: pass another "
+            "--cluster-name, or delete that account if nothing uses it"
+        )
+
+
 async def find(client: Client, kind: Kind, name: str, namespace: str) -> Object | None:
     """Return an object, None if it is not there."""
     try:
