@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,12 @@ from tests.apiserver.server import APIServer
 from tests.unit.cli.explained_pods import proxy
 from vnode.api import keys, kinds, names
 from vnode.api.clock import SystemClock
+from vnode.api.kinds import Kind
 from vnode.api.target_key import TargetKey
 from vnode.cli.access import Access
 from vnode.cli.main import cli
+from vnode.cli.remove import own_namespace
+from vnode.cli.remove.report import RemovalReport
 from vnode.kube.client import Client
 from vnode.nodes import virtual
 
@@ -65,6 +69,28 @@ def test_uninstall(server: APIServer) -> None:
         "deletes the CRDs",
     ):
         assert line in shown
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        (kinds.SECRETS, ("deletes namespace/vnode, and all that", "vnode has not made for itself")),
+        (kinds.CLAIMS, ("keeps namespace/vnode while persistentvolumeclaim/db is in it",)),
+        (kinds.STATEFUL_SETS, ("keeps namespace/vnode while statefulset/db is in it",)),
+        (kinds.CRON_JOBS, ("keeps namespace/vnode while cronjob/db is in it",)),
+    ],
+)
+async def test_what_others_have_in_the_agents_namespace_is_said_and_their_data_stay(
+    server: APIServer, kind: Kind, said: tuple[str, ...]
+) -> None:
+    server.add(kinds.NAMESPACES, {"metadata": {"name": "vnode"}})
+    server.add(kind, {"metadata": {"name": "db", "namespace": "vnode"}, "spec": {}})
+    shown = await asyncio.to_thread(run, server, "uninstall", "--delegates", "delete")
+    assert all(line in shown.stdout for line in said)
+
+    report = RemovalReport(say=lambda _text: None)
+    await own_namespace.remove(server.client(), "vnode", report)
+    assert bool(report.left) is (kind is not kinds.SECRETS)
 
 
 def test_a_dry_run_of_uninstall_is_refused_as_the_uninstallation_would_be(

@@ -23,6 +23,7 @@ from vnode.cli.main import run
 from vnode.cli.remove import (
     admiralty_finalizers,
     consequences,
+    own_namespace,
     preconditions,
     source_side,
     target_side,
@@ -34,8 +35,6 @@ from vnode.cli.suggestions import OneOf
 from vnode.cli.waiting import until_gone
 from vnode.kube.client import Client
 from vnode.nodes.candidate_scheduler import LEASE as SCHEDULER_LEASE
-from vnode.runtime import manifest_key
-from vnode.runtime.certs import authority, issued
 from vnode.runtime.leader import AGENT_LEASE as LEASE
 from vnode.targetsets import spec as set_spec
 
@@ -126,7 +125,7 @@ async def _remove_installation(
 ) -> None:
     """Delete what `vnode install` created, and what the agents created for themselves."""
     namespace = options.namespace
-    for name in (authority.SECRET, issued.CLIENT, manifest_key.SECRET):
+    for name in own_namespace.OWN_SECRETS:
         await remove_named(client, kinds.SECRETS, name, report, namespace)
 
     for name in (LEASE, SCHEDULER_LEASE):
@@ -160,20 +159,7 @@ async def _remove_installation(
     elif not options.crds:
         report.left.append("CRDs kept: --crds deletes them, too")
 
-    await _remove_namespace(client, namespace, report)
-
-
-async def _remove_namespace(client: Client, name: str, report: RemovalReport) -> None:
-    """Delete the namespace if it is empty: the Deployments of a chart are Helm's to delete."""
-    pods = await client.list(kinds.PODS, name)
-    deployments = await client.list(kinds.DEPLOYMENTS, name)
-    if pods or deployments:
-        some = objects.name((deployments or pods)[0])
-        report.left.append(
-            f"namespace/{name} kept: {some} is in it; run helm uninstall, or delete it"
-        )
-    elif name not in ("default", "kube-system"):
-        await remove_named(client, kinds.NAMESPACES, name, report)
+    await own_namespace.remove(client, namespace, report)
 
 
 async def _consequences(client: Client, options: UninstallOptions) -> list[str]:
@@ -192,7 +178,7 @@ async def _consequences(client: Client, options: UninstallOptions) -> list[str]:
     if options.crds:
         lines.append("deletes the CRDs, and all objects of them")
 
-    return lines
+    return lines + await own_namespace.consequences(client, options.namespace)
 
 
 def command() -> click.Command:
