@@ -197,7 +197,7 @@ async def _warnings(
             "remove the CRDs from the release, or drain the virtual nodes."
         )
 
-    if await find(client, kinds.MUTATING_WEBHOOKS, "admiralty"):
+    if await find(client, kinds.MUTATING_WEBHOOKS, manifests.ADMIRALTY_WEBHOOK):
         yield (
             "Admiralty's webhook is still there (mutatingwebhookconfiguration/admiralty). "
             "Two agents must not serve one cluster: scale Admiralty's Deployments to zero and "

@@ -24,6 +24,7 @@ ACCOUNT: Final = scoped_rights.ACCOUNT  # the service account of the agent
 SCHEDULER_ACCOUNT: Final = "vnode-candidate-scheduler"
 SERVICE: Final = "vnode"  # of agents that run in the cluster
 WEBHOOK: Final = "vnode"  # the name of the webhook configuration
+ADMIRALTY_WEBHOOK: Final = "admiralty"  # the name of Admiralty's
 SELF_TARGETS: Final = "vnode-self-targets"  # the binding for Targets with `self: true`
 FORMER_BINDING: Final = "vnode-self-target"
 """The same binding as older versions made it, for all."""

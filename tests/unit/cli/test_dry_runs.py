@@ -102,6 +102,21 @@ def test_a_dry_run_of_uninstall_is_refused_as_the_uninstallation_would_be(
     assert "authtokenrequest/default/q, of 1, has an account" in str(done.exception)
 
 
+@pytest.mark.parametrize("more", [(), ("--dry-run",)])
+def test_a_cluster_that_admiralty_serves_is_not_taken_for_ours(
+    server: APIServer, more: tuple[str, ...]
+) -> None:
+    """The kinds are the same: its Targets, Sources and pods would go."""
+    server.add(kinds.MUTATING_WEBHOOKS, {"metadata": {"name": "admiralty"}})
+    words = ["uninstall", "--delegates", "delete", "--yes", *more]
+    done = CliRunner().invoke(cli, words)
+    assert "Admiralty serves this cluster, and vnode does not" in str(done.exception)
+    assert {request.verb for request in server.requests} <= {"get", "list"}
+
+    server.add(kinds.MUTATING_WEBHOOKS, {"metadata": {"name": "vnode"}})
+    assert "deletes Target default/c2" in run(server, *words).stdout
+
+
 @pytest.mark.parametrize(
     ("words", "of_source"),
     [((), "keeps the Source of this cluster"), (("--target",), "deletes the Source of")],

@@ -20,8 +20,17 @@ _AGENT_FIRST: Final = (
 )
 
 
+_OF_ADMIRALTY: Final = (
+    "Admiralty serves this cluster, and vnode does not (there is a mutatingwebhookconfiguration/"
+    f"{manifests.ADMIRALTY_WEBHOOK} and no {manifests.WEBHOOK}): its Targets, Sources and pods "
+    "would be deleted. Name another cluster (--kubeconfig, --context); or, if Admiralty is gone, "
+    f"kubectl delete mutatingwebhookconfiguration {manifests.ADMIRALTY_WEBHOOK}, and run this again"
+)
+
+
 async def check(client: Client, targets: Objects, namespace: str, *, keep: bool, crds: bool) -> str:
     """Return the agent that leads, "" for none; ConfigError if it cannot be done yet."""
+    await _check_admiralty(client)
     holder = await source_side.agent_leads(client, namespace, SystemClock())
     if holder and keep and targets:
         raise ConfigError(_AGENT_FIRST.format(holder=holder, namespace=namespace))
@@ -47,6 +56,22 @@ async def listed(client: Client, *kinds_: Kind) -> Objects:
             ) from error
 
     return found
+
+
+async def _check_admiralty(client: Client) -> None:
+    """Raise ConfigError for a cluster of Admiralty's, whose kinds are those of vnode."""
+    is_theirs = await _has_webhook(client, manifests.ADMIRALTY_WEBHOOK)
+    if is_theirs and not await _has_webhook(client, manifests.WEBHOOK):
+        raise ConfigError(_OF_ADMIRALTY)
+
+
+async def _has_webhook(client: Client, name: str) -> bool:
+    try:
+        await client.get(kinds.MUTATING_WEBHOOKS, name)
+    except (NotFound, Denied):
+        return False
+
+    return True
 
 
 async def _check_requests(client: Client) -> None:
