@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
+
 from vnode.api import kinds, objects, target_key
 from vnode.api.errors import ConfigError, Denied, NotFound
 from vnode.api.objects import Object
@@ -16,18 +18,31 @@ async def target(client: Client, name: str, namespace: str | None) -> tuple[Targ
     """
     given_namespace, bare = objects.split_key(name)
     searched = given_namespace or namespace or client.endpoint.namespace
+    absent, denied = [], ""
     for kind, target_namespace in ((kinds.TARGETS, searched), (kinds.CLUSTER_TARGETS, "")):
+        where = f" in namespace {searched!r}" if target_namespace else ""
         try:
             found = await client.get(kind, bare, target_namespace or None)
-        except (NotFound, Denied):
+        except NotFound:
+            absent.append(f"no {kind.kind} {bare!r}{where}")
+            continue
+        except Denied as error:
+            if error.status == HTTPStatus.UNAUTHORIZED:
+                raise
+
+            absent.append(f"perhaps a {kind.kind} {bare!r}{where}")
+            denied = denied or error.message
             continue
 
         return TargetKey(target_namespace, bare), found
 
-    raise ConfigError(
-        f"there is no Target {bare!r} in namespace {searched!r}, and no ClusterTarget of that "
-        "name: see vnode get targets -A"
-    )
+    if denied:
+        raise ConfigError(
+            f"there is {', and '.join(absent)}, which these credentials may not get: {denied}; "
+            "use a kubeconfig that may"
+        )
+
+    raise ConfigError(f"there is {', and '.join(absent)}: see vnode get targets -A")
 
 
 async def node(client: Client, name: str, namespace: str | None) -> Object:
