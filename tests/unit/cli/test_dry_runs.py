@@ -147,3 +147,9 @@ def test_a_node_is_not_touched(server: APIServer, command: tuple[str, ...]) -> N
     shown = run(server, command[0], "c2", "-n", "default", *command[1:]).stdout
     assert f"node/{NODE} cordoned (dry run)" in shown
     assert ("evicting pod default/web-1 (dry run)" in shown) is (command[0] == "drain")
+
+
+def test_a_drain_that_would_be_refused_is_not_said_to_have_cordoned(server: APIServer) -> None:
+    done = CliRunner().invoke(cli, ["drain", "c2", "-n", "default", "--dry-run"])
+    assert f"unable to drain node '{NODE}' (dry run): cannot delete" in str(done.exception)
+    assert {request.verb for request in server.requests} <= {"get", "list"}

@@ -42,8 +42,9 @@ async def drain(
     )
     chosen = filters.select(pods, rules)
     if chosen.errors:
+        state = "dry run" if dry_run else "it stays cordoned"
         raise ConfigError(
-            f"unable to drain node {node_name!r} (it stays cordoned): {'; '.join(chosen.errors)}"
+            f"unable to drain node {node_name!r} ({state}): {'; '.join(chosen.errors)}"
         )
 
     for warning in chosen.warnings:
