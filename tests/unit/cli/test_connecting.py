@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,8 +13,9 @@ import pytest
 from vnode.api import keys, objects
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
+from vnode.cli.access import Access
 from vnode.cli.connect import connect, desired, grants
-from vnode.cli.connect.connect import ConnectOptions
+from vnode.cli.connect.connect import ConnectOptions, Side
 from vnode.cli.connect.connector import Connector
 from vnode.cli.connect.desired import DesiredConnection
 from vnode.cli.kubeconfigs import ClusterEndpoint
@@ -167,3 +169,9 @@ def test_a_user_is_told_what_a_cluster_source_gives() -> None:
     )
     assert "all namespaces but those of Kubernetes" in grants.told({})
     assert "spec.namespaceSelector matches" in grants.told({"matchLabels": {"pool": "gpu"}})
+
+
+def test_commands_that_are_printed_can_be_pasted() -> None:
+    side = Side("source", Access(Path("my clusters/eu.yaml"), "arn:aws:eks:eu:1:cluster/a"))
+    assert side.flags == " --kubeconfig 'my clusters/eu.yaml' --context arn:aws:eks:eu:1:cluster/a"
+    assert connect.how_to_take_part("team", side.flags).endswith(f"=enabled{side.flags}")

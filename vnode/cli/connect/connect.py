@@ -9,6 +9,7 @@ which the source's agent renews the token.
 
 from __future__ import annotations
 
+import shlex
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
@@ -51,7 +52,7 @@ class Side:
     def flags(self) -> str:
         """The options by which kubectl, or another command of ours, finds the cluster."""
         given = {"kubeconfig": self.access.kubeconfig, "context": self.access.context}
-        return "".join(f" --{name} {value}" for name, value in given.items() if value)
+        return "".join(f" --{name} {shlex.quote(str(v))}" for name, v in given.items() if v)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ async def connect(source: Side, target: Side, options: ConnectOptions) -> None:
         connection = await prepare(source, source_client, target, target_client, options)
         await _warn_of_neighbours(source_client)
         await Connector(source_client, target_client, connection, terminal.say).run()
-        await _finish(source_client, connection, options)
+        await _finish(source_client, connection, options, source.flags)
         terminal.say(what_next(connection, source.flags))
 
 
@@ -215,7 +216,18 @@ def what_next(connection: DesiredConnection, flags: str) -> str:
     )
 
 
-async def _finish(source: Client, connection: DesiredConnection, options: ConnectOptions) -> None:
+def how_to_take_part(namespace: str, flags: str) -> str:
+    """Return how the pods of a namespace of the source take part. Pure."""
+    label, value = keys.WEBHOOK_NAMESPACE_LABEL
+    return (
+        f"Pods of namespace {namespace} take part once it is labelled: "
+        f"kubectl label namespace {namespace} {label}={value}{flags}"
+    )
+
+
+async def _finish(
+    source: Client, connection: DesiredConnection, options: ConnectOptions, flags: str
+) -> None:
     """Label the namespace, or print how to."""
     label, value = keys.WEBHOOK_NAMESPACE_LABEL
     namespace = connection.namespace
@@ -227,7 +239,4 @@ async def _finish(source: Client, connection: DesiredConnection, options: Connec
         await enable_namespace(source, namespace)
         terminal.say(f"namespace/{namespace} labelled {label}={value}")
     else:
-        terminal.say(
-            f"Pods of namespace {namespace} take part once it is labelled: "
-            f"kubectl label namespace {namespace} {label}={value}"
-        )
+        terminal.say(how_to_take_part(namespace, flags))
