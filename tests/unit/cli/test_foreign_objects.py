@@ -60,3 +60,22 @@ async def test_an_account_that_is_left_of_a_source_is_replaced() -> None:
     await connecting.run()
     await connecting.run()
     assert "source: clustertarget/gpu unchanged" in connecting.said
+
+
+async def test_a_target_of_a_cluster_profile_is_left_as_it_is() -> None:
+    """The API server would refuse a Secret beside the profile, when the other side is made."""
+    connecting = Connecting()
+    spec = {"clusterProfile": {"name": "berlin"}}
+    connecting.source.add(kinds.CLUSTER_TARGETS, {"metadata": {"name": "gpu"}, "spec": spec})
+    with pytest.raises(ConfigError, match="reached by the ClusterProfile 'berlin'"):
+        await connecting.run()
+
+    assert not connecting.writes()
+
+
+async def test_a_source_that_is_named_as_its_own_target_is_told() -> None:
+    connecting = Connecting()
+    connecting.target = connecting.source
+    await connecting.run()
+    assert connecting.said[0] == "source: clustertarget/gpu created"
+    assert connecting.said[1].startswith("The target is the source itself")

@@ -48,13 +48,14 @@ class Connector:
         own_uid = await identity.cluster_uid(self._source)
         other_uid = await identity.cluster_uid(self._target)
         is_self = own_uid == other_uid != ""
-        present = await self._check_target(is_self=is_self)
+        present = await lookup.target(self._source, self._connection, is_self=is_self)
         confirmed = self.confirmation(present, other_uid)
         kind = self._connection.target_kind
         if is_self:
             await self._apply(
                 self._source, kind, desired.self_target_object(self._connection), "source"
             )
+            self._report(desired.IS_SELF.format(name=self._connection.name))
             return
 
         source = await self._make_source(own_uid)
@@ -84,20 +85,6 @@ class Connector:
                 "Warning: the target's kubeconfig skips the check of its certificate, and so will "
                 "the source's agent: give it a certificate-authority, and connect again."
             )
-
-    async def _check_target(self, *, is_self: bool) -> Object | None:
-        """Return the Target that exists; ConfigError if it cannot become the desired one."""
-        connection, kind = self._connection, self._connection.target_kind
-        present = await find(self._source, kind, connection.name, connection.namespace)
-        spec = objects.spec(present or {})
-        if spec.get("kubeconfigSecret") if is_self else spec.get("self"):
-            raise ConfigError(
-                f"the source has a {kind.kind} {connection.name!r} that is "
-                f"{'another cluster' if is_self else 'the source itself'}: delete it, or choose "
-                "another --name"
-            )
-
-        return present
 
     def confirmation(self, present: Object | None, uid: str) -> str:
         """Return the UID with which the Target's annotation confirms another cluster, "" if none.

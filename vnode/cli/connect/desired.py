@@ -15,6 +15,11 @@ from vnode.targets import expiry
 
 KEY: Final = "config"
 """The key of the Secret's data: Admiralty's default."""
+IS_SELF: Final = (
+    "The target is the source itself, by the UID of its namespace kube-system: pods that are sent "
+    "there run in this cluster. If that is a mistake, run vnode disconnect {name}, and connect "
+    "with the kubeconfig, or the context, of the target."
+)
 _RENEW_BELOW: Final = 0.2  # of a token's lifetime: with less left, a new one is requested
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from vnode.api import account_users, kinds
+from vnode.api import account_users, kinds, objects
 from vnode.api.errors import ConfigError, NotFound
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.cli import identity
 from vnode.cli.connect import desired
+from vnode.cli.connect.desired import DesiredConnection
 from vnode.kube.client import Client
 from vnode.targets import expiry, secrets
 from vnode.targets.model import SecretReference
@@ -38,6 +39,28 @@ async def cluster_name(source: Client, home: str, target: str) -> str:
         )
 
     return name
+
+
+async def target(source: Client, connection: DesiredConnection, *, is_self: bool) -> Object | None:
+    """Return the Target that exists; ConfigError if it cannot become the desired one."""
+    kind = connection.target_kind
+    present = await find(source, kind, connection.name, connection.namespace)
+    spec = objects.spec(present or {})
+    if profile := spec.get("clusterProfile"):
+        raise ConfigError(
+            f"the source has a {kind.kind} {connection.name!r} that is reached by the "
+            f"ClusterProfile {profile.get('name')!r}, and needs no Secret: choose another "
+            "--name, or run vnode disconnect first"
+        )
+
+    if spec.get("kubeconfigSecret") if is_self else spec.get("self"):
+        raise ConfigError(
+            f"the source has a {kind.kind} {connection.name!r} that is "
+            f"{'another cluster' if is_self else 'the source itself'}: delete it, or choose "
+            "another --name"
+        )
+
+    return present
 
 
 async def check_account(target: Client, home: str, name: str) -> None:
