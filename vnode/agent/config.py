@@ -141,6 +141,7 @@ class AgentConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
 
         exec_plugins.check_list(self.namespaced_exec_variables, "namespacedExecVariables")
         self._check_namespaces()
+        self._check_ports()
         _check_labels(self.model_labels, "modelLabels", rows_text.MOST_KEYS)
         _check_labels(self.keep_together, "keepTogether", kept_together.MOST)
         if self.targets_per_namespace < 0:
@@ -156,6 +157,16 @@ class AgentConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
 
         if len(set(self.namespaces)) < len(self.namespaces):
             raise ConfigError("namespaces names one of them twice")
+
+    def _check_ports(self) -> None:
+        used: dict[int, str] = {}
+        for name, port in msgspec.structs.asdict(self.ports).items():
+            if port and port in used:
+                raise ConfigError(
+                    f"ports.{used[port]} and ports.{name} are both {port}: give each its own"
+                )
+
+            used[port] = name
 
 
 def load(path: Path | None) -> AgentConfig:
