@@ -9,6 +9,18 @@ from vnode.api.objects import Object
 
 REFUSED: Final[dict[str, Object]] = {
     "ports.kubelet, e.g. to 11250": {"controllerManager": {"hostNetwork": True}},
+    "config.ports.kubelet and webhook are both 9443: give each its own": {
+        "controllerManager": {"config": {"ports": {"kubelet": 9443}}}
+    },
+    "leave out controllerManager.config.sourceController, which it sets": {
+        "controllerManager": {"config": {"sourceController": True}},
+        "sourceController": {"enabled": False},
+    },
+    "minAvailable 2 lets none of the 2 replicas of scheduler be evicted": {
+        "controllerManager": {"replicas": 3},
+        "podDisruptionBudget": {"minAvailable": 2},
+    },
+    "minAvailable 100% lets none": {"podDisruptionBudget": {"minAvailable": "100%"}},
     "set webhook.url": {"debug": {"controllerManager": True}},
     "is Admiralty's image": {
         "controllerManager": {"image": {"repository": "example.com/admiralty-agent"}}

@@ -12,6 +12,26 @@
 {{- end -}}
 {{- end -}}
 {{- $ports := include "vnode.ports" . | fromJson -}}
+{{- $used := dict -}}
+{{- range $name, $port := $ports -}}
+{{- $other := get $used (toString $port) -}}
+{{- if and (ne (int $port) 0) $other -}}
+{{- fail (printf "controllerManager.config.ports.%s and %s are both %v: give each its own" $other $name $port) -}}
+{{- end -}}
+{{- $_ := set $used (toString $port) $name -}}
+{{- end -}}
+{{- if and (hasKey .Values.controllerManager.config "sourceController") (not .Values.sourceController.enabled) -}}
+{{- fail "sourceController.enabled takes the agent's rights for Sources: leave out controllerManager.config.sourceController, which it sets" -}}
+{{- end -}}
+{{- $budget := dig "minAvailable" 0 (.Values.podDisruptionBudget | default dict) -}}
+{{- $protected := dict -}}
+{{- if include "vnode.agentEnabled" . }}{{ $_ := set $protected "controllerManager" .Values.controllerManager.replicas }}{{ end -}}
+{{- if include "vnode.schedulerEnabled" . }}{{ $_ := set $protected "scheduler" .Values.scheduler.replicas }}{{ end -}}
+{{- range $name, $replicas := $protected -}}
+{{- if and (gt (int $replicas) 1) (or (eq (toString $budget) "100%") (and (not (contains "%" (toString $budget))) (ge (int $budget) (int $replicas)))) -}}
+{{- fail (printf "podDisruptionBudget.minAvailable %v lets none of the %v replicas of %s be evicted, so that no node of theirs can be drained: make it less, or have more replicas" $budget $replicas $name) -}}
+{{- end -}}
+{{- end -}}
 {{- range $way := list "ingress" "httpRoute" -}}
 {{- if and (index $.Values.dashboard $way).enabled (not $ports.dashboard) -}}
 {{- fail (printf "dashboard.%s leads to the dashboard, which agents do not serve: set controllerManager.config.ports.dashboard, e.g. to 9445" $way) -}}
