@@ -6,6 +6,7 @@ another one, and restarts the process.
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -33,17 +34,33 @@ async def write(
     if config is None:
         raise ConfigError("a kubeconfig file is needed, which says where the API server is")
 
+    await asyncio.to_thread(_check, file)
     namespace, name = account
     granted = await account_tokens.request(
         client, namespace, name, {"expirationSeconds": int(seconds)}
     )
     endpoint, _name = kubeconfigs.cluster_of(config)
-    _replace(file, kubeconfigs.build(endpoint, granted.text, namespace))
+    content = kubeconfigs.build(endpoint, granted.text, namespace)
+    await asyncio.to_thread(_replace, file, content)
     end = f"{granted.ends:%Y-%m-%d %H:%M} UTC" if granted.ends else "a time that is not known"
     tell(
         f"{file}: kubeconfig of serviceaccount/{name}; its token ends on {end}: run the same again "
         "before that, and restart what uses it"
     )
+
+
+def _check(file: Path) -> None:
+    """Raise ConfigError for a kubeconfig that no earlier run has written, such as a user's own."""
+    try:
+        contexts = Access(file).contexts()
+    except ConfigError:  # it is none
+        return
+
+    if contexts not in ([], [kubeconfigs.CONTEXT]):
+        raise ConfigError(
+            f"{file} is a kubeconfig that vnode install has not written (its contexts: "
+            f"{', '.join(contexts)}): name another file, or remove it"
+        )
 
 
 def _replace(file: Path, content: bytes) -> None:
