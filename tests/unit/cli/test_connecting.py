@@ -13,8 +13,9 @@ import pytest
 from vnode.api import keys, objects
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
+from vnode.cli import identity
 from vnode.cli.access import Access
-from vnode.cli.connect import connect, desired, grants
+from vnode.cli.connect import connect, desired, grants, lookup
 from vnode.cli.connect.connect import ConnectOptions, Side
 from vnode.cli.connect.connector import Connector
 from vnode.cli.connect.desired import DesiredConnection
@@ -175,3 +176,13 @@ def test_commands_that_are_printed_can_be_pasted() -> None:
     side = Side("source", Access(Path("my clusters/eu.yaml"), "arn:aws:eks:eu:1:cluster/a"))
     assert side.flags == " --kubeconfig 'my clusters/eu.yaml' --context arn:aws:eks:eu:1:cluster/a"
     assert connect.how_to_take_part("team", side.flags).endswith(f"=enabled{side.flags}")
+
+
+@pytest.mark.parametrize("name", ["Prod", "prod_eu"])
+def test_a_cluster_whose_name_no_source_can_have_is_told_the_way_out(name: str) -> None:
+    """The names of clusters are values of labels, which may have more than names of objects."""
+    assert identity.check_name(name) == name
+    with pytest.raises(ConfigError, match="pass --cluster-name"):
+        lookup.check_source_name(name)
+
+    lookup.check_source_name("prod-eu.example")

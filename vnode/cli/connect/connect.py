@@ -110,12 +110,14 @@ async def prepare(
         await _check_scope(source_client, source, namespace)
 
     await _check_scope(target_client, target, namespace)
+    cluster_name = identity.check_name(options.cluster_name or "")
+    cluster_name = cluster_name or await lookup.cluster_name(source_client, home, name)
+    lookup.check_source_name(cluster_name)
     return DesiredConnection(
         namespace=namespace,
         home=home,
         name=name,
-        cluster_name=identity.check_name(options.cluster_name or "")
-        or await lookup.cluster_name(source_client, home, name),
+        cluster_name=cluster_name,
         endpoint=endpoint.at(options.server),
         lifetime=int(options.token_lifetime),
         confirmed=options.confirm_cluster,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vnode.api import account_users, kinds, objects
+from vnode.api import account_users, kinds, names, objects
 from vnode.api.errors import ConfigError, NotFound
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
@@ -39,6 +39,16 @@ async def cluster_name(source: Client, home: str, target: str) -> str:
         )
 
     return name
+
+
+def check_source_name(name: str) -> None:
+    """Raise ConfigError for the name of a cluster that no Source can have."""
+    if not names.SUBDOMAIN.fullmatch(name):
+        raise ConfigError(
+            f"the source's name {name!r} cannot be that of a Source and a service account, which "
+            "take lower case letters, digits, dashes and dots: pass --cluster-name with a name "
+            "like that; the agent keeps its own"
+        )
 
 
 async def target(source: Client, connection: DesiredConnection, *, is_self: bool) -> Object | None:
