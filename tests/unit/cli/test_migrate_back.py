@@ -6,13 +6,15 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from typing import Any
+from http import HTTPStatus
+from typing import Any, Final
 
 import pytest
 
 from tests import background
+from tests.apiserver.faults import RequestFault
 from tests.apiserver.server import APIServer
-from vnode.api import keys, kinds, names, objects
+from vnode.api import errors, keys, kinds, names, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import ConfigError, Unreachable
 from vnode.api.objects import Object
@@ -26,6 +28,7 @@ from vnode.runtime.leader import AGENT_LEASE
 pytestmark = pytest.mark.looptime
 
 GPU = TargetKey("ns", "gpu")
+GATE: Final[Object] = {"name": keys.AWAITS_STATE}
 GROUP = keys.PREFIX + "v1alpha1"
 
 
@@ -309,3 +312,17 @@ async def test_whoever_watches_sees_the_pods_that_vnode_admitted_to_their_end(
 
     await asyncio.wait_for(task, 1)
     assert left.source.find(kinds.PODS, "admiraltys", "ns")
+
+
+async def test_a_gate_of_a_pod_that_changes_meanwhile_is_left_for_the_next_run(
+    left: LeftFederation,
+) -> None:
+    for name in ("web-0", "web-1"):
+        gated = {"schedulerName": keys.PROXY_SCHEDULER, "schedulingGates": [GATE]}
+        left.source.add(kinds.PODS, {"metadata": {"name": name, "namespace": "ns"}, "spec": gated})
+
+    changed = errors.from_status(HTTPStatus.CONFLICT, "Conflict", "it has changed")
+    left.source.faults.add(RequestFault(changed, "patch", kinds.PODS))
+    await left_pods.open_gates(left.source.client(), left.report)
+    assert left.report.left == ["pod/ns/web-0 has changed meanwhile and waits: run this again"]
+    assert left.lines == ["opened the scheduling gate of 1 pod"]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
+
 import pytest
 
+from tests.apiserver.faults import RequestFault
 from tests.apiserver.server import APIServer
-from vnode.api import account_users, keys, kinds, names
+from vnode.api import account_users, errors, keys, kinds, names, objects
 from vnode.api.clock import SystemClock
 from vnode.api.errors import ConfigError
 from vnode.api.identity import Identity
@@ -111,3 +114,22 @@ async def test_a_target_whose_agent_ended_while_it_cleaned_up_goes_all_the_same(
     report, ends = RemovalReport(say=lambda _text: None), source_side.Ends(1.0, keep=True)
     await source_side.end_targets(client, [ending], led=False, ends=ends, report=report)
     assert await client.list(kinds.TARGETS) == []
+
+
+@pytest.mark.parametrize(
+    ("status", "left"), [(HTTPStatus.CONFLICT, []), (HTTPStatus.NOT_FOUND, [keys.PREFIX + "gpu"])]
+)
+async def test_a_proxy_that_changes_or_goes_meanwhile_ends_no_uninstallation(
+    status: HTTPStatus, left: list[str]
+) -> None:
+    """Statuses are still written, and owners delete pods, while finalizers are taken off."""
+    server = APIServer("c1", SystemClock())
+    metadata = {"namespace": "team", "name": "web", "finalizers": [keys.PREFIX + "gpu"]}
+    spec = {"schedulerName": keys.PROXY_SCHEDULER, "nodeName": "admiralty-gpu"}
+    server.add(kinds.PODS, {"metadata": metadata, "spec": spec})
+    error = errors.from_status(status, status.phrase, "it is another one by now")
+    server.faults.add(RequestFault(error, "patch", kinds.PODS))
+    client = server.client()
+    await source_side.forget_proxies(client, RemovalReport(say=lambda _text: None))
+    [pod] = await client.list(kinds.PODS)  # still there where its end was only said
+    assert objects.finalizers(pod) == left

@@ -12,7 +12,7 @@ from typing import Final
 
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock, happens_within
-from vnode.api.errors import NotFound
+from vnode.api.errors import Conflict, NotFound
 from vnode.api.objects import Object
 from vnode.cli.migration.signing import WAITING
 from vnode.cli.remove.report import RemovalReport, counted
@@ -33,7 +33,15 @@ async def open_gates(client: Client, report: RemovalReport) -> None:
             continue
 
         body = objects.if_unchanged({"spec": {"schedulingGates": left}}, pod)
-        await client.patch(kinds.PODS, objects.name(pod), body, objects.namespace(pod))
+        try:
+            await client.patch(kinds.PODS, objects.name(pod), body, objects.namespace(pod))
+        except NotFound:
+            continue
+        except Conflict:
+            changed = f"pod/{objects.key(pod)} has changed meanwhile and waits: run this again"
+            report.left.append(changed)
+            continue
+
         opened += 1
 
     if opened:

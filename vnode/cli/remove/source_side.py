@@ -9,7 +9,7 @@ virtual nodes.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from vnode.api import keys, kinds, lease_holders, objects, target_key
@@ -149,9 +149,12 @@ async def release(client: Client, targets: Sequence[TargetKey], report: RemovalR
     finalizers = {key.finalizer for key in targets}
     pods = await client.list(kinds.PODS, label_selector=f"{keys.HAS_FINALIZER}=true")
     freed = 0
+
+    def of_targets(pod: Object) -> Object | None:
+        return feedback.without_finalizers(pod, lambda name: name not in finalizers)
+
     for pod in pods:
-        if not finalizers.isdisjoint(objects.finalizers(pod)):
-            freed += await _free(client, pod, finalizers)
+        freed += await _free(client, pod, of_targets)
 
     if freed:
         report.say(f"removed finalizers from {counted(freed, 'pod')}")
@@ -169,16 +172,23 @@ async def release(client: Client, targets: Sequence[TargetKey], report: RemovalR
             await remove(client, kinds.NODES, node, report)
 
 
-async def _free(client: Client, pod: Object, finalizers: set[str]) -> bool:
-    kept = objects.finalizers_without(pod, *finalizers)
-    body = objects.finalizers_patch(pod, kept)
+async def _free(client: Client, pod: Object, freed: Callable[[Object], Object | None]) -> bool:
+    """Patch a pod as `freed` says, also if it changes meanwhile; tell whether that was needed."""
+    if (body := freed(pod)) is None:
+        return False
+
+    name, namespace = objects.name(pod), objects.namespace(pod)
     try:
-        await client.patch(kinds.PODS, objects.name(pod), body, objects.namespace(pod))
+        await client.patch(kinds.PODS, name, body, namespace)
     except NotFound:
         return False
     except Conflict:  # it has changed since: try its newer state
-        newer = await client.get(kinds.PODS, objects.name(pod), objects.namespace(pod))
-        return await _free(client, newer, finalizers)
+        try:
+            newer = await client.get(kinds.PODS, name, namespace)
+        except NotFound:
+            return False
+
+        return await _free(client, newer, freed)
 
     return True
 
@@ -190,9 +200,7 @@ async def forget_proxies(client: Client, report: RemovalReport) -> None:
     without a controller stays pending and is reported.
     """
     for pod in await client.list(kinds.PODS, field_selector=keys.PROXY_PODS):
-        if (body := feedback.without_finalizers(pod)) is not None:
-            await client.patch(kinds.PODS, objects.name(pod), body, objects.namespace(pod))
-
+        await _free(client, pod, feedback.without_finalizers)
         if objects.node_name(pod):
             continue
 
