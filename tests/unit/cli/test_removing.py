@@ -16,7 +16,7 @@ from vnode.api.objects import Object
 from vnode.cli import completion
 from vnode.cli.remove import disconnect, source_side, target_side
 from vnode.cli.remove.remote_cleanup import RemoteObjects
-from vnode.cli.remove.report import RemovalReport
+from vnode.cli.remove.report import RemovalReport, remove
 from vnode.cli.remove.uninstall import UninstallOptions, uninstall
 
 ACCOUNT = "system:serviceaccount:team:c1"
@@ -133,3 +133,15 @@ async def test_a_proxy_that_changes_or_goes_meanwhile_ends_no_uninstallation(
     await source_side.forget_proxies(client, RemovalReport(say=lambda _text: None))
     [pod] = await client.list(kinds.PODS)  # still there where its end was only said
     assert objects.finalizers(pod) == left
+
+
+async def test_what_somebody_makes_again_meanwhile_is_left_and_told() -> None:
+    """As GitOps does: the one of that name is another object by then."""
+    server = APIServer("c1", SystemClock())
+    metadata = {"namespace": "team", "name": "c2", "uid": "again"}
+    server.add(kinds.SOURCES, {"metadata": metadata, "spec": {}})
+    report = RemovalReport(say=lambda _text: None)
+    listed = {"metadata": {**metadata, "uid": "listed"}}
+    assert not await remove(server.client(), kinds.SOURCES, listed, report)
+    [line] = report.left
+    assert line.startswith("source/team/c2 not deleted: somebody has made it again")

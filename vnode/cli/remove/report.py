@@ -6,7 +6,7 @@ from collections.abc import Callable, Sized
 from dataclasses import dataclass, field
 
 from vnode.api import objects
-from vnode.api.errors import Denied, NotFound
+from vnode.api.errors import Conflict, Denied, NotFound
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.cli import terminal
@@ -35,7 +35,7 @@ def counted(count: int | Sized, noun: str) -> str:
 
 
 async def remove(client: Client, kind: Kind, obj: Object, report: RemovalReport) -> bool:
-    """Delete exactly this object; report it and return False if that is forbidden."""
+    """Delete exactly this object; report it and return False if it cannot be done."""
     what = f"{kind.kind.lower()}/{objects.key(obj)}"
     try:
         await client.delete(
@@ -45,6 +45,12 @@ async def remove(client: Client, kind: Kind, obj: Object, report: RemovalReport)
         return True
     except Denied as error:
         report.left.append(f"{what} not deleted: {error.message}")
+        return False
+    except Conflict:
+        report.left.append(
+            f"{what} not deleted: somebody has made it again meanwhile; keep them from it, as by "
+            "taking it out of a repository, and run this again"
+        )
         return False
 
     report.say(f"{what} deleted")
