@@ -93,10 +93,22 @@ async def test_each_step_that_may_take_long_is_told_before_it_is_done(
     ]
 
 
-async def test_what_helm_says_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("no chart", "helm failed in the target cluster: Error: no chart$"),
+        (
+            "UPGRADE FAILED: another operation (install/upgrade/rollback) is in progress",
+            "one was broken off: .* helm uninstall vnode.* helm rollback vnode; then run the same",
+        ),
+    ],
+)
+async def test_what_helm_says_is_told_and_what_to_do_if_it_was_broken_off(
+    said: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     program = tmp_path / "helm"
-    program.write_text("#!/bin/sh\necho 'Error: no chart' >&2; exit 1\n")
+    program.write_text(f"#!/bin/sh\necho 'Error: {said}' >&2; exit 1\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    with pytest.raises(ConfigError, match="helm failed in the target cluster: Error: no chart"):
+    with pytest.raises(ConfigError, match=told):
         await helm.install(["upgrade"], "target")

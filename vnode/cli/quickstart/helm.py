@@ -15,6 +15,13 @@ from vnode.cli.connect.connect import Side
 RELEASE: Final = "vnode"
 _SHOWN: Final = 5  # lines of what helm says when it fails
 
+_IN_PROGRESS: Final = "another operation (install/upgrade/rollback) is in progress"
+_BROKEN_OFF: Final = (
+    ". If no other helm is at work there, one was broken off: see helm status in that cluster, and "
+    f"end a pending-install by helm uninstall {RELEASE}, a pending-upgrade by helm rollback "
+    f"{RELEASE}; then run the same again"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Chart:
@@ -63,4 +70,6 @@ async def install(arguments: Sequence[str], role: str) -> None:
     _out, said = await process.communicate()
     if process.returncode:
         lines = said.decode(errors="replace").strip().splitlines()[-_SHOWN:]
-        raise ConfigError(f"helm failed in the {role} cluster: {' '.join(lines)}")
+        text = " ".join(lines)
+        cure = _BROKEN_OFF if _IN_PROGRESS in text else ""
+        raise ConfigError(f"helm failed in the {role} cluster: {text}{cure}")
