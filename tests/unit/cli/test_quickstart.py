@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.apiserver.server import APIServer
+from vnode.api import kinds
 from vnode.api.clock import Clock
 from vnode.api.errors import ConfigError
 from vnode.cli import terminal
@@ -56,13 +57,12 @@ def test_what_is_waited_for_is_said_on_a_terminal_only(
     assert capsys.readouterr().out == f"{waits}✓ the agent runs\n"
 
 
-@pytest.mark.looptime
-async def test_each_step_that_may_take_long_is_told_before_it_is_done(
-    clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source, target = APIServer("c1", clock), APIServer("c2", clock)
-    servers, told = {"source": source, "target": target}, list[str]()
-    monkeypatch.setattr(Side, "client", lambda side: servers[side.role].client())
+async def run(clock: Clock, patches: pytest.MonkeyPatch, told: list[str], *uids: str) -> None:
+    """Run a quickstart between clusters of these UIDs, where no agent comes up."""
+    servers = {}
+    for role, uid in zip(("source", "target"), uids, strict=True):
+        servers[role] = APIServer(role, clock)
+        servers[role].add(kinds.NAMESPACES, {"metadata": {"name": "kube-system", "uid": uid}})
 
     async def version(_client: object) -> tuple[str, None]:
         return "v1.36.3", None
@@ -70,17 +70,37 @@ async def test_each_step_that_may_take_long_is_told_before_it_is_done(
     async def install(_words: object, role: str) -> None:
         told.append(f"helm in {role}")
 
-    monkeypatch.setattr(examining, "read_version", version)
-    monkeypatch.setattr(helm, "check", lambda: None)
-    monkeypatch.setattr(helm, "install", install)
+    patches.setattr(Side, "client", lambda side: servers[side.role].client())
+    patches.setattr(examining, "read_version", version)
+    patches.setattr(helm, "check", lambda: None)
+    patches.setattr(helm, "install", install)
     sides = (Side("source", Access()), Side("target", Access()))
     chart = Chart("charts/vnode")
     connection: Any = SimpleNamespace(agent_namespace="vnode")
     options = QuickstartOptions(connection, {"source": chart, "target": chart}, 120)
+    await Quickstart(*sides, options, told.append, lambda text: told.append(f"... {text}")).run()
+
+
+@pytest.mark.looptime
+async def test_nothing_is_installed_where_both_sides_are_one_cluster(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with a wrong context: the target's values would be put over those of the source."""
+    told = list[str]()
+    with pytest.raises(ConfigError, match=r"source and target are one cluster \(us is the UID"):
+        await run(clock, monkeypatch, told, "us", "us")
+
+    assert len(told) == 2
+    assert all("cluster answers" in line for line in told)
+
+
+@pytest.mark.looptime
+async def test_each_step_that_may_take_long_is_told_before_it_is_done(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = list[str]()
     with pytest.raises(ConfigError, match="no agent leads in the source cluster after 120 s"):
-        await Quickstart(
-            *sides, options, told.append, lambda text: told.append(f"... {text}")
-        ).run()
+        await run(clock, monkeypatch, told, "us", "there")
 
     assert told[2:] == [
         "... helm installs vnode in the source cluster, at most 2m",

@@ -16,7 +16,7 @@ from vnode.api import durations, kinds, lease_holders, objects
 from vnode.api.clock import SystemClock
 from vnode.api.errors import AlreadyExists, ConfigError, NotFound
 from vnode.api.objects import Object
-from vnode.cli import tables, waiting
+from vnode.cli import identity, tables, waiting
 from vnode.cli.connect import connect
 from vnode.cli.connect.connect import ConnectOptions, Side
 from vnode.cli.connect.connector import Connector
@@ -41,6 +41,17 @@ class QuickstartOptions:
     connection: ConnectOptions
     charts: dict[str, Chart]
     seconds: float
+
+
+async def _check_two(source: Client, target: Client) -> None:
+    """Raise ConfigError for one cluster on both sides: it would be installed twice."""
+    uid = await identity.cluster_uid(source)
+    if uid and uid == await identity.cluster_uid(target):
+        raise ConfigError(
+            f"source and target are one cluster ({uid} is the UID of its namespace kube-system): "
+            "pass the kubeconfig, or the context, of another for one of them. A cluster becomes "
+            "its own target by the chart's value selfTargets.enabled and vnode connect"
+        )
 
 
 class Quickstart:
@@ -70,6 +81,7 @@ class Quickstart:
                 version, _skew = await examining.read_version(client)
                 self._tell(f"the {side.role} cluster answers: Kubernetes {version}")
 
+            await _check_two(source, target)
             for side, client in sides:
                 await self._install(side, client)
 
