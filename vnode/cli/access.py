@@ -138,7 +138,18 @@ def _with_absolute_paths(entry: dict[str, Any], base: Path) -> dict[str, Any]:
             paths = {field: str(base / str(values[field])) for field in fields if values.get(field)}
             changed[section] = {**values, **paths}
 
-    return changed
+    return _with_absolute_command(changed, base)
+
+
+def _with_absolute_command(entry: dict[str, Any], base: Path) -> dict[str, Any]:
+    """Return a user whose exec plugin is found from anywhere; one without a "/" is in the PATH."""
+    user: Any = entry.get("user")
+    plugin: Any = user.get("exec") if isinstance(user, dict) else None
+    command = plugin.get("command") if isinstance(plugin, dict) else None
+    if not isinstance(command, str) or "/" not in command:
+        return entry
+
+    return {**entry, "user": {**user, "exec": {**plugin, "command": str(base / command)}}}
 
 
 def _read(path: Path) -> bytes:

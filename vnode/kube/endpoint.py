@@ -211,6 +211,14 @@ class _Files:
 
         return self.base / str(name)
 
+    def plugin(self, plugin: Any) -> Any:
+        """Return an exec plugin whose command is found from anywhere, as kubectl finds it."""
+        command = plugin.get("command") if isinstance(plugin, dict) else None
+        if not self.trust.files or not isinstance(command, str) or "/" not in command:
+            return plugin
+
+        return {**plugin, "command": str((self.base / command).absolute())}
+
     def data(self, section: dict[str, Any], field: str) -> bytes | None:
         inline = section.get(f"{field}-data")
         if inline:
@@ -263,6 +271,7 @@ def _authorization(
     if plugin := user.get("exec"):
         from vnode.kube import exec_plugins
 
+        plugin = files.plugin(plugin)
         return exec_plugins.allowed(plugin, cluster, trust.commands, trust.setting, trust.variables)
 
     if provider := user.get("auth-provider"):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+import os
 from pathlib import Path
 
 import pytest
@@ -94,3 +97,33 @@ def test_the_default_file_is_named_where_it_will_not_do(tmp_path, monkeypatch):
     file.write_text("contexts: []")
     with pytest.raises(ConfigError, match=f"{file}: the kubeconfig has no current-context"):
         Access().endpoint()
+
+
+@pytest.mark.parametrize("count", [1, 2])
+async def test_an_exec_plugin_is_found_beside_the_kubeconfig_that_names_it(
+    count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As kubectl finds it: whoever runs the command is in another folder."""
+    answer = {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "kind": "ExecCredential",
+        "status": {"token": "of-the-plugin"},
+    }
+    folder = tmp_path / "clusters"
+    (folder / "bin").mkdir(parents=True)
+    program = folder / "bin" / "token"
+    program.write_text(f"#!/bin/sh\necho '{json.dumps(answer)}'\n")
+    program.chmod(0o755)
+    plugin = {"apiVersion": answer["apiVersion"], "command": "bin/token"}
+    file = folder / "config"
+    config = {
+        "clusters": [{"name": "a", "cluster": {"server": "http://127.0.0.1:1"}}],
+        "users": [{"name": "a", "user": {"exec": {**plugin, "interactiveMode": "Never"}}}],
+        "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
+        "current-context": "a",
+    }
+    file.write_text(yaml.safe_dump(config))
+    others = [str(write(tmp_path / "other", "other", current=False))] * (count - 1)
+    monkeypatch.setenv("KUBECONFIG", os.pathsep.join([str(file), *others]))
+    endpoint = await asyncio.to_thread(Access().endpoint)
+    assert await endpoint.authorization() == "Bearer of-the-plugin"
