@@ -6,10 +6,12 @@ import asyncio
 import subprocess
 import sys
 import time
+from http import HTTPStatus
 from typing import Any
 
 import pytest
 
+from tests import computing
 from tests.apiserver.server import APIServer
 from vnode.api import kinds
 from vnode.api.clock import SystemClock
@@ -42,6 +44,18 @@ def test_requests_are_counted_by_verb_and_code_and_measured_if_answered():
     assert sample(f"{duration}_sum", api_server="counted", verb="GET") == pytest.approx(0.4)
 
 
+def test_codes_that_a_server_makes_up_are_one_series():
+    requests = metrics.Requests("inventive")
+    for code in range(1000):
+        requests.answered("GET", code, 0.1)
+
+    total, labels = "vnode_api_requests_total", {"api_server": "inventive", "verb": "GET"}
+    assert sample(total, **labels, code="other") == 1000 - len(HTTPStatus)
+    assert sample(total, **labels, code="503") == 1
+    assert sample(total, **labels, code="999") is None
+    metrics.forget("inventive")
+
+
 def count_of_target(target: str) -> None:
     """Have a sample in each metric that has some for each target."""
     for metric, names in metrics._OF_TARGETS:
@@ -70,6 +84,19 @@ async def test_the_series_of_a_target_go_with_it():
     assert series_of("team/gone") == set()
     assert series_of("team/stays") == before
     metrics.forget("team/stays")
+
+
+def test_the_series_of_other_targets_are_not_computed_when_one_goes():
+    """Whoever deletes Targets would have all wait for what all Targets have."""
+    targets = [f"team/t{number}" for number in range(300)]
+    for target in targets:
+        count_of_target(target)
+
+    with computing.within(0.05):
+        metrics.forget(targets[0])
+
+    for target in targets:
+        metrics.forget(target)
 
 
 async def test_a_target_that_cannot_be_connected_at_all_is_unhealthy_until_it_is_gone() -> None:

@@ -100,7 +100,7 @@ class Routes:
                 code = answer.status
                 raise
             finally:
-                metrics.KUBELET_REQUESTS.labels(route, str(code)).inc()
+                metrics.KUBELET_REQUESTS.labels(route, metrics.code_label(code)).inc()
 
             return response
 

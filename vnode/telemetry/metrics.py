@@ -10,6 +10,7 @@ cost only a microsecond: keep the child that `labels` returns, if the labels are
 from __future__ import annotations
 
 import time
+from http import HTTPStatus
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -29,7 +30,7 @@ BUILD_INFO: Final = Gauge(
 )
 API_REQUESTS: Final = Counter(
     "vnode_api_requests_total",
-    "Requests to API servers by server, verb and code (none: no answer).",
+    "Requests to API servers by server, verb and code (none: no answer, other: no code of HTTP).",
     ["api_server", "verb", "code"],
     registry=REGISTRY,
 )
@@ -312,6 +313,14 @@ for _resource in (
 LEADER: Final = Gauge("vnode_leader", "1 if this process leads, else 0.", registry=REGISTRY)
 
 
+_CODES: Final = {status.value: str(status.value) for status in HTTPStatus}
+
+
+def code_label(code: int) -> str:
+    """Return the label value of a code: any server may make up others, a thousand of them."""
+    return _CODES.get(code, "other")
+
+
 class Requests:
     """Counts the requests of one client; keeps children, since `labels` is the slowest part."""
 
@@ -322,7 +331,7 @@ class Requests:
 
     def answered(self, verb: str, code: int, seconds: float) -> None:
         """Count an answer, also of an error, that took `seconds`."""
-        self._counter(verb, str(code)).inc()
+        self._counter(verb, code_label(code)).inc()
         child = self._durations.get(verb)
         if child is None:
             child = self._durations[verb] = API_REQUEST_SECONDS.labels(self._cluster, verb)
@@ -423,11 +432,7 @@ _OF_TARGETS: Final[tuple[tuple[Counter | Gauge | Histogram, tuple[str, ...]], ..
 def forget(target: str) -> None:
     """Remove the series of a target that is gone: others would come, without end."""
     for metric, names in _OF_TARGETS:
-        samples = (sample for family in metric.collect() for sample in family.samples)
-        known = {tuple(sample.labels[name] for name in names) for sample in samples}
-        for labels in known:
-            if labels[0] == target:
-                metric.remove(*labels)
+        metric.remove_by_labels({names[0]: target})
 
 
 def values_by(metric: Counter | Gauge, label: str) -> dict[str, float]:
