@@ -135,9 +135,9 @@ class Follower:
                 self.opened.set()
                 await self._controller.run()
 
-    def _on_namespace(self, _name: str) -> None:
+    def _on_namespace(self, name: str) -> None:
         for kind in self._families:
-            self.wake_kind(kind)
+            self._copies.wake_kind(kind, name)
 
     def _known_namespaces(self, link: Link) -> Iterator[str]:
         """Return where there may be copies: where pods take part, and where chaperons are."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from vnode.api import keys, kinds, objects, shapes
 from vnode.api.clock import Clock
@@ -24,18 +24,24 @@ from vnode.following.remote_informers import RemoteInformer, has_none
 from vnode.kube.informer import Informer
 from vnode.runtime.keyed_tasks import KeyedTasks, Run
 from vnode.runtime.links import Link, Links
+from vnode.runtime.sliced_work import SlicedWork
 from vnode.runtime.supervisor import Supervisor
+
+_Stale: TypeAlias = tuple[Kind, str]
+"""A kind, and the namespace in which all of it is to be woken; "" for all."""
 
 
 class TargetCopies(NamedTuple):
     """The copies in one target, by kind.
 
     Kinds without copies, and of which none is wanted, are in `empty`: their informers do not run.
+    Of what is `stale`, all is woken, in slices.
     """
 
     link: Link
     informers: dict[Kind, RemoteInformer]
     empty: set[Kind]
+    stale: SlicedWork[_Stale]
 
     def is_listed(self, ref: Ref) -> bool:
         """Tell whether all copies of that kind in that namespace are known; if not, none may be
@@ -100,10 +106,12 @@ class RemoteCopies:
         if link.is_self:
             return
 
-        remote = self._by_node[link.node_name] = TargetCopies(link, {}, set())
+        stale: SlicedWork[_Stale] = SlicedWork(partial(self._wake_stale, link), self._clock)
+        remote = self._by_node[link.node_name] = TargetCopies(link, {}, set(), stale)
         for kind in [k for k, family in self._families.items() if family.serves(link)]:
             remote.informers[kind] = self._informer(remote, kind)
 
+        self._start(link, stale.run, f"stale-copies-{link.node_name}")
         self._start(link, partial(self._watch_used_kinds, remote), f"copies-{link.node_name}")
         self._start(link, partial(self._await_delegates, remote), f"delegates-{link.node_name}")
         link.on_health(lambda: self._wake_all(remote))
@@ -113,7 +121,7 @@ class RemoteCopies:
         for kind in remote.informers:
             if await self._has_none(remote.link, kind):
                 remote.empty.add(kind)
-                self._wake_kind_in(remote, kind)
+                remote.stale.add((kind, ""))
             else:
                 remote.informers[kind].follow()
 
@@ -122,7 +130,7 @@ class RemoteCopies:
         await remote.link.chaperons.synced.wait()
         for kind in remote.informers:
             if self._families[kind].selects_pods:
-                self._wake_kind_in(remote, kind)
+                remote.stale.add((kind, ""))
 
     async def _has_none(self, link: Link, kind: Kind) -> bool:
         try:
@@ -170,7 +178,7 @@ class RemoteCopies:
             self._selector,
             make,
             start=partial(self._start, link),
-            listed=partial(self._wake_kind_in, remote, kind),
+            listed=lambda namespace: remote.stale.add((kind, namespace)),
             known=self._known_namespaces,
             clock=self._clock,
         )
@@ -190,23 +198,35 @@ class RemoteCopies:
         """Wake all copies and all that should be one: the target is healthy again."""
         if self._by_node.get(remote.link.node_name) is remote and remote.link.health.healthy:
             for kind in remote.informers:
-                self._wake_kind_in(remote, kind)
+                remote.stale.add((kind, ""))
 
-    def wake_kind(self, kind: Kind) -> None:
-        """Wake all copies of that kind, and all that should be one, in all targets."""
+    def wake_kind(self, kind: Kind, namespace: str = "") -> None:
+        """Wake all copies of that kind, and all that should be one, in all targets.
+
+        Of one namespace, or of all for "".
+        """
         for remote in self:
             if kind in remote.informers:
-                self._wake_kind_in(remote, kind)
+                remote.stale.add((kind, namespace))
 
-    def _wake_kind_in(self, remote: TargetCopies, kind: Kind, namespace: str = "") -> None:
-        """Wake what is, or should be, in a namespace of a target; in all for ""."""
+    def _wake_stale(self, link: Link, stale: _Stale) -> Iterator[None]:
+        """Wake what is, or should be, in the target of a link, as this is iterated over."""
+        kind, namespace = stale
+        remote = self._by_node.get(link.node_name)
+        if remote is None or remote.link is not link:
+            return
+
         for copy in remote.informers[kind].values():
             if namespace in ("", objects.namespace(copy)):
-                self._on_copy(remote.link, kind, copy)
+                self._on_copy(link, kind, copy)
 
-        for key in self._wanted(remote.link.node_name, kind):
+            yield
+
+        for key in self._wanted(link.node_name, kind):
             if namespace in ("", key.ref.namespace):
                 self._wake(key)
+
+            yield
 
     def _on_copy(self, link: Link, kind: Kind, copy: Object) -> None:
         if self._identity.owns(copy):

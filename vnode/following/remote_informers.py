@@ -100,8 +100,8 @@ class RemoteInformer:
         return informer.store.get(key) if informer else None
 
     def values(self) -> Iterator[Object]:
-        """Iterate over all that is known."""
-        found = self._local.values() if self._is_split else (self._everywhere,)
+        """Iterate over all that is known; more may become known meanwhile."""
+        found = list(self._local.values()) if self._is_split else [self._everywhere]
         return chain.from_iterable(list(informer.store.values()) for informer in found)
 
     def is_listed(self, namespace: str) -> bool:

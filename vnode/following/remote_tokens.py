@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import NamedTuple
 
@@ -16,6 +16,7 @@ from vnode.following.remote_informers import RemoteInformer, has_none
 from vnode.kube.informer import Informer
 from vnode.runtime.keyed_tasks import KeyedTasks, Run
 from vnode.runtime.links import Link, Links
+from vnode.runtime.sliced_work import SlicedWork
 from vnode.runtime.supervisor import Supervisor
 
 log = logging.getLogger(__name__)
@@ -32,6 +33,14 @@ class Place(NamedTuple):
     def namespace(self) -> str:
         """The namespace, in both clusters."""
         return objects.split_key(self.pod)[0]
+
+
+class _TargetTokens(NamedTuple):
+    """The Secrets in one target; of `stale` namespaces, "" for all, all is woken in slices."""
+
+    link: Link
+    informer: RemoteInformer
+    stale: SlicedWork[str]
 
 
 class RemoteTokens:
@@ -56,7 +65,7 @@ class RemoteTokens:
         self._bound = bound
         self._clock = clock
         self._tasks: KeyedTasks[Link] | None = None  # None until `open`
-        self._informers: dict[str, tuple[Link, RemoteInformer]] = {}  # by node
+        self._by_node: dict[str, _TargetTokens] = {}
 
     def open(self, tasks: Supervisor) -> None:
         """Watch all links, in `tasks`, until the present subscription scope ends."""
@@ -65,43 +74,52 @@ class RemoteTokens:
 
     def is_watched(self, node: str) -> bool:
         """Tell whether the Secrets of that target are watched."""
-        return node in self._informers
+        return node in self._by_node
 
     def is_listed(self, place: Place) -> bool:
         """Tell whether all Secrets of a pod's namespace in that target are known.
 
         One that is not watched yet, as namespaces are watched one by one there, is from now on.
         """
-        if (found := self._informers.get(place.node)) is None:
+        if (found := self._by_node.get(place.node)) is None:
             return False
 
-        found[1].follow_in(place.namespace)
-        return found[1].is_listed(place.namespace)
+        found.informer.follow_in(place.namespace)
+        return found.informer.is_listed(place.namespace)
 
     def copy(self, place: Place) -> Object | None:
         """Return the metadata of a pod's Secret in a target."""
         namespace, name = objects.split_key(place.pod)
-        found = self._informers.get(place.node)
+        found = self._by_node.get(place.node)
         if found is None:
             return None
 
         for secret in (names.token_secret, names.former_token_secret):
             key = objects.join_key(namespace, secret(name, place.uid))
-            if (copy := found[1].get(key)) is not None:
+            if (copy := found.informer.get(key)) is not None:
                 return copy
 
         return None
 
     def wake_all(self, node: str, namespace: str = "") -> None:
         """Wake all Secrets of a target or a namespace of it, and all pods that are bound there."""
-        if found := self._informers.get(node):
-            for copy in found[1].values():
-                if namespace in ("", objects.namespace(copy)):
-                    self._on_copy(node, copy)
+        if found := self._by_node.get(node):
+            found.stale.add(namespace)
 
-            for place in self._bound(node):
-                if namespace in ("", place.namespace):
-                    self._wake(place)
+    def _wake_stale(self, node: str, namespace: str) -> Iterator[None]:
+        """Wake those of a namespace, of all for "", as this is iterated over."""
+        found = self._by_node.get(node)
+        for copy in found.informer.values() if found else ():
+            if namespace in ("", objects.namespace(copy)):
+                self._on_copy(node, copy)
+
+            yield
+
+        for place in list(self._bound(node)) if found else ():
+            if namespace in ("", place.namespace):
+                self._wake(place)
+
+            yield
 
     def _on_link(self, link: Link) -> None:
         if link.is_self:
@@ -156,7 +174,9 @@ class RemoteTokens:
             known=lambda _link: (place.namespace for place in self._bound(node)),
             clock=self._clock,
         )
-        self._informers[node] = link, informer
+        stale = SlicedWork(partial(self._wake_stale, node), self._clock)
+        self._by_node[node] = _TargetTokens(link, informer, stale)
+        self._start(link, stale.run, f"stale-tokens-{node}")
         informer.follow()
         self._start(link, partial(self._await_chaperons, link), f"tokens-chaperons-{node}")
         link.on_health(lambda: self.wake_all(node))
@@ -172,9 +192,9 @@ class RemoteTokens:
         return self._identity.owns(copy) and target == str(link.target)
 
     def _on_link_gone(self, link: Link) -> None:
-        found = self._informers.get(link.node_name)
-        if found is not None and found[0] is link:
-            del self._informers[link.node_name]
+        found = self._by_node.get(link.node_name)
+        if found is not None and found.link is link:
+            del self._by_node[link.node_name]
 
         if self._tasks is not None:
             self._tasks.stop(link)

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from tests import computing
 from tests.apiserver import links
 from tests.apiserver.server import APIServer
+from tests.computing import WorkingClock
 from vnode.api import keys, kinds
 from vnode.api.errors import Denied, Unreachable
 from vnode.api.identity import Identity
@@ -122,6 +124,33 @@ async def test_a_target_that_may_have_copies_is_watched_at_once(env):
     )
     await env.connect()
     assert env.watched == [kinds.CONFIG_MAPS, kinds.SECRETS]
+
+
+async def test_all_of_a_target_that_changes_is_woken_in_steps(clock):
+    """A target may be well and not well in turn, and a tenant's pods refer to very much."""
+    env = CopiesEnvironment(WorkingClock(clock))
+    wanted = [Key(NODE, Ref(kinds.CONFIG_MAPS, "ns", str(number))) for number in range(100_000)]
+    await env.connect()
+    env.copies._wanted = lambda _node, _kind: iter(wanted)
+    env.woken.clear()
+    with computing.steps() as steps:
+        asyncio.get_running_loop().call_soon(env.link.report, "a task", OSError())
+        await asyncio.sleep(1)
+
+    assert max(steps) < 0.02
+    assert set(env.woken) == set(wanted)
+    env.leading.cancel()
+    await asyncio.wait([env.leading])
+
+
+async def test_a_namespace_that_gets_its_label_has_its_own_objects_woken(env):
+    await env.connect()
+    env.woken.clear()
+    for namespace in ("ns", "other"):
+        env.copies.wake_kind(kinds.CONFIG_MAPS, namespace)
+
+    await asyncio.sleep(0.1)
+    assert env.woken == [MAP]
 
 
 async def test_who_no_longer_leads_follows_no_new_links(env):

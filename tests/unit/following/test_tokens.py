@@ -8,7 +8,9 @@ from datetime import timedelta
 
 import pytest
 
+from tests import computing
 from tests.apiserver import links
+from tests.computing import WorkingClock
 from tests.unit.following.token_environment import (
     NODE,
     SECRET,
@@ -24,6 +26,7 @@ from vnode.api.errors import ConfigError, Denied, NotFound, Unreachable
 from vnode.api.service_tokens import LIFE, WantedToken
 from vnode.api.target_key import TargetKey
 from vnode.following import token_requests
+from vnode.following.remote_tokens import Place
 from vnode.runtime.target_options import TargetOptions
 
 pytestmark = pytest.mark.looptime
@@ -190,6 +193,21 @@ async def test_a_target_that_spoils_its_secret_has_no_more_than_a_token_a_minute
         assert len(env.asked) == 1
         await asyncio.sleep(60)
         assert len(env.asked) == 2
+
+
+async def test_all_pods_of_a_target_that_changes_are_woken_in_steps(clock):
+    env, woken = TokensEnvironment(WorkingClock(clock)), []
+    bound = [Place(NODE, f"ns/p{number}", "u") for number in range(100_000)]
+    async with links.connected(env.link), running(env):
+        await asyncio.sleep(1)
+        remote = env.tokens._remote
+        remote._bound, remote._wake = lambda _node: bound, woken.append
+        with computing.steps() as steps:
+            asyncio.get_running_loop().call_soon(env.link.report, "a task", OSError())
+            await asyncio.sleep(1)
+
+    assert max(steps) < 0.02
+    assert set(woken) >= set(bound)
 
 
 async def test_a_target_gets_no_token_of_a_pod_that_is_not_bound_to_it(env):

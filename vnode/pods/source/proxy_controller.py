@@ -33,7 +33,6 @@ from vnode.kube.informer import Informer
 from vnode.planning.policy import WatchedPolicies
 from vnode.pods import chaperons
 from vnode.pods.source import daemon_pods, proxy_state, unreserved_pods
-from vnode.pods.source.answering_targets import AnsweringTargets
 from vnode.pods.source.awaited_replacements import AwaitedReplacements
 from vnode.pods.source.change_sender import ChangeSender, expectation_key
 from vnode.pods.source.chaperon_factory import ChaperonFactory
@@ -49,6 +48,7 @@ from vnode.runtime.controller import Controller
 from vnode.runtime.enabled_namespaces import EnabledNamespaces
 from vnode.runtime.expectations import Expectations
 from vnode.runtime.links import Link, Links
+from vnode.runtime.sliced_work import SlicedWork
 from vnode.telemetry import audit
 
 EnsureBound = Callable[[Object, Link], Awaitable[None]]
@@ -107,7 +107,7 @@ class ProxyController:
             client, links, self._status_writer, target_exists, clock, self.replacements
         )
         self.returned = ReturnedTargets()
-        self._answering = AnsweringTargets(self._look_at, clock)
+        self._answering: SlicedWork[Link] = SlicedWork(self._look_at, clock)
         self._ensure_bound = ensure_bound
         self._candidates = Expectations()  # writes to chaperons, in all targets
         self._change_sender = ChangeSender(client, factory, events, self._candidates, clock)
