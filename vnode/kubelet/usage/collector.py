@@ -1,6 +1,7 @@
 """Collects the usage of a virtual node: the target's findings, under the names of the proxy pods.
 
 A report is shared by all requests of a few seconds, and requests wait for one that is being made. A
+node may have thousands of pods, and a pod a hundred containers: they are gone through in slices. A
 container that has just started is looked for sooner, since its target has no value at first.
 The points of the last one are kept, so that counters go on. A pod or container without a value is
 left out.
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, TypeAlias
@@ -18,6 +19,7 @@ from typing import Final, TypeAlias
 from vnode.api import keys, objects
 from vnode.api.clock import Clock
 from vnode.api.objects import Object
+from vnode.api.slices import in_slices
 from vnode.kubelet.delegates import ServedNode, has_container
 from vnode.kubelet.usage import points
 from vnode.kubelet.usage.findings import Findings, PodKey, PodReading
@@ -82,35 +84,35 @@ class Collector:
     async def report(self) -> UsageReport:
         """Return a report that is a few seconds old at most. Raises Refused without a link."""
         async with self._one_at_a_time:
-            if self._latest is None or self._is_old(*self._latest):
+            if self._latest is None or await self._is_old(*self._latest):
                 report = await self._read()
                 self._latest = (self._clock.monotonic(), report)
 
             return self._latest[1]
 
-    def _is_old(self, made_at: float, report: UsageReport) -> bool:
+    async def _is_old(self, made_at: float, report: UsageReport) -> bool:
         age = self._clock.monotonic() - made_at
-        return age >= SHARED or (age >= SHARED_WHILE_STARTING and self._lacks(report))
+        return age >= SHARED or (age >= SHARED_WHILE_STARTING and await self._lacks(report))
 
-    def _lacks(self, report: UsageReport) -> bool:
+    async def _lacks(self, report: UsageReport) -> bool:
         """Tell whether a container has just started, and the report has no value of it."""
         latest = self._clock.now().timestamp() - STARTING
         known = {
-            (objects.uid(usage.pod), container.name)
+            objects.uid(usage.pod): {container.name for container in usage.containers}
             for usage in report.pods
-            for container in usage.containers
         }
-        return any(
-            start > latest and (objects.uid(pod), name) not in known
-            for pod in self._node.pods()
-            for name, start in _running(pod).items()
-        )
+        async for pod in in_slices(self._node.pods(), self._clock):
+            names = known.get(objects.uid(pod), ())
+            if any(start > latest and name not in names for name, start in _running(pod).items()):
+                return True
+
+        return False
 
     async def _read(self) -> UsageReport:
         link = self._node.link
         proxies: dict[PodKey, Object] = {}
         selector = ""
-        for pod in self._node.pods():
+        async for pod in in_slices(self._node.pods(), self._clock):
             if (chaperon := link.candidate(objects.key(pod), objects.uid(pod))) is not None:
                 proxies[(objects.namespace(chaperon), objects.name(chaperon))] = pod
                 selector = _selector(chaperon)
@@ -121,9 +123,11 @@ class Collector:
         )
         self._log(findings.problems)
         oldest = self._clock.now().timestamp() - _REMEMBERED
-        kept = {key: point for key, point in self._points.items() if point.time > oldest}
-        report, self._points = build(proxies, findings, kept)
-        return report
+        points_ = {key: point for key, point in self._points.items() if point.time > oldest}
+        usages = pod_usages(proxies, findings, points_)
+        pods = [usage async for usage in in_slices(usages, self._clock)]
+        self._points = points_
+        return build(pods, findings, points_)
 
     def _log(self, problems: Collection[str]) -> None:
         """Log problems once for each change, since scrapers come every few seconds."""
@@ -139,23 +143,24 @@ def _selector(chaperon: Object) -> str:
     return f"{keys.PARENT_CLUSTER_NAME}={cluster}" if cluster else ""
 
 
-def build(
-    proxies: dict[PodKey, Object], findings: Findings, before: dict[_Key, Point]
-) -> tuple[UsageReport, dict[_Key, Point]]:
-    """Return the report of some findings, and the points from which the next one goes on. Pure."""
-    after = dict(before)
-    pods = [
-        usage
-        for key, pod in proxies.items()
-        if key in findings.pods and (usage := _pod(pod, findings.pods[key], after)) is not None
-    ]
+def pod_usages(
+    proxies: Mapping[PodKey, Object], findings: Findings, known: dict[_Key, Point]
+) -> Iterator[PodUsage]:
+    """Yield the usage of each pod that was found; its points go on from those that are `known`."""
+    for key, pod in proxies.items():
+        if key in findings.pods and (usage := _pod(pod, findings.pods[key], known)) is not None:
+            yield usage
+
+
+def build(pods: Collection[PodUsage], findings: Findings, known: dict[_Key, Point]) -> UsageReport:
+    """Return the report of pods and findings; points of nodes go on from those `known`, too."""
     nodes = [
-        _advance(after, (_NODE, name), reading) for name, reading in (findings.nodes or {}).items()
+        _advance(known, (_NODE, name), reading) for name, reading in (findings.nodes or {}).items()
     ]
     whole_target = findings.nodes is not None
     sum_ = points.sum_rates(nodes if whole_target else [usage.point for usage in pods])
-    node = _advance(after, (_NODE,), sum_) if sum_ is not None else None
-    return UsageReport(node, whole_target, tuple(pods), tuple(findings.problems)), after
+    node = _advance(known, (_NODE,), sum_) if sum_ is not None else None
+    return UsageReport(node, whole_target, tuple(pods), tuple(findings.problems))
 
 
 def _advance(known: dict[_Key, Point], key: _Key, reading: Reading) -> Point:

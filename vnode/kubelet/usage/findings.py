@@ -10,6 +10,7 @@ from vnode.kubelet.usage.points import Reading
 
 _PROBLEMS: Final = 20
 _PROBLEM_LIMIT: Final = 300  # characters
+_NODES: Final = 10_000  # of a target; Kubernetes has half as many at most
 
 PodKey: TypeAlias = tuple[str, str]
 """(namespace, name) of a pod in the target."""
@@ -45,11 +46,11 @@ class Findings:
         return self.pods.setdefault(key, PodReading())
 
     def node(self, name: str, reading: Reading) -> None:
-        """Note the reading of a node."""
+        """Note the reading of a node, unless there are more than any cluster has."""
         if self.nodes is None:
             self.nodes = {}
 
-        if points.is_plausible(reading):
+        if len(self.nodes) < _NODES and points.is_plausible(reading):
             self.nodes[name] = reading
 
     def container(self, key: PodKey, name: str, reading: Reading) -> None:

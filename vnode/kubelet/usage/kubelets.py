@@ -58,25 +58,34 @@ async def read(
     Raises what the client raises if the nodes cannot be listed.
     """
     nodes = await client.list(kinds.NODES, label_selector=keys.REAL_NODES)
-    limit = asyncio.Semaphore(_AT_ONCE)
+    left = iter(nodes)
 
-    async def read_node(node: Object) -> None:
-        async with limit:
-            try:
-                metadata = msgspec.convert(objects.metadata(node), _NodeMetadata)
-                async with asyncio.timeout(_TIMEOUT):
-                    text = await client.text(
-                        _metrics_path(metadata), limit=answer_limits.KUBELET_METRICS
-                    )
-            except (VnodeError, TimeoutError, msgspec.ValidationError) as error:
-                findings.problem(f"a node: {str(error) or 'no answer in time'}")
-                return
+    async def read_next() -> None:
+        for node in left:
+            await _read_node(client, node, wanted, now, findings)
 
-        await parse(text, metadata.name, now(), wanted, findings)
+    async with asyncio.TaskGroup() as group:  # few tasks: a target may say that it has any number
+        for number in range(min(_AT_ONCE, len(nodes))):
+            group.create_task(read_next(), name=f"target-kubelets-{number}")
 
-    async with asyncio.TaskGroup() as group:
-        for number, node in enumerate(nodes):
-            group.create_task(read_node(node), name=f"target-kubelet-{number}")
+
+async def _read_node(
+    client: Client,
+    node: Object,
+    wanted: Collection[PodKey],
+    now: Callable[[], float],
+    findings: Findings,
+) -> None:
+    try:
+        metadata = msgspec.convert(objects.metadata(node), _NodeMetadata)
+        async with asyncio.timeout(_TIMEOUT):
+            text = await client.text(_metrics_path(metadata), limit=answer_limits.KUBELET_METRICS)
+    except (VnodeError, TimeoutError, msgspec.ValidationError) as error:
+        findings.problem(f"a node: {str(error) or 'no answer in time'}")
+        await asyncio.sleep(0)  # nothing was waited for, if it has no name
+        return
+
+    await parse(text, metadata.name, now(), wanted, findings)
 
 
 class _NodeMetadata(msgspec.Struct):

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import msgspec
 
 from vnode.api import keys, kinds, objects, quantities
+from vnode.api.clock import Clock
 from vnode.api.errors import ConfigError
+from vnode.api.objects import Objects
+from vnode.api.slices import in_slices
 from vnode.kube.client import Client
 from vnode.kubelet.usage.findings import Findings
 from vnode.kubelet.usage.points import Rate
@@ -45,24 +48,34 @@ class Metrics(msgspec.Struct):
 
 
 async def read_pods(
-    client: Client, namespace: str | None, selector: str, findings: Findings
+    client: Client, namespace: str | None, selector: str, findings: Findings, clock: Clock
 ) -> None:
     """Read the pods that match, of all namespaces if none is named; errors are the client's."""
-    for item in await client.list(kinds.POD_METRICS, namespace, label_selector=selector):
+    items = await client.list(kinds.POD_METRICS, namespace, label_selector=selector)
+    async for _ in in_slices(_note_pods(items, findings), clock):
+        pass
+
+
+def _note_pods(items: Objects, findings: Findings) -> Iterator[None]:
+    """Note the usage of one container after the other, as this is iterated over."""
+    for item in items:
         try:
             metrics = msgspec.convert(item, Metrics)
+            key = (metrics.metadata.namespace, metrics.metadata.name)
             for container in metrics.containers:
-                key = (metrics.metadata.namespace, metrics.metadata.name)
                 findings.container(key, container.name, rate(metrics, container.usage))
+                yield
         except _INVALID as error:
             findings.problem(f"metrics of a pod are invalid: {error}")
 
+        yield
 
-async def read_nodes(client: Client, findings: Findings) -> None:
+
+async def read_nodes(client: Client, findings: Findings, clock: Clock) -> None:
     """Read the target's real nodes. Raises what the client raises."""
     items = await client.list(kinds.NODE_METRICS, label_selector=keys.REAL_NODES)
     findings.nodes = {}
-    for item in items:
+    async for item in in_slices(items, clock):
         try:
             metrics = msgspec.convert(item, Metrics)
             if metrics.usage is not None:

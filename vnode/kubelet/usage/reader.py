@@ -81,7 +81,7 @@ class TargetReader:
             return
 
         try:
-            await metrics_api.read_nodes(client, findings)
+            await metrics_api.read_nodes(client, findings, self._clock)
         except Denied:
             self._rights.put(_NODES, False, _RIGHTS)  # a Source of one namespace: no problem
         except VnodeError as error:
@@ -97,7 +97,7 @@ class TargetReader:
     ) -> None:
         if everywhere and self._rights.get(_EVERYWHERE) is not False:
             try:
-                await metrics_api.read_pods(client, None, selector, findings)
+                await metrics_api.read_pods(client, None, selector, findings, self._clock)
             except Denied:
                 self._rights.put(_EVERYWHERE, False, _RIGHTS)
             except VnodeError as error:
@@ -111,7 +111,7 @@ class TargetReader:
         async def read_namespace(namespace: str) -> None:
             async with limit:
                 try:
-                    await metrics_api.read_pods(client, namespace, selector, findings)
+                    await metrics_api.read_pods(client, namespace, selector, findings, self._clock)
                 except VnodeError as error:
                     findings.problem(f"metrics of pods in namespace {namespace}: {error}")
 

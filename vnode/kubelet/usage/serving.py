@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Final
 
 import msgspec
@@ -12,7 +13,7 @@ from vnode.api.clock import Clock
 from vnode.kubelet.delegates import ServedNode
 from vnode.kubelet.refusal import Refused
 from vnode.kubelet.usage import exposition, summary
-from vnode.kubelet.usage.collector import Collector
+from vnode.kubelet.usage.collector import Collector, UsageReport
 
 _TEXT: Final = {"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
 _ELSEWHERE: Final = "containers of this virtual node run on nodes of {target}: "
@@ -26,7 +27,8 @@ class UsageRoutes:
 
     async def resource(self, _node: ServedNode, _request: web.Request) -> web.StreamResponse:
         """Answer with CPU and memory of containers, pods and node."""
-        return _text(exposition.resource(await self._collector.report()))
+        report = await self._collector.report()
+        return _text(await asyncio.to_thread(exposition.resource, report))  # there may be thousands
 
     async def summary(self, node: ServedNode, _request: web.Request) -> web.StreamResponse:
         """Answer as `resource` does, in JSON, which Kubernetes gives up in favour of `resource`."""
@@ -34,8 +36,12 @@ class UsageRoutes:
         if report.problems and report.node is None and not report.pods:
             raise Refused(500, f"Internal Error: {'; '.join(report.problems)}")
 
-        body = msgspec.json.encode(summary.render(node.name, None, report))
+        body = await asyncio.to_thread(_encoded, node.name, report)
         return web.Response(body=body, content_type="application/json")
+
+
+def _encoded(name: str, report: UsageReport) -> bytes:
+    return msgspec.json.encode(summary.render(name, None, report))
 
 
 async def kubelet(node: ServedNode, _request: web.Request) -> web.StreamResponse:

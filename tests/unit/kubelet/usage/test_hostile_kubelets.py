@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 
+from tests import computing
 from tests.apiserver.server import APIServer
+from tests.computing import WorkingClock
+from vnode.api.objects import Object, Objects
 from vnode.kube import answer_limits
-from vnode.kubelet.usage import kubelets
+from vnode.kubelet.usage import kubelets, metrics_api
 from vnode.kubelet.usage.findings import Findings
 from vnode.kubelet.usage.reader import TargetReader
 
@@ -42,6 +46,53 @@ async def test_the_event_loop_runs_while_metrics_are_read_and_they_end(
         await asyncio.sleep(0)
 
     assert steps <= pauses < 1000
+
+
+def measured(name: str, containers: int) -> Object:
+    usage = {"cpu": "1", "memory": "1Mi"}
+    return {
+        "metadata": {"name": name, "namespace": "ns"},
+        "timestamp": "2026-01-01T00:00:00Z",
+        "window": "1s",
+        "usage": usage,
+        "containers": [{"name": f"c{number}", "usage": usage} for number in range(containers)],
+    }
+
+
+@pytest.mark.looptime
+async def test_the_event_loop_runs_while_a_metrics_api_tells_very_much(clock) -> None:
+    """An answer of a megabyte of nodes, or of containers of one pod, took the loop for seconds."""
+    found, target, clock = Findings(), SimpleNamespace(), WorkingClock(clock)
+    many = [measured(f"n{number}", 0) for number in range(30_000)]
+    with computing.steps() as steps:
+        target.list = lambda *_kind, **_options: answered(many)
+        await metrics_api.read_nodes(target, found, clock)
+        target.list = lambda *_kind, **_options: answered([measured("web", 20_000)])
+        await metrics_api.read_pods(target, None, "", found, clock)
+
+    assert max(steps) < 0.05
+    assert len(found.nodes or ()) == 10_000
+    assert len(found.pods["ns", "web"].containers) == 20_000
+
+
+async def answered(items: Objects) -> Objects:
+    return items
+
+
+async def test_a_target_that_names_very_many_nodes_gets_few_tasks(clock) -> None:
+    nodes = [{"metadata": {"name": f"n{number}"}} for number in range(5000)]
+    before, most = len(asyncio.all_tasks()), 0
+
+    async def text(*_path: str, **_limit: int) -> str:
+        nonlocal most
+        most = max(most, len(asyncio.all_tasks()) - before)
+        return NODE
+
+    target = SimpleNamespace(list=lambda *_kind, **_options: answered(nodes), text=text)
+    found = Findings()
+    await kubelets.read(target, {POD}, lambda: 1.0, found)
+    assert most == 8
+    assert len(found.nodes or ()) == 5000
 
 
 @pytest.mark.looptime
