@@ -20,7 +20,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from vnode.api import keys, kinds, objects, resources, target_key
@@ -157,11 +157,20 @@ class NodeController:
             before = self._wanted
             fitting = filter(lambda key: key.fits_label, self._targets.keys())
             self._wanted = {key.node_name: key for key in fitting}
-            for name in before.keys() | self._wanted.keys() | set(self._nodes.store):
+            for name in self._concerned(before):
                 self._controller.add(name)
                 self._vouch(name)
 
             await changed.wait()
+
+    def _concerned(self, before: Mapping[str, TargetKey]) -> set[str]:
+        """Return the Nodes of Targets that came or went, and of those in their namespaces, which
+        may fit now; with them what has no Target. Tenants may make Targets all the time."""
+        wanted = self._wanted
+        changed = before.keys() ^ wanted.keys()
+        namespaces = {(before.get(name) or wanted[name]).namespace for name in changed}
+        beside = {name for name, key in wanted.items() if key.namespace in namespaces}
+        return changed | beside | (set(self._nodes.store) - wanted.keys())
 
     def _on_node(self, old: Object | None, new: Object | None) -> None:
         name = objects.name(objects.latest(old, new))

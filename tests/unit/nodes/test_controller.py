@@ -47,10 +47,11 @@ class NodeEnvironment:
         self.link = links.link_to(self.target, TARGET, Identity("c1", "us"), clock)
         known = Links()
         known.add(self.link)
+        self.keys = [TARGET, *more]
         targets = SimpleNamespace(
             wait_synced=self._synced,
-            keys=lambda: [TARGET, *more],
-            subscribe_keys=lambda _: None,
+            keys=lambda: list(self.keys),
+            subscribe_keys=lambda changed: setattr(self, "keys_changed", changed),
             fits=lambda _: True,
             knows=lambda _: True,
         )
@@ -103,6 +104,24 @@ async def following(clock, *more):
         await asyncio.sleep(1)
         assert env.writes == ["", "status"]
         yield env
+
+
+async def test_a_target_that_comes_or_goes_concerns_the_nodes_of_its_namespace_alone(clock):
+    """A tenant may make and delete Targets all the time, and there are hundreds of Nodes."""
+    async with following(clock) as env:
+        woken = []
+        env.controller._controller.add = woken.append
+        for other in (TargetKey("other", "a"), TargetKey("ns", "b")):
+            env.keys.append(other)
+            env.keys_changed.set()
+            await asyncio.sleep(1)
+
+        env.keys.pop()
+        env.keys_changed.set()
+        await asyncio.sleep(1)
+
+    new, beside = TargetKey("other", "a").node_name, TargetKey("ns", "b").node_name
+    assert [woken[0], *sorted(woken[1:])] == [new, *sorted((beside, NAME, beside, NAME))]
 
 
 async def test_a_write_is_not_done_again_before_the_store_shows_it(clock):
