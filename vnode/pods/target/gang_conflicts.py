@@ -15,6 +15,7 @@ from vnode.api import keys, kinds, objects, permissions
 from vnode.api.clock import Clock
 from vnode.api.errors import ApiError, Conflict, NotFound
 from vnode.api.objects import Object
+from vnode.api.slices import in_slices
 from vnode.gangs import conflicts, marks
 from vnode.gangs.conflicts import PATIENCE, ConflictTurns, GangInTarget
 from vnode.gangs.marks import GangMark
@@ -64,7 +65,7 @@ class GangConflicts:
         self._controller.add_after(_ALL, _AGAIN)
 
     async def _reconcile(self, _key: str) -> float | None:
-        now, gangs = self._clock.monotonic(), self._gangs()
+        now, gangs = self._clock.monotonic(), await self._gangs()
         incomplete = {name for name, gang in gangs.items() if gang.is_incomplete}
         self._incomplete = {name: self._incomplete.get(name, now) for name in incomplete}
         if len({source for _, source, _ in incomplete}) < 2:
@@ -80,11 +81,12 @@ class GangConflicts:
 
         return _AGAIN
 
-    def _gangs(self) -> dict[_GangName, GangInTarget]:
+    async def _gangs(self) -> dict[_GangName, GangInTarget]:
         """Return what is here of each gang. What a source says of its gang counts in the namespace
-        of its chaperon only: another one may say anything."""
+        of its chaperon only: another one may say anything, and of any number of gangs."""
         found: dict[_GangName, GangInTarget] = {}
-        for key, (chaperon, mark) in self._marked.items():
+        marked = list(self._marked.items())
+        async for key, (chaperon, mark) in in_slices(marked, self._clock):
             annotations = objects.annotations(chaperon)
             source = annotations.get(keys.PARENT_CLUSTER_UID, "")
             if objects.is_terminating(chaperon) or keys.GANG_REFUSED in annotations:
