@@ -175,8 +175,11 @@ class NetworkPolicies(Family):
         if policy is None or not (policy_copies.follows(policy) and link.options.network_policies):
             return Need.NONE
 
-        there = NodeNamespace(key.ref.namespace, key.node)
-        if self._chaperons[there] or key.node in self._pod_index.nodes(key.ref.namespace):
+        return self._need_in(NodeNamespace(key.ref.namespace, key.node))
+
+    def _need_in(self, there: NodeNamespace) -> Need:
+        """Return the need for all policies of a namespace that follow."""
+        if self._chaperons[there] or there.node in self._pod_index.nodes(there.namespace):
             return Need.WANTED
 
         announced = self._announced.get(there, 0.0) > self._clock.monotonic()
@@ -233,8 +236,9 @@ class NetworkPolicies(Family):
             if not self._counts[namespace]:
                 del self._counts[namespace]
 
-        for link in self._links:
-            self._wake(Key(link.node_name, _ref(objects.latest(old, new))))
+        for link in self._links:  # a tenant may change policies all the time: no others are woken
+            if self._need_in(NodeNamespace(namespace, link.node_name)) is not Need.NONE:
+                self._wake(Key(link.node_name, _ref(objects.latest(old, new))))
 
     def _on_link(self, link: Link) -> None:
         def on_chaperon(old: Object | None, new: Object | None) -> None:

@@ -15,6 +15,7 @@ from vnode.api.identity import Identity
 from vnode.api.objects import Object
 from vnode.following import policy_copies
 from vnode.following.config import FollowingConfig
+from vnode.following.reference_index import Key
 from vnode.runtime.target_options import TargetOptions
 
 US = Identity("c1", "us")
@@ -97,6 +98,27 @@ async def test_a_policy_is_there_before_the_candidate_and_goes_after_the_last_po
         fleet.remove_pod("bound")
         await asyncio.sleep(30)
         assert fleet.gpu.all(kinds.NETWORK_POLICIES) == []
+
+
+@pytest.mark.looptime
+async def test_a_policy_that_changes_is_looked_at_in_targets_with_pods_of_its_namespace(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tenant may change policies all the time, and there may be hundreds of targets."""
+    fleet, woken = FollowingFleet(clock), list[Key]()
+    async with fleet.running():
+        monkeypatch.setattr(fleet.following._policies, "_wake", woken.append)
+        fleet.source.add(kinds.NETWORK_POLICIES, policy())
+        await asyncio.sleep(2)
+        assert woken == []
+        fleet.add_pod("bound")
+        await asyncio.sleep(2)
+        fleet.source.change(
+            *(kinds.NETWORK_POLICIES, "deny", "ns"), lambda obj: obj["spec"].update(egress=[])
+        )
+        await asyncio.sleep(2)
+
+    assert [(key.node, key.ref.name) for key in woken] == [(fleet.link.node_name, "deny")]
 
 
 @pytest.mark.looptime

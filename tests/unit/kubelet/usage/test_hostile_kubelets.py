@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -62,7 +63,8 @@ def measured(name: str, containers: int) -> Object:
 @pytest.mark.looptime
 async def test_the_event_loop_runs_while_a_metrics_api_tells_very_much(clock) -> None:
     """An answer of a megabyte of nodes, or of containers of one pod, took the loop for seconds."""
-    found, target, clock = Findings(), SimpleNamespace(), WorkingClock(clock)
+    target: Any = SimpleNamespace()
+    found, clock = Findings(), WorkingClock(clock)
     many = [measured(f"n{number}", 0) for number in range(30_000)]
     with computing.steps() as steps:
         target.list = lambda *_kind, **_options: answered(many)
@@ -88,7 +90,7 @@ async def test_a_target_that_names_very_many_nodes_gets_few_tasks(clock) -> None
         most = max(most, len(asyncio.all_tasks()) - before)
         return NODE
 
-    target = SimpleNamespace(list=lambda *_kind, **_options: answered(nodes), text=text)
+    target: Any = SimpleNamespace(list=lambda *_kind, **_options: answered(nodes), text=text)
     found = Findings()
     await kubelets.read(target, {POD}, lambda: 1.0, found)
     assert most == 8
