@@ -351,7 +351,12 @@ class Term:
         shared = self._shared
         targets = shared.targets
         return OrphanController(
-            shared.client, shared.proxies, shared.links, targets.informers, targets.cluster
+            shared.client,
+            shared.proxies,
+            shared.links,
+            targets.informers,
+            targets.cluster,
+            shared.clock,
         )
 
     def _make_nodes(self) -> NodeController:

@@ -12,12 +12,14 @@ one the Target is, or whether there is such a Target.
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from enum import Enum, auto
 from typing import Final
 
 from vnode.api import keys, kinds, objects
+from vnode.api.clock import Clock
 from vnode.api.errors import ApiError, NotFound, Unreachable
 from vnode.api.identity import parent_key
 from vnode.api.objects import Object
@@ -27,6 +29,7 @@ from vnode.kube.informer import Informer
 from vnode.pods.source import proxy_state
 from vnode.runtime.controller import Controller
 from vnode.runtime.links import OTHERS_INDEX, Link, Links
+from vnode.runtime.sliced_work import SlicedWork
 from vnode.telemetry import audit
 
 _RETRY: Final = 60.0  # seconds; no event shows that a pod is gone that we did not schedule
@@ -84,6 +87,7 @@ class OrphanController:
         links: Links,
         targets: Iterable[Informer],
         cluster_of: Callable[[TargetKey], str | None],
+        clock: Clock,
     ) -> None:
         self._client = client
         self._proxies = proxies
@@ -97,6 +101,7 @@ class OrphanController:
             workers=4,
             namespace=objects.key_namespace,
         )
+        self._stale: SlicedWork[Link] = SlicedWork(self._look_at, clock)
 
     async def run(self) -> None:
         """Reconcile until cancelled; keys are those of the pods that chaperons were made for."""
@@ -106,7 +111,9 @@ class OrphanController:
             informer.subscribe(self._on_target)
 
         self._links.subscribe(self._on_link, lambda _link: self._add_all())
-        await self._controller.run()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._stale.run(), name="stale-orphans")
+            group.create_task(self._controller.run(), name="orphans")
 
     def _on_proxy(self, old: Object | None, new: Object | None) -> None:
         if new is None or objects.node_name(new) != objects.node_name(old or {}):
@@ -131,8 +138,13 @@ class OrphanController:
             self._add_all_of(link)
 
     def _add_all_of(self, link: Link) -> None:
+        """Look at all in a target soon: it may have thousands, and change its mind all the time."""
+        self._stale.add(link)
+
+    def _look_at(self, link: Link) -> Iterator[None]:
         for key in link.chaperons.store.values_of(OTHERS_INDEX):
             self._controller.add(key)
+            yield
 
     async def _reconcile(self, key: str) -> float | None:
         namespace, retry = objects.split_key(key)[0], None

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests import background
+from tests import background, computing
 from tests.apiserver import links
 from tests.apiserver.server import APIServer
+from tests.computing import WorkingClock
 from vnode.api import keys, kinds, names, objects
 from vnode.api.identity import Identity
 from vnode.api.target_key import TargetKey
@@ -152,14 +153,15 @@ class OrphansEnvironment:
         client = self.source.client()
         client.scope = self.scope
         controller = orphans.OrphanController(
-            client, self.proxies, self.links, [self.targets], self.clusters.get
+            *(client, self.proxies, self.links, [self.targets], self.clusters.get),
+            WorkingClock(self._clock),
         )
         async with (
             links.connected(*self.links),
             links.following(self.targets),
             background.running(controller.run()),
         ):
-            yield
+            yield controller
 
 
 @pytest.fixture
@@ -208,6 +210,23 @@ async def test_what_a_user_changes_of_a_target_has_no_pods_asked_for(env):
         env.source.change(kinds.TARGETS, "gpu", "ns", lambda t: t["status"].update(clusterUID="a"))
         await asyncio.sleep(1)
         assert len(env.asked) == before + 1
+
+
+@pytest.mark.looptime
+async def test_all_that_a_target_has_of_others_is_looked_at_in_steps(env, monkeypatch):
+    """A target may be well and not well in turn, and a tenant may delete Targets all the time."""
+    link, woken = env.link(), []
+    others = [f"ns/p{number}" for number in range(500_000)]
+    async with env.collecting() as controller:
+        await asyncio.sleep(1)
+        monkeypatch.setattr(link.chaperons.store, "values_of", lambda _index: others)
+        monkeypatch.setattr(controller._controller, "add", woken.append)
+        with computing.steps() as steps:
+            asyncio.get_running_loop().call_soon(link.report, "a task", OSError())
+            await asyncio.sleep(1)
+
+    assert woken == others
+    assert max(steps) < 0.02
 
 
 @pytest.mark.looptime
