@@ -18,6 +18,7 @@ from vnode.targets import conditions
 
 _NAMED: Final = 3  # clusters in a message
 _LENGTH: Final = 63  # characters of each: the target wrote them
+_COUNTED: Final = 100  # clusters; a target may make up any number
 
 
 class NameConflicts:
@@ -39,6 +40,9 @@ class NameConflicts:
         """Count a change; a subscriber of informers."""
         key = objects.key(objects.latest(old, new))
         before, origin = self._origins.pop(key, ""), self._origin(new) if new else ""
+        if origin and not (origin in self._counts or len(self._counts) < _COUNTED):
+            origin = ""
+
         if origin:
             self._origins[key] = origin
 

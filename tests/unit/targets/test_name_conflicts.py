@@ -40,6 +40,22 @@ def test_a_cluster_is_forgotten_with_its_last_chaperon():
     assert len(calls) == 2
 
 
+def test_of_very_many_clusters_some_are_counted():
+    """A target may make up any number, and all were sorted whenever one came or went."""
+    calls = []
+    conflicts = NameConflicts("own", lambda: calls.append(1))
+    chaperons = [make_chaperon(f"c{number}", f"u{number}") for number in range(1000)]
+    for chaperon in chaperons:
+        conflicts.on_chaperon(None, chaperon)
+
+    assert len(conflicts.clusters) == len(calls) == 100
+    for chaperon in chaperons:
+        conflicts.on_chaperon(chaperon, None)
+
+    assert conflicts.clusters == []
+    assert not conflicts._origins
+
+
 @given(
     st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["", "own", "x", "y", None]))),
 )
