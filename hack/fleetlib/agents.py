@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from hack.fleetlib.commands import ClusterSite
 
 AGENT, CANDIDATE_SCHEDULER, SERVICE = "agent", "candidate-scheduler", "service"
+CANDIDATE_SCHEDULER_FLAGS = ("--feature-gates=SchedulerAsyncPreemption=false",)
+"""As the chart has it for all versions of fleets (decision 140)."""
 AGENTS = (AGENT, f"{AGENT}-2")
 """The processes of all replicas, in the order of their addresses."""
 NAMESPACE = "vnode"
@@ -188,7 +190,9 @@ def start_candidate_scheduler(
     )
     config = place.folder / "candidate-scheduler.yaml"
     config.write_text(yaml.safe_dump(commands.tuned(yaml.safe_load(printed), kubeconfig)))
-    argv = commands.scheduler(place, binary, str(config), addresses.CANDIDATE_SCHEDULER)
+    argv = commands.scheduler(
+        place, binary, str(config), addresses.CANDIDATE_SCHEDULER, CANDIDATE_SCHEDULER_FLAGS
+    )
     definition = Process(argv, place.file(f"{CANDIDATE_SCHEDULER}.log"))
     processes.start(directory, place.name, CANDIDATE_SCHEDULER, definition)
 

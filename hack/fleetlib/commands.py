@@ -123,8 +123,10 @@ def controller_manager(site: ClusterSite, binary: Path, extra: tuple[str, ...] =
     ]
 
 
-def scheduler(site: ClusterSite, binary: Path, config: str, port: int) -> list[str]:
-    return [str(binary), *_serving(site, "scheduler", port), f"--config={config}"]
+def scheduler(
+    site: ClusterSite, binary: Path, config: str, port: int, extra: tuple[str, ...] = ()
+) -> list[str]:
+    return [str(binary), *_serving(site, "scheduler", port), f"--config={config}", *extra]
 
 
 def _serving(site: ClusterSite, user: str, port: int) -> list[str]:

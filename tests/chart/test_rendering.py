@@ -407,6 +407,28 @@ def test_the_candidate_scheduler_is_of_the_clusters_version(version: str, tag: s
     assert container["image"] == f"registry.k8s.io/kube-scheduler:{tag}"
 
 
+@pytest.mark.parametrize(
+    ("version", "image", "forgets"),
+    [
+        ("1.37.2", {}, True),
+        ("1.33.0-eks-a1b2c3", {}, True),
+        ("1.32.9", {}, False),
+        ("1.38.0", {}, False),
+        ("1.37.2", {"tag": "v1.31.4"}, False),
+        ("1.30.0", {"tag": "v1.34.4", "digest": DIGEST}, True),
+        ("1.37.2", {"digest": DIGEST}, False),
+    ],
+)
+def test_a_scheduler_that_forgets_whom_it_preempts_for_preempts_at_once(
+    version: str, image: Object, forgets: bool
+) -> None:
+    rendered = template({"scheduler": {"image": image}}, version=version)
+    deployment = one(rendered, "Deployment", "vnode-candidate-scheduler")
+    [container] = deployment["spec"]["template"]["spec"]["containers"]
+    gate = "--feature-gates=SchedulerAsyncPreemption=false"
+    assert (gate in container["command"]) is forgets
+
+
 def test_crds_stay_unless_told_otherwise(rendered: dict[str, Objects]) -> None:
     def policies(name: str) -> set[str | None]:
         crds = [obj for obj in rendered[name] if obj["kind"] == "CustomResourceDefinition"]

@@ -33,10 +33,23 @@ app.kubernetes.io/component: {{ index . 1 }}
 {{- end -}}
 
 {{/* v1.36.3 of v1.36.3-eks-a1b2c3: what upstream calls the version of the API server. */}}
-{{- define "vnode.schedulerImage" -}}
+{{- define "vnode.serverVersion" -}}
 {{- $server := semver .Capabilities.KubeVersion.Version -}}
-{{- $version := printf "v%d.%d.%d" $server.Major $server.Minor $server.Patch -}}
-{{- include "vnode.reference" (list . .Values.scheduler.image $version) -}}
+{{- printf "v%d.%d.%d" $server.Major $server.Minor $server.Patch -}}
+{{- end -}}
+
+{{- define "vnode.schedulerImage" -}}
+{{- include "vnode.reference" (list . .Values.scheduler.image (include "vnode.serverVersion" .)) -}}
+{{- end -}}
+
+{{/*
+Whether the scheduler's version is one that preempts in the background, and may forget the pod for which
+it did so for five minutes (decision 140). One that is named by its digest alone may be any.
+*/}}
+{{- define "vnode.schedulerForgets" -}}
+{{- $image := .Values.scheduler.image -}}
+{{- $tag := $image.tag | default (ternary "" (include "vnode.serverVersion" .) (not (empty $image.digest))) -}}
+{{- if regexMatch "^v1[.]3[3-7]([.]|$)" $tag }}true{{ end -}}
 {{- end -}}
 
 {{/*
