@@ -36,30 +36,31 @@ _TIMEOUT: Final = aiohttp.ClientTimeout(total=30)
 
 async def _feed(env: FuzzEnvironment, dice: random.Random, name: str) -> object:
     mutator = Mutator(dice)
-    if dice.random() < 0.6:
+    is_of_scheduler = dice.random() < 0.6
+    if is_of_scheduler:
         made = "POST", env.players.extender, mutator.payload(_ARGUMENTS)
-        session = env.players.session
     else:
         address = env.agents["source"].address
         kubelet = f"https://{address}:{_kubelet_port(env)}"
         port = dice.choice((f"http://{address}:8080", kubelet))
         path = dice.choice(_PATHS)
         made = dice.choice(_METHODS), port + path, mutator.text().encode(errors="replace")
-        session = env.calls
 
     method, url, body = made
     headers = {"Authorization": "Bearer x"} if dice.random() < 0.8 else {}
     outcome, is_wrong = "", True
-    for _attempt in range(2):  # a connection that was kept may have been ended just now
-        try:
-            async with session.request(
-                method, url, data=body, headers=headers, timeout=_TIMEOUT
-            ) as answer:
-                await answer.read()
-                outcome, is_wrong = f"{answer.status}", answer.status >= _SERVED
-                break
-        except (aiohttp.ClientError, TimeoutError) as error:
-            outcome, is_wrong = repr(error), len(body) < _LARGE  # larger ones may be cut off
+    kept, agent = (env.players.session, "honest") if is_of_scheduler else (env.calls, "source")
+    async with env.agents[agent].client(certificate=is_of_scheduler) as fresh:
+        for session in (kept, fresh):  # connections that were kept may have been ended just now
+            try:
+                async with session.request(
+                    method, url, data=body, headers=headers, timeout=_TIMEOUT
+                ) as answer:
+                    await answer.read()
+                    outcome, is_wrong = f"{answer.status}", answer.status >= _SERVED
+                    break
+            except (aiohttp.ClientError, TimeoutError) as error:
+                outcome, is_wrong = repr(error), len(body) < _LARGE  # larger ones may be cut off
 
     if is_wrong and not url.endswith("/readyz"):
         text = f"{name}: {outcome} to {method} {url} {body[:1000]!r}"
