@@ -9,7 +9,7 @@ from tests.unit.cli.doctor_facts import cluster, lease
 from tests.unit.cli.explained_pods import proxy, refused
 from vnode.api import keys, kinds
 from vnode.api.objects import Object
-from vnode.cli.doctor import cluster_checks, examining, pod_checks
+from vnode.cli.doctor import all_checks, examining, pod_checks
 from vnode.cli.doctor.findings import Level
 from vnode.targets import model
 
@@ -37,17 +37,17 @@ def test_pods_of_which_a_target_says_nothing_are_its_failure_and_no_others() -> 
 
 def test_an_agent_that_does_not_run_is_the_only_failure_of_what_it_serves() -> None:
     dead = {"admission": "500", "kubelets": {"n": "refused", "m": "refused"}}
-    found = cluster_checks.check(cluster(agent_lease=lease(120), **dead))
+    found = all_checks.check(cluster(agent_lease=lease(120), **dead), [])
     assert [each.check for each in found if each.level is Level.FAIL] == ["agent"]
     skipped = [each for each in found if each.level is Level.SKIP]
     assert {each.check for each in skipped} == {"admission", "logs and exec"}
     assert not any(each.cure for each in skipped)
-    alive = cluster_checks.check(cluster(**dead))
+    alive = all_checks.check(cluster(**dead), [])
     assert sum(each.level is Level.FAIL for each in alive) == 3
 
 
 def test_a_webhook_that_is_missing_is_told_though_the_agent_does_not_run() -> None:
-    found = cluster_checks.check(cluster(agent_lease=None, webhook=None))
+    found = all_checks.check(cluster(agent_lease=None, webhook=None), [])
     assert [each.check for each in found if each.level is Level.FAIL] == ["agent", "webhook"]
 
 

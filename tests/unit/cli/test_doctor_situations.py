@@ -20,7 +20,7 @@ from tests.unit.cli.doctor_facts import (
     webhook,
 )
 from vnode.api.objects import Object
-from vnode.cli.doctor import cluster_checks, connection_checks, shared_clusters
+from vnode.cli.doctor import all_checks, connection_checks, shared_clusters
 from vnode.cli.doctor.facts import ClusterFacts, ConnectionFacts
 from vnode.cli.doctor.findings import Finding, Level
 
@@ -177,7 +177,7 @@ CASES: Final = {
 def test_what_fails_is_the_cause_and_its_cure_and_nothing_else(name: str) -> None:
     case = CASES[name]
     if isinstance(case.facts, ClusterFacts):
-        found = cluster_checks.check(case.facts)
+        found = all_checks.check(case.facts, [])
     else:
         found = connection_checks.check(case.facts)
 

@@ -53,7 +53,7 @@ def check(facts: ClusterFacts) -> list[Finding]:
     found += endpoint_checks.kubelets(facts)
     found += _namesakes(facts)
     found += scope_checks.check(facts)
-    return consequences.skipped(facts, found)
+    return found
 
 
 def skew(seconds: float | None) -> Result:

@@ -6,7 +6,7 @@ They are told as skipped: what is behind them shows once the cause is gone.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final
 
 from vnode.cli.doctor import endpoint_checks
@@ -26,17 +26,17 @@ _START: Final = re.compile(r"start the agent\b(?! in )|see that the agent (of th
 
 def skipped(facts: ClusterFacts, found: list[Finding]) -> list[Finding]:
     """Return findings about a cluster and its connections, consequences as skipped."""
-    return [_skipped(facts, found, each) for each in found]
+    failed = {each.check for each in found if each.level is Level.FAIL}
+    return [_skipped(facts, failed, each) for each in found]
 
 
-def _skipped(facts: ClusterFacts, found: list[Finding], finding: Finding) -> Finding:
-    why = next(_reasons(facts, found, finding), "") if finding.level is Level.FAIL else ""
+def _skipped(facts: ClusterFacts, failed: Collection[str], finding: Finding) -> Finding:
+    why = next(_reasons(facts, failed, finding), "") if finding.level is Level.FAIL else ""
     return Finding(finding.place, finding.check, Level.SKIP, why) if why else finding
 
 
-def _reasons(facts: ClusterFacts, found: list[Finding], finding: Finding) -> Iterator[str]:
-    """Yield what a failure follows from."""
-    failed = {each.check for each in found if each.level is Level.FAIL}
+def _reasons(facts: ClusterFacts, failed: Collection[str], finding: Finding) -> Iterator[str]:
+    """Yield what a failure follows from; `failed` are the checks that have failed."""
     is_its = finding.check in _OF_AGENTS or _START.match(finding.cure)
     if AGENT in failed and finding.check != AGENT and is_its:
         yield _NO_AGENT
