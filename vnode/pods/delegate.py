@@ -173,6 +173,14 @@ def on_absence(chaperon: Object, now: datetime) -> tuple[Absence, timedelta]:
     return (Absence.CREATE if again else Absence.WAIT), timedelta()
 
 
+def may_have_run(chaperon: Object, pod: Object) -> bool:
+    """Tell whether a delegate may have run: one that was never allowed was never bound.
+
+    Nothing on the chaperon says that a message allowed it, until the binding is reported.
+    """
+    return permissions.is_allowed(chaperon) or bool(objects.node_name(pod))
+
+
 def asked_grace(chaperon: Object, pod: Object) -> int | None:
     """Return the grace period in seconds that the source asks for; None for the pod's own.
 

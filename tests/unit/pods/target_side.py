@@ -88,11 +88,14 @@ class TargetCluster:
 
     # What others do in the target.
 
+    def bind(self, name="web"):
+        """Bind the delegate to a node."""
+        binding = {"metadata": {"name": name}, "target": {"kind": "Node", "name": "n1"}}
+        self.server.writer.bind(objects.join_key(NAMESPACE, name), binding)
+
     async def run(self, name="web", **status):
         """Have the delegate run on a node."""
-        binding = {"metadata": {"name": name}, "target": {"kind": "Node", "name": "n1"}}
-        key = objects.join_key(NAMESPACE, name)
-        self.server.writer.bind(key, binding)
+        self.bind(name)
         self.report(name, phase="Running", containerStatuses=[{"name": "main"}], **status)
         await asyncio.sleep(SETTLED)
 

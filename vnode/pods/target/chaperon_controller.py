@@ -103,7 +103,12 @@ class ChaperonController:
             client, self._expectations, self._controller.add, goes_on=goes_on, clock=clock
         )
         self._events = DelegateEventCollector(
-            client, chaperons, self._controller.add_after, mode=delegate_events, clock=clock
+            client,
+            chaperons,
+            delegates,
+            self._controller.add_after,
+            mode=delegate_events,
+            clock=clock,
         )
         self._reporter = DelegateReporter(client, self._expectations, self._events, clock)
 
@@ -273,7 +278,7 @@ class ChaperonController:
         """Delete the delegate, report until it is gone, and then let the chaperon go."""
         if pod is not None and is_of(chaperon, pod):
             await self._delete(chaperon, pod)
-            if _may_have_run(chaperon, pod):
+            if delegate.may_have_run(chaperon, pod):
                 await self._reporter.report(chaperon, pod)
 
             return None
@@ -282,7 +287,7 @@ class ChaperonController:
             last = self._reporter.last(objects.key(chaperon))
             # An event of the end also comes if somebody takes the delegate's label off. One that
             # was never bound never will be, and goes with its chaperon; there is nothing to tell.
-            if _may_have_run(chaperon, last) or not self._creator.is_last(chaperon, last):
+            if delegate.may_have_run(chaperon, last) or not self._creator.is_last(chaperon, last):
                 if (unseen := await fetch(self._client, chaperon)) is not None:
                     await self._delete(chaperon, unseen)
                     return _CATCH_UP
@@ -307,8 +312,3 @@ class ChaperonController:
                 await self._reporter.patch_metadata(chaperon, annotations=annotations)
 
             raise
-
-
-def _may_have_run(chaperon: Object, pod: Object) -> bool:
-    """Tell whether a delegate may have run: one that was never allowed was never bound."""
-    return permissions.is_allowed(chaperon) or bool(objects.node_name(pod))

@@ -9,7 +9,9 @@ since anybody in the target may write Events.
 
 Nothing is kept but these lists, and they are on the chaperons, too: an agent that starts watches
 from that moment on. What happened while nobody watched is repeated by its component, if it matters
-still. Candidates are left out: that one has no place is a condition, in words of its own.
+still. That a candidate has no place is left out: it is a condition, in words of its own. An Event
+may come before the binding that it tells of, since each kind has its own watch: what only a pod
+with a node has is kept until the binding is seen.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from vnode.api import kinds, objects, permissions
+from vnode.api import kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.durations import TICK
 from vnode.api.objects import Object, Objects
@@ -29,7 +31,7 @@ from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.kube.retry_watcher import RetryWatcher
 from vnode.kube.watching import ListOptions
-from vnode.pods import event_record
+from vnode.pods import delegate, event_record
 from vnode.pods.event_record import ENTRIES, FIELD, DelegateEventsMode, EventEntry
 
 SPACING: Final = 10.0  # seconds between two writes of a chaperon for Events alone
@@ -56,7 +58,7 @@ class _Collected:
 
 
 class DelegateEventCollector:
-    """Keeps the Events of delegates whose chaperons are allowed.
+    """Keeps the Events of delegates that may run.
 
     `wake` is called with the key of a chaperon, and the seconds after which to report it.
     """
@@ -65,12 +67,14 @@ class DelegateEventCollector:
         self,
         client: Client,
         chaperons: Informer,
+        delegates: Informer,
         wake: Callable[[str, float], None],
         *,
         mode: DelegateEventsMode,
         clock: Clock,
     ) -> None:
         self._chaperons = chaperons
+        self._delegates = delegates
         self._wake = wake
         self._mode = mode
         self._clock = clock
@@ -111,7 +115,7 @@ class DelegateEventCollector:
         With `warnings` only Warnings count.
         """
         collected = self._of(chaperon, pod)
-        if collected is None:
+        if collected is None or not delegate.may_have_run(chaperon, pod):
             return None
 
         is_pending = objects.status(pod).get("phase") in (None, "Pending")
@@ -156,11 +160,15 @@ class DelegateEventCollector:
         about = event.get("involvedObject") or {}
         key = objects.join_key(str(about.get("namespace", "")), str(about.get("name", "")))
         chaperon = self._chaperons.store.get(key)
-        if chaperon is None or not permissions.is_allowed(chaperon):
+        entry, uid = event_record.of_event(event), str(about.get("uid", ""))
+        if chaperon is None or entry is None or not uid:
             return
 
-        entry, uid = event_record.of_event(event), str(about.get("uid", ""))
-        if entry is None or not uid or (self._mode == "Warnings" and not entry.is_warning):
+        if self._mode == "Warnings" and not entry.is_warning:
+            return
+
+        may_run = delegate.may_have_run(chaperon, self._delegates.store.get(key) or {})
+        if not may_run and entry.is_warning and not entry.host:  # as that there is no place for it
             return
 
         collected = self._collected.get(key)

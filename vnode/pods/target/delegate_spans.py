@@ -110,6 +110,8 @@ class DelegateSpans:
 
         if node and not trace.bound:
             trace.bound = now
+            # By messages, of which nothing shows on the chaperon: binding holds the steps before.
+            trace.allowed = trace.allowed or trace.reserved or trace.created
             trace.attributes = {**trace.attributes, "k8s.node.name": node}
             self._tell(trace, "bind delegate", trace.allowed, now)
 

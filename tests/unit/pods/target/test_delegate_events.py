@@ -21,6 +21,7 @@ pytestmark = pytest.mark.looptime
 
 REPORT = ("patch", "podchaperons/status")
 ALLOWED = {keys.IS_ALLOWED: "true"}
+BY_MESSAGE = {keys.SOURCE_DIGEST: "digest"}
 
 
 @pytest.fixture
@@ -40,12 +41,11 @@ def reasons(cluster):
     return [(entry.reason, entry.count) for entry in entries(cluster)]
 
 
-async def begin(cluster):
+async def begin(cluster, annotations=ALLOWED):
     """Send an allowed chaperon and bind its delegate to a node."""
-    cluster.send(annotations=ALLOWED)
+    cluster.send(annotations=annotations)
     await cluster.until(cluster.pod)
-    binding = {"metadata": {"name": "web"}, "target": {"kind": "Node", "name": "n1"}}
-    cluster.server.writer.bind(f"{NAMESPACE}/web", binding)
+    cluster.bind()
 
 
 async def test_a_pod_that_goes_well_costs_no_request_more(cluster):
@@ -209,11 +209,41 @@ async def test_events_about_several_containers_stay_apart(cluster):
         ]
 
 
+@pytest.mark.parametrize("annotations", [ALLOWED, BY_MESSAGE])
+async def test_what_is_told_before_the_first_report_goes_with_it(cluster, annotations):
+    """Nothing on a chaperon says that a message allowed it, until its delegate is reported."""
+    async with cluster.running():
+        await begin(cluster, annotations)
+        await asyncio.sleep(0.1)
+        delegate_events.start(cluster.server, cluster.pod())
+        store_event(cluster, "FailedMount", warning=True, source={"component": "attachdetach"})
+        await asyncio.sleep(0.1)
+        cluster.report(phase="Running", containerStatuses=[{"name": "main"}])
+        await asyncio.sleep(600)
+        told = ["Scheduled", "Pulled", "Created", "Started", "FailedMount"]
+        assert reasons(cluster) == [(reason, 1) for reason in told]
+
+
+async def test_an_event_that_is_seen_before_the_binding_it_tells_of_is_kept(cluster):
+    async with cluster.running():
+        cluster.send(annotations=BY_MESSAGE)
+        await cluster.until(cluster.pod)
+        store_event(cluster, "FailedScheduling", warning=True, source={"component": "candidate"})
+        delegate_events.schedule(cluster.server, cluster.pod())
+        store_event(cluster, "Failed", PULL, warning=True)
+        await asyncio.sleep(60)
+        assert cluster.count(*REPORT) == 0
+        cluster.bind()
+        await asyncio.sleep(60)
+        assert reasons(cluster) == [("Scheduled", 1), ("Failed", 1)]
+
+
 async def test_events_of_candidates_and_of_other_pods_are_left_out(cluster):
     async with cluster.running():
         cluster.send()
         await cluster.until(cluster.pod)
-        store_event(cluster, "FailedScheduling", "0/3 nodes are available", warning=True)
+        message, source = "0/3 nodes are available", {"component": "candidate"}
+        store_event(cluster, "FailedScheduling", message, warning=True, source=source)
         cluster.report(conditions=[{"type": "PodScheduled", "status": "False"}])
         await asyncio.sleep(SETTLED)
         cluster.annotate(is_allowed="true")

@@ -26,10 +26,6 @@ REASONS = [
 class RejectingCluster(TargetCluster):
     """A target whose kubelet rejects pods."""
 
-    def bind(self):
-        binding = {"metadata": {"name": "web"}, "target": {"kind": "Node", "name": "n1"}}
-        self.server.writer.bind(f"{NAMESPACE}/web", binding)
-
     def reject(self, reason="OutOfcpu", *, ran_before=timedelta(), manager="kubelet"):
         """Fail the delegate as a kubelet does that looks at it, perhaps not for the first time."""
         now = self.clock.now()
