@@ -8,7 +8,9 @@ target, or this one later.
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from collections.abc import Mapping
 from typing import Final, TypeAlias
 
 from vnode.api import keys, kinds, objects, permissions
@@ -25,9 +27,11 @@ from vnode.runtime.controller import Controller
 from vnode.telemetry import audit
 
 _AGAIN: Final = 1.0  # seconds until gangs are looked at again
+_AT_ONCE: Final = 8  # candidates that are marked as refused
 _GangName: TypeAlias = tuple[str, str, str]
 """Namespace, UID of the source and name of a gang."""
 
+_WHY: Final = "a gang of another source comes first here, and both have a part of what they need"
 _ALL: Final = "all"  # the only key: which gang makes way depends on all others
 
 log = logging.getLogger(__name__)
@@ -48,11 +52,27 @@ class GangConflicts:
         self._controller: Controller[str] = Controller(
             "gang-conflicts", self._reconcile, subject=audit.agent, workers=1
         )
+        # By key: chaperons that are being marked as refused, and count as if they were. A gang may
+        # have thousands, and namespaces take turns.
+        self._refused: set[str] = set()
+        self._refusals: Controller[str] = Controller(
+            "gang-refusals",
+            self._refuse,
+            subject=self._subject,
+            workers=_AT_ONCE,
+            namespace=objects.key_namespace,
+        )
 
     async def run(self) -> None:
         """Work until cancelled."""
         self._chaperons.subscribe(self._on_chaperon)
-        await self._controller.run()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._controller.run(), name="gang-conflicts")
+            group.create_task(self._refusals.run(), name="gang-refusals")
+
+    def _subject(self, key: str) -> audit.Subject:
+        chaperon, _ = self._marked.get(key, ({}, None))
+        return audit.of_chaperon(key, chaperon)
 
     def _on_chaperon(self, old: Object | None, new: Object | None) -> None:
         key = objects.key(objects.latest(old, new))
@@ -77,7 +97,10 @@ class GangConflicts:
             self._turns.note(greatest, now)
 
         for gang in others:
-            await self._refuse(gang)
+            log.info("gang %s of source %s makes way for another one", gang.mark.id, gang.source)
+            self._refused.update(gang.open)
+            for key in gang.open:
+                self._refusals.add(key)
 
         return _AGAIN
 
@@ -89,7 +112,7 @@ class GangConflicts:
         async for key, (chaperon, mark) in in_slices(marked, self._clock):
             annotations = objects.annotations(chaperon)
             source = annotations.get(keys.PARENT_CLUSTER_UID, "")
-            if objects.is_terminating(chaperon) or keys.GANG_REFUSED in annotations:
+            if objects.is_terminating(chaperon) or self._is_refused(key, annotations):
                 continue
 
             namespace = objects.key_namespace(key)
@@ -103,25 +126,22 @@ class GangConflicts:
 
         return found
 
-    async def _refuse(self, gang: GangInTarget) -> None:
-        log.info("gang %s of source %s makes way for another one", gang.mark.id, gang.source)
-        why = "a gang of another source comes first here, and both have a part of what they need"
-        for key in gang.open:
-            chaperon, _ = self._marked.get(key, (None, None))
-            if chaperon is None:
-                continue
+    def _is_refused(self, key: str, annotations: Mapping[str, str]) -> bool:
+        return keys.GANG_REFUSED in annotations or key in self._refused
 
-            annotations = {keys.GANG_REFUSED: why, keys.IS_RESERVED: None}
-            body = {"metadata": {"uid": objects.uid(chaperon), "annotations": annotations}}
-            with audit.on_behalf_of(audit.of_chaperon(key, chaperon)):
-                try:
-                    await self._client.patch(
-                        kinds.POD_CHAPERONS,
-                        objects.name(chaperon),
-                        body,
-                        objects.namespace(chaperon),
-                    )
-                except (NotFound, Conflict):
-                    log.debug("chaperon %s is gone", key)
-                except ApiError as error:  # the others make way
-                    log.info("chaperon %s does not make way: %s", key, error)
+    async def _refuse(self, key: str) -> None:
+        try:
+            if (known := self._marked.get(key)) is not None:
+                await self._mark(known[0])
+        except (NotFound, Conflict):
+            log.debug("chaperon %s is gone", key)
+        except ApiError as error:  # the others make way
+            log.info("chaperon %s does not make way: %s", key, error)
+        finally:
+            self._refused.discard(key)
+
+    async def _mark(self, chaperon: Object) -> None:
+        annotations = {keys.GANG_REFUSED: _WHY, keys.IS_RESERVED: None}
+        body = {"metadata": {"uid": objects.uid(chaperon), "annotations": annotations}}
+        name, namespace = objects.name(chaperon), objects.namespace(chaperon)
+        await self._client.patch(kinds.POD_CHAPERONS, name, body, namespace)

@@ -144,6 +144,24 @@ async def test_a_candidate_that_makes_way_holds_no_place(target: LockedTarget) -
             await held
 
 
+async def test_a_gang_of_very_many_candidates_makes_way_beside_others(clock: Clock) -> None:
+    target = LockedTarget(clock)
+    target.cluster.server.latency = lambda: 0.05
+    async with target.running():
+        target.send("hostile-of-a", "a", since="1", namespace="hostile")
+        for number in range(400):
+            is_reserved = number == 0
+            target.send(
+                f"hostile-{number}", "b", since="2", reserved=is_reserved, namespace="hostile"
+            )
+
+        await asyncio.sleep(PATIENCE + 3)
+        target.send("old-0", "a", since="1")
+        target.send("young-0", "c", since="3")
+        await asyncio.sleep(PATIENCE + 3)
+        assert "young-0" in target.refused()
+
+
 async def test_candidates_of_very_many_gangs_are_looked_at_in_steps(clock: Clock) -> None:
     """A source may send as many candidates as it likes, and each may be of a gang of its own."""
     target = LockedTarget(WorkingClock(clock))
