@@ -7,7 +7,7 @@ allowed already, once the API server has said that the pod is not bound.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from vnode.api import kinds, objects
@@ -56,7 +56,18 @@ class CandidateDeletion:
         not run if the API server has its pod as pending.
         """
         self.delete(attempt, self._known.withdrawn(attempt), start)
-        self.delete_if_pending(attempt, attempt.excluded, start)
+        self.take_back(attempt, attempt.excluded, start)
+
+    def take_back(self, attempt: Attempt, nodes: Collection[str], start: Start) -> None:
+        """Delete candidates that are outdated, or where their pod must not be.
+
+        Those that have no answer yet were in vain, as if they had been refused.
+        """
+        for node in nodes:
+            if found := self._known.at(attempt, node):
+                self._requests.on_taken_back(*found)
+
+        self.delete_if_pending(attempt, nodes, start)
 
     def delete_if_pending(self, attempt: Attempt, nodes: Iterable[str], start: Start) -> None:
         """Delete candidates on those nodes; reserved ones only if the API server has no binding.

@@ -105,6 +105,10 @@ class CandidateRequests:
         else:
             unanswered.settle(key)
 
+    def on_taken_back(self, candidate: Object, link: Link) -> None:
+        """Note that a candidate is in vain whatever its target says, if it has said nothing yet."""
+        self._unanswered_of(link).answer(parent_key(candidate), is_placed=False)
+
     def on_early_end(self, candidate: Object, link: Link) -> None:
         """Note that a candidate is gone whose pod was deleted before it has run."""
         self._unanswered_of(link).note_vain(objects.namespace(candidate))

@@ -1,13 +1,13 @@
 """Bounds how many candidates of a namespace a target has not answered, and how many are in vain.
 
-A candidate that is refused, or whose pod is deleted before it has run, costs the target's API
-server, agent and scheduler as much as one that gets a place. So 200 pods of one namespace that fit
-nowhere, created at once, kept all API servers busy for ten seconds, where pods of others took
-fifteen times as long to start. Candidates of a namespace are therefore created in a target a few at
-a time: half as many with each that is in vain, and those that are in vain have a rate. Of a burst
-of pods that all get places as many are under way as the target works on, and a few that wait:
-more would be no faster, and have whoever comes next wait behind them. Nobody waits for a target
-other than the own one. Who waits goes by priority.
+A candidate that is refused, that is taken back since its pod was changed, or whose pod is deleted
+before it has run, costs the target's API server, agent and scheduler as much as one that gets a
+place. So 200 pods of one namespace that fit nowhere, created at once, kept all API servers busy for
+ten seconds, where pods of others took fifteen times as long to start. Candidates of a namespace are
+therefore created in a target a few at a time: half as many with each that is in vain, and those
+that are in vain have a rate. Of a burst of pods that all get places as many are under way as the
+target works on, and a few that wait: more would be no faster, and have whoever comes next wait
+behind them. Nobody waits for a target other than the own one. Who waits goes by priority.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from tests.unit.pods.clusters import SourceCluster
 from tests.unit.pods.targets import AT_ONCE, Target, rejects, reserves
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
+from vnode.api.objects import Object
 from vnode.pods.source import candidates
 from vnode.pods.source.unanswered_candidates import MOST, VAIN_AT_ONCE, VAIN_RATE
 
@@ -62,6 +63,34 @@ async def test_pods_that_go_before_they_run_are_sent_a_few_a_second(clock: Clock
 
         lasted = clock.monotonic()
         assert target.asked("create") < 2 * (MOST + VAIN_AT_ONCE + lasted * VAIN_RATE)
+
+
+async def test_pods_that_are_changed_before_a_target_answers_are_sent_a_few_a_second(
+    clock: Clock,
+) -> None:
+    """Each change has a candidate made anew: those before it were in vain."""
+    busy = 0.5  # seconds until the target says anything of a candidate
+
+    def rejects_late(target: Target, candidate: Object) -> None:
+        def answer() -> None:
+            name, namespace = objects.name(candidate), objects.namespace(candidate)
+            found = target.server.find(kinds.POD_CHAPERONS, name, namespace)
+            if found is not None and objects.uid(found) == objects.uid(candidate):
+                rejects(target, candidate)
+
+        asyncio.get_running_loop().call_later(busy, answer)
+
+    target = Target("c2", clock, rejects_late)
+    source = SourceCluster(clock, target)
+    async with source.running():
+        for number in range(MANY):
+            source.add(f"p{number}")
+
+        for number in range(2500):
+            source.change(f"p{number % MANY}", metadata={"labels": {"n": str(number)}})
+            await asyncio.sleep(0.02)
+
+        assert target.asked("create") < MOST + VAIN_AT_ONCE + clock.monotonic() * VAIN_RATE
 
 
 @pytest.mark.parametrize(
