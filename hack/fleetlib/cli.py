@@ -94,6 +94,16 @@ def _add_up(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         help="the version of all clusters, or of one, e.g. 1.37 or c2=1.33; repeatable "
         f"({', '.join(kubernetes.VERSIONS)}; usually {kubernetes.DEFAULT})",
     )
+    _add_agents(up)
+    up.add_argument(
+        "--metrics-server",
+        action="store_true",
+        help="also run metrics-server in each cluster, and let nodes tell what their pods use",
+    )
+    _add_passed_on(up)
+
+
+def _add_agents(up: argparse.ArgumentParser) -> None:
     up.add_argument("--agents", action="store_true", help="also run vnode in each cluster")
     up.add_argument(
         "--connect", action="append", default=[], type=connection, metavar="SOURCE:TARGET"
@@ -108,11 +118,9 @@ def _add_up(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     up.add_argument(
         "--replicas", type=_count, default=1, help="agents in each cluster, behind one address (1)"
     )
-    up.add_argument(
-        "--metrics-server",
-        action="store_true",
-        help="also run metrics-server in each cluster, and let nodes tell what their pods use",
-    )
+
+
+def _add_passed_on(up: argparse.ArgumentParser) -> None:
     for option, who in (
         ("--apiserver-arg", "API server"),
         ("--controller-manager-arg", "controller manager"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypeAlias
 
 from vnode.api import identity, keys, kinds, objects, spelling
 from vnode.api.objects import Object
@@ -13,20 +13,29 @@ AGENT: Final = (
     "start the agent of this cluster (vnode agent, or its Deployment)",
     "vnode doctor says what keeps it from working",
 )
+_AGAIN: Final = "create the pod again: it is elected when it is created, not later"
+Advice: TypeAlias = tuple[str, tuple[str, ...]]
+"""Why something is so, and what to do about it."""
 
 
-def not_elected(
-    pod: Object, namespace: Object | None, made_by: Object | None = None
-) -> tuple[str, tuple[str, ...]]:
+def not_elected(pod: Object, namespace: Object | None, made_by: Object | None = None) -> Advice:
     """Return why a pod is not a proxy pod, and how to have its replacement elected.
 
     `made_by` is its Deployment or other owner.
     """
-    annotations, name = objects.annotations(pod), objects.namespace(pod)
-    label, value = keys.WEBHOOK_NAMESPACE_LABEL
+    if (never := _never_elected(pod)) is not None:
+        return never
+
+    if keys.ELECT in objects.annotations(pod) or keys.ELECT in objects.annotations(namespace or {}):
+        return _elected_in_vain(pod, namespace)
+
+    return _elected_by_nothing(pod, namespace, made_by or {})
+
+
+def _never_elected(pod: Object) -> Advice | None:
+    """Return why no pod of its sort is elected, None if such pods are."""
     owner = (objects.controller_reference(pod) or {}).get("kind")
-    again = "create the pod again: it is elected when it is created, not later"
-    if keys.NO_ELECT in annotations:
+    if keys.NO_ELECT in objects.annotations(pod):
         return f"the pod opts out by the annotation {keys.NO_ELECT}", ()
 
     if owner == "DaemonSet":
@@ -43,50 +52,61 @@ def not_elected(
             (f"in that cluster: vnode explain {parent[1]} -n {parent[0]}",),
         )
 
-    elected = keys.ELECT in annotations or keys.ELECT in objects.annotations(namespace or {})
-    if not elected and (meant := spelling.meant_as_election(pod)):
-        return f"nothing elects it: {meant}", (f'annotate it with {keys.ELECT}: ""', again)
+    return None
 
-    if not elected and keys.ELECT in objects.annotations(made_by or {}):
-        kind = str((made_by or {}).get("kind") or owner)
-        command = f"kubectl edit {kind.lower()} {objects.name(made_by or {})} -n {name}"
-        lacks_label = namespace is not None and objects.labels(namespace).get(label) != value
+
+def _elected_by_nothing(pod: Object, namespace: Object | None, made_by: Object) -> Advice:
+    name = objects.namespace(pod)
+    if meant := spelling.meant_as_election(pod):
+        return f"nothing elects it: {meant}", (f'annotate it with {keys.ELECT}: ""', _AGAIN)
+
+    if keys.ELECT in objects.annotations(made_by):
+        kind = str(made_by.get("kind") or (objects.controller_reference(pod) or {}).get("kind"))
+        command = f"kubectl edit {kind.lower()} {objects.name(made_by)} -n {name}"
+        label = _label(name) if namespace is not None and _lacks_label(namespace) else None
         return (
             f"nothing elects it: the annotation is on its {kind}, not on the template of its pods",
             (
                 f"move the annotation into spec.template.metadata.annotations: {command}",
-                *([f"kubectl label namespace {name} {label}={value}"] if lacks_label else ()),
+                *((label,) if label else ()),
             ),
         )
 
-    if not elected:
-        return (
-            "nothing asks for the pod to run in a target: it is an ordinary pod of this cluster",
-            (
-                (
-                    f'annotate it (for a Deployment: its template) with {keys.ELECT}: "", or its '
-                    f"namespace: kubectl annotate namespace {name} {keys.ELECT}="
-                ),
-                again,
-            ),
-        )
+    annotate = (
+        f'annotate it (for a Deployment: its template) with {keys.ELECT}: "", or its '
+        f"namespace: kubectl annotate namespace {name} {keys.ELECT}="
+    )
+    return (
+        "nothing asks for the pod to run in a target: it is an ordinary pod of this cluster",
+        (annotate, _AGAIN),
+    )
 
-    if namespace is not None and objects.labels(namespace).get(label) != value:
-        by_itself = keys.ELECT in annotations
+
+def _elected_in_vain(pod: Object, namespace: Object | None) -> Advice:
+    by_itself = keys.ELECT in objects.annotations(pod)
+    if namespace is not None and _lacks_label(namespace):
         asks = "it is annotated, but its namespace" if by_itself else "its namespace elects it, but"
+        label, value = keys.WEBHOOK_NAMESPACE_LABEL
         return (
             f"{asks} does not have the label {label}={value}",
-            (f"kubectl label namespace {name} {label}={value}", again),
+            (_label(objects.namespace(pod)), _AGAIN),
         )
 
-    asks = "it is annotated" if keys.ELECT in annotations else "its namespace elects it"
+    asks = "it is annotated" if by_itself else "its namespace elects it"
     return (
         f"{asks}, but it was not elected when it was created",
-        (
-            "see that the webhook works: vnode doctor",
-            again,
-        ),
+        ("see that the webhook works: vnode doctor", _AGAIN),
     )
+
+
+def _lacks_label(namespace: Object) -> bool:
+    label, value = keys.WEBHOOK_NAMESPACE_LABEL
+    return objects.labels(namespace).get(label) != value
+
+
+def _label(namespace: str) -> str:
+    label, value = keys.WEBHOOK_NAMESPACE_LABEL
+    return f"kubectl label namespace {namespace} {label}={value}"
 
 
 def missing(target: TargetFacts, pod: Object) -> tuple[str, ...]:

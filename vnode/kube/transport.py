@@ -280,11 +280,7 @@ class Transport:
         with sessions.reading(response, is_watch=is_watch):
             try:
                 if response.status >= 300:
-                    with answers.translate_errors(self.name):
-                        async with asyncio.timeout(opening):
-                            payload = await answers.read_error(response)
-
-                    error = answers.error_of(response, payload)
+                    error = await self._error_of(response, opening)
                     if is_watch and isinstance(error, TooManyRequests):
                         self.pacer.push_back(error)
 
@@ -300,6 +296,14 @@ class Transport:
                 yield response
             finally:
                 await answers.abort(response)
+
+    async def _error_of(self, response: aiohttp.ClientResponse, seconds: float | None) -> ApiError:
+        """Read what an answer that is none says."""
+        with answers.translate_errors(self.name):
+            async with asyncio.timeout(seconds):
+                payload = await answers.read_error(response)
+
+        return answers.error_of(response, payload)
 
     async def _begin(
         self,
