@@ -5,9 +5,10 @@ before it has run, costs the target's API server, agent and scheduler as much as
 place. So 200 pods of one namespace that fit nowhere, created at once, kept all API servers busy for
 ten seconds, where pods of others took fifteen times as long to start. Candidates of a namespace are
 therefore created in a target a few at a time: half as many with each that is in vain, and those
-that are in vain have a rate. Of a burst of pods that all get places as many are under way as the
-target works on, and a few that wait: more would be no faster, and have whoever comes next wait
-behind them. Nobody waits for a target other than the own one. Who waits goes by priority.
+that are in vain have a rate, a lower one while pods of others get places there. Of a burst of pods
+that all get places as many are under way as the target works on, and a few that wait: more would be
+no faster, and have whoever comes next wait behind them. Nobody waits for a target other than the
+own one. Who waits goes by priority.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ from vnode.api import objects
 from vnode.api.clock import Clock
 from vnode.api.durations import TICK
 from vnode.api.objects import Object
-from vnode.api.token_bucket import TokenBuckets
+from vnode.api.token_bucket import TokenBucket, TokenBuckets
 from vnode.runtime.answer_windows import AnswerWindows
 from vnode.runtime.recent_least import RecentLeast
+from vnode.runtime.recent_others import RecentOthers
 
 MOST: Final = 32
 """Candidates of a namespace that a target has not answered, where it answers each as fast."""
@@ -42,6 +44,10 @@ VAIN_AT_ONCE: Final = 10
 """Candidates of a namespace that are in vain in a target before others of it have to wait."""
 VAIN_RATE: Final = 5.0
 """Those that are in a second, over time."""
+SHARED_VAIN_RATE: Final = 2.0
+"""The same while pods of other namespaces get places in the target."""
+SHARED_FOR: Final = 10.0
+"""Seconds for which that counts."""
 MOST_OWED: Final = 3.0
 """Seconds for which the next ones wait at most, however many were in vain."""
 
@@ -66,6 +72,7 @@ class UnansweredCandidates:
         self._order = itertools.count()
         self._windows: AnswerWindows[str] = AnswerWindows(MOST, FEWEST, FIRST)
         self._vain: TokenBuckets[str] = TokenBuckets(VAIN_AT_ONCE)
+        self._placed: RecentOthers[str] = RecentOthers(SHARED_FOR)  # namespaces
         self._least = RecentLeast(LEAST_FOR)  # seconds to a place, of all namespaces
         # By namespace, then by key, those that count. No inner one is empty.
         self._unanswered: dict[str, dict[str, _Unanswered]] = {}
@@ -98,6 +105,7 @@ class UnansweredCandidates:
 
         if is_placed:
             now = self._clock.monotonic()
+            self._placed.note(namespace, now)
             took = now - self._unanswered[namespace][key].since
             self._windows.note_time(namespace, took, self._least.note(took, now), WAITING)
         else:
@@ -111,7 +119,7 @@ class UnansweredCandidates:
             self._windows.note(namespace, is_good=False)
 
         now = self._clock.monotonic()
-        bucket = self._vain.of(namespace, VAIN_RATE, now)
+        bucket = self._vain_of(namespace, now)
         if bucket.reserve(now, 0.0) < MOST_OWED:
             bucket.reserve(now)
 
@@ -155,8 +163,12 @@ class UnansweredCandidates:
     async def _pause(self, namespace: str) -> None:
         """Wait while more of the namespace were in vain than may be."""
         now = self._clock.monotonic()
-        if (wait := self._vain.of(namespace, VAIN_RATE, now).reserve(now, 0.0)) > TICK:
-            await self._clock.sleep(wait)
+        if (wait := self._vain_of(namespace, now).reserve(now, 0.0)) > TICK:
+            await self._clock.sleep(min(wait, MOST_OWED))
+
+    def _vain_of(self, namespace: str, now: float) -> TokenBucket:
+        is_shared = self._placed.than(namespace, now)
+        return self._vain.of(namespace, SHARED_VAIN_RATE if is_shared else VAIN_RATE, now)
 
     def _count(self, key: str, namespace: str) -> None:
         unanswered = self._unanswered.setdefault(namespace, {})

@@ -16,6 +16,8 @@ from vnode.pods.source.unanswered_candidates import (
     LONGEST,
     MOST,
     MOST_OWED,
+    SHARED_FOR,
+    SHARED_VAIN_RATE,
     VAIN_AT_ONCE,
     VAIN_RATE,
     WAITING,
@@ -131,6 +133,31 @@ async def test_those_that_are_refused_have_a_rate(asking: Asking, clock: Clock) 
         await asking.answer(*names, is_placed=False)
 
     assert clock.monotonic() == pytest.approx((MANY - VAIN_AT_ONCE) / VAIN_RATE, rel=0.2)
+
+
+async def test_those_that_are_refused_have_a_lower_rate_while_others_get_places(
+    asking: Asking, clock: Clock
+) -> None:
+    async def refuse_for(seconds: float) -> int:
+        """Return how many pods of the busy namespace began, where all are refused."""
+        until, before = clock.monotonic() + seconds, len(asking.begun)
+        while clock.monotonic() < until:
+            await asyncio.sleep(0.1)
+            await asking.answer(*asking.begun, is_placed=False)
+
+        return len(asking.begun) - before
+
+    async def place(name: str) -> None:
+        await asking.ask(pod(name, "quiet"))
+        asking.unanswered.answer(f"quiet/{name}", is_placed=True)
+
+    await asking.ask(*(pod(f"p{n}") for n in range(MANY)))
+    await refuse_for(2 * MOST_OWED)
+    assert await refuse_for(SHARED_FOR) == pytest.approx(SHARED_FOR * VAIN_RATE, rel=0.2)
+    await place("other")
+    assert await refuse_for(SHARED_FOR) == pytest.approx(SHARED_FOR * SHARED_VAIN_RATE, rel=0.2)
+    await refuse_for(MOST_OWED)
+    assert await refuse_for(MOST_OWED) == pytest.approx(MOST_OWED * VAIN_RATE, rel=0.2)
 
 
 async def test_those_whose_pods_end_before_they_run_have_that_rate(
