@@ -130,18 +130,6 @@ def create_nodes(
     return names
 
 
-def release_nodes(api: Api) -> None:
-    """Delete the leases by which a kwok that has ended holds its nodes.
-
-    Another one, which calls itself by another name, would take them up only when they expire.
-    """
-    path = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
-    for lease in api.call("GET", path)["items"]:
-        name = lease["metadata"]["name"]
-        if lease["spec"].get("holderIdentity") != name:  # a kubelet's own
-            api.call("DELETE", f"{path}/{name}")
-
-
 def write_files(place: ClusterSite, *, usage: bool = False) -> None:
     """Write certificates, kubeconfigs and configuration: all files that a cluster's processes read.
 

@@ -22,6 +22,7 @@ from hack.fleetlib import (
     clusters,
     inventory,
     kwok,
+    kwok_restarts,
     metricsserver,
     networks,
     processes,
@@ -158,8 +159,10 @@ class LocalFleet:
             realnode.start_again(self.directory, self.real_node(name, number))
             return
         if process == "kwok":
-            clusters.release_nodes(self.api(name))
+            kwok_restarts.release_nodes(self.api(name))
         processes.start(self.directory, name, process)
+        if process == "kwok":
+            kwok_restarts.wake_pods(self.api(name))
         if process in agents.AGENTS:
             agents.wait_for_agent(self.directory, self.site(name), process)
         elif process == "kube-apiserver":
