@@ -7,6 +7,7 @@ delegate pods have terminated.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -195,33 +196,49 @@ def command() -> click.Command:
         command does the rest and prints what to delete there. On a terminal it says what becomes
         of pods, and asks.
         """
-        target_access = Access(target, target_context) if target or target_context else None
-
-        async def do() -> None:
-            report = RemovalReport()
-            async with Access(kubeconfig, context).client("source") as client:
-                key, found = await naming.target(client, name, namespace)
-                if target_access is not None:
-                    await sharing_sources.check_cluster(target_access, key, found)
-
-                lines = await _consequences(
-                    client, key, found, reaches_target=target_access is not None
-                )
-                if not consequences.may_go_on(lines, dry_run=dry_run, yes=yes):
-                    return
-
-                await disconnect(
-                    client,
-                    name,
-                    namespace,
-                    target_access,
-                    agent_namespace=agent_namespace,
-                    ends=Ends(timeout),
-                    report=report,
-                )
-
-            report.finish()
-
-        run(do())
+        run(
+            _ask_and_disconnect(
+                Access(kubeconfig, context),
+                Access(target, target_context) if target or target_context else None,
+                name,
+                namespace,
+                lambda lines: consequences.may_go_on(lines, dry_run=dry_run, yes=yes),
+                agent_namespace=agent_namespace,
+                ends=Ends(timeout),
+            )
+        )
 
     return disconnect_command
+
+
+async def _ask_and_disconnect(
+    source: Access,
+    target: Access | None,
+    name: str,
+    namespace: str | None,
+    may_go_on: Callable[[list[str]], bool],
+    *,
+    agent_namespace: str,
+    ends: Ends,
+) -> None:
+    report = RemovalReport()
+    async with source.client("source") as client:
+        key, found = await naming.target(client, name, namespace)
+        if target is not None:
+            await sharing_sources.check_cluster(target, key, found)
+
+        reaches_target = target is not None
+        if not may_go_on(await _consequences(client, key, found, reaches_target=reaches_target)):
+            return
+
+        await disconnect(
+            client,
+            name,
+            namespace,
+            target,
+            agent_namespace=agent_namespace,
+            ends=ends,
+            report=report,
+        )
+
+    report.finish()
