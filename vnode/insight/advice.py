@@ -63,12 +63,12 @@ def _elected_by_nothing(pod: Object, namespace: Object | None, made_by: Object) 
     if keys.ELECT in objects.annotations(made_by):
         kind = str(made_by.get("kind") or (objects.controller_reference(pod) or {}).get("kind"))
         command = f"kubectl edit {kind.lower()} {objects.name(made_by)} -n {name}"
-        label = _label(name) if namespace is not None and _lacks_label(namespace) else None
+        lacks_label = namespace is not None and _lacks_label(namespace)
         return (
             f"nothing elects it: the annotation is on its {kind}, not on the template of its pods",
             (
                 f"move the annotation into spec.template.metadata.annotations: {command}",
-                *((label,) if label else ()),
+                *((_label_command(name),) if lacks_label else ()),
             ),
         )
 
@@ -89,7 +89,7 @@ def _elected_in_vain(pod: Object, namespace: Object | None) -> Advice:
         label, value = keys.WEBHOOK_NAMESPACE_LABEL
         return (
             f"{asks} does not have the label {label}={value}",
-            (_label(objects.namespace(pod)), _AGAIN),
+            (_label_command(objects.namespace(pod)), _AGAIN),
         )
 
     asks = "it is annotated" if by_itself else "its namespace elects it"
@@ -104,7 +104,7 @@ def _lacks_label(namespace: Object) -> bool:
     return objects.labels(namespace).get(label) != value
 
 
-def _label(namespace: str) -> str:
+def _label_command(namespace: str) -> str:
     label, value = keys.WEBHOOK_NAMESPACE_LABEL
     return f"kubectl label namespace {namespace} {label}={value}"
 

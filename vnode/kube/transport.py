@@ -298,7 +298,7 @@ class Transport:
                 await answers.abort(response)
 
     async def _error_of(self, response: aiohttp.ClientResponse, seconds: float | None) -> ApiError:
-        """Read what an answer that is none says."""
+        """Return the error of an answer with a status code of 300 or more, whose body it reads."""
         with answers.translate_errors(self.name):
             async with asyncio.timeout(seconds):
                 payload = await answers.read_error(response)

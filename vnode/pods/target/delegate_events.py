@@ -160,11 +160,11 @@ class DelegateEventCollector:
         about = event.get("involvedObject") or {}
         key = objects.join_key(str(about.get("namespace", "")), str(about.get("name", "")))
         chaperon = self._chaperons.store.get(key)
-        entry, uid = event_record.of_event(event), str(about.get("uid", ""))
-        if chaperon is None or entry is None or not uid:
+        if chaperon is None:
             return
 
-        if self._mode == "Warnings" and not entry.is_warning:
+        entry, uid = event_record.of_event(event), str(about.get("uid", ""))
+        if entry is None or not uid or (self._mode == "Warnings" and not entry.is_warning):
             return
 
         may_run = delegate.may_have_run(chaperon, self._delegates.store.get(key) or {})
