@@ -161,12 +161,12 @@ class LocalFleet:
         if process == "kwok":
             kwok_restarts.release_nodes(self.api(name))
         processes.start(self.directory, name, process)
-        if process == "kwok":
-            kwok_restarts.wake_pods(self.api(name))
         if process in agents.AGENTS:
             agents.wait_for_agent(self.directory, self.site(name), process)
         elif process == "kube-apiserver":
             clusters.until(self.directory, name, process, self.api(name).ready)
+        elif process == "kwok":
+            kwok_restarts.wake_pods(self.api(name))
 
     def send_signal(self, name: str, process: str, number: signal.Signals) -> None:
         """Signal a process of a cluster, if it runs: SIGSTOP freezes it, SIGCONT undoes that."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from typing import TYPE_CHECKING
+from urllib.parse import urlencode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -11,12 +12,12 @@ if TYPE_CHECKING:
     from hack.fleetlib.api import Api, Object
 
 _HELD_SECONDS = 90.0  # until kwok holds its nodes
-_LOOKS = 5  # at most, that kwok is made to take at pods that wait
-_LOOK_SECONDS = 1.0  # for which they may wait until the next one
+_LOOKS = 5  # at most, at the pods that wait
+_LOOK_SECONDS = 1.0  # for which they may wait until kwok is made to look at them
 _LOOKED_AT = "fleet.vnode.dev/looked-at"  # an annotation, which is taken off at once
 _KWOK_NODES = "/api/v1/nodes?labelSelector=type%3Dkwok"
 _PODS = "/api/v1/pods"
-_PENDING = "status.phase=Pending"
+_PENDING = {"fieldSelector": "status.phase=Pending"}
 _LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 
 
@@ -41,26 +42,20 @@ def wake_pods(api: Api) -> None:
     api.wait(
         _LEASES, lambda leases: nodes <= {_name(lease) for lease in leases.values()}, _HELD_SECONDS
     )
+
+    def waiting(pods: Iterable[Object]) -> list[Object]:
+        return [pod for pod in pods if pod["spec"].get("nodeName") in nodes]
+
     for _ in range(_LOOKS):
-        waiting = _waiting(api.call("GET", f"{_PODS}?fieldSelector={_PENDING}")["items"], nodes)
-        for pod in waiting:
+        with suppress(TimeoutError):
+            api.wait(_PODS, lambda pods: not waiting(pods.values()), _LOOK_SECONDS, _PENDING)
+            return
+
+        for pod in waiting(api.call("GET", f"{_PODS}?{urlencode(_PENDING)}")["items"]):
             metadata = pod["metadata"]
             path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}"
             for value in ("now", None):
                 api.request("PATCH", path, {"metadata": {"annotations": {_LOOKED_AT: value}}})
-
-        with suppress(TimeoutError):
-            api.wait(
-                _PODS,
-                lambda pods: not _waiting(pods.values(), nodes),
-                _LOOK_SECONDS,
-                {"fieldSelector": _PENDING},
-            )
-            return
-
-
-def _waiting(pods: Iterable[Object], nodes: set[str]) -> list[Object]:
-    return [pod for pod in pods if pod["spec"].get("nodeName") in nodes]
 
 
 def _name(obj: Object) -> str:

@@ -7,28 +7,16 @@ from dataclasses import replace
 
 import pytest
 
+from tests.recorded_spans import RecordedSpans
 from tests.simulation import agents
 from tests.simulation.schedule import Schedule, SimulatedWorkload, WorkloadOwner
 from tests.simulation.simulation import simulate
 from vnode.agent.shared import AgentOptions
 from vnode.telemetry import spans
-from vnode.telemetry.span_sender import SpanSender
 from vnode.telemetry.spans import Span
 
 POD = SimulatedWorkload("u0", WorkloadOwner.USER, 0.0)
 SCHEDULE = Schedule(1, 0.0002, {"c2": (4,)}, (POD,), (), ())
-
-
-class RecordedSpans(SpanSender):
-    """Keeps spans in place of sending them; all agents of a simulation have the same."""
-
-    def __init__(self, ratio: float = 1.0) -> None:
-        super().__init__(lambda _resource, _batch: "", ratio)
-        self.told: list[Span] = []
-
-    def put(self, span: Span) -> None:
-        """Keep a span."""
-        self.told.append(span)
 
 
 def traced(monkeypatch: pytest.MonkeyPatch, schedule: Schedule, ratio: float = 1.0) -> list[Span]:

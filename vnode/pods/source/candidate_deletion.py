@@ -56,16 +56,16 @@ class CandidateDeletion:
         not run if the API server has its pod as pending.
         """
         self.delete(attempt, self._known.withdrawn(attempt), start)
-        self.take_back(attempt, attempt.excluded, start)
+        self.delete_in_vain(attempt, attempt.excluded, start)
 
-    def take_back(self, attempt: Attempt, nodes: Collection[str], start: Start) -> None:
+    def delete_in_vain(self, attempt: Attempt, nodes: Collection[str], start: Start) -> None:
         """Delete candidates that are outdated, or where their pod must not be.
 
         Those that have no answer yet were in vain, as if they had been refused.
         """
         for node in nodes:
             if found := self._known.at(attempt, node):
-                self._requests.on_taken_back(*found)
+                self._requests.note_vain(*found)
 
         self.delete_if_pending(attempt, nodes, start)
 

@@ -105,7 +105,7 @@ class CandidateRequests:
         else:
             unanswered.settle(key)
 
-    def on_taken_back(self, candidate: Object, link: Link) -> None:
+    def note_vain(self, candidate: Object, link: Link) -> None:
         """Note that a candidate is in vain whatever its target says, if it has said nothing yet."""
         self._unanswered_of(link).answer(parent_key(candidate), is_placed=False)
 

@@ -83,7 +83,7 @@ class OutdatedCandidates:
             self._forget(attempt, node)
             attempt.renewing[node] = uid, self._clock.monotonic()
             attempt.remade += 1
-            self._deletion.take_back(attempt, (node,), start)
+            self._deletion.delete_in_vain(attempt, (node,), start)
 
     def may_win(self, attempt: Attempt, pod: Object, node: str) -> bool:
         """Tell whether the pod may be bound to a node, as for what would run there.

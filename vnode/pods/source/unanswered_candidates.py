@@ -1,6 +1,6 @@
 """Bounds how many candidates of a namespace a target has not answered, and how many are in vain.
 
-A candidate that is refused, that is taken back since its pod was changed, or whose pod is deleted
+A candidate that is refused, that is made anew since its pod was changed, or whose pod is deleted
 before it has run, costs the target's API server, agent and scheduler as much as one that gets a
 place. So 200 pods of one namespace that fit nowhere, created at once, kept all API servers busy for
 ten seconds, where pods of others took fifteen times as long to start. Candidates of a namespace are
@@ -25,8 +25,8 @@ from vnode.api.durations import TICK
 from vnode.api.objects import Object
 from vnode.api.token_bucket import TokenBucket, TokenBuckets
 from vnode.runtime.answer_windows import AnswerWindows
+from vnode.runtime.recent_keys import RecentKeys
 from vnode.runtime.recent_least import RecentLeast
-from vnode.runtime.recent_others import RecentOthers
 
 MOST: Final = 32
 """Candidates of a namespace that a target has not answered, where it answers each as fast."""
@@ -72,7 +72,7 @@ class UnansweredCandidates:
         self._order = itertools.count()
         self._windows: AnswerWindows[str] = AnswerWindows(MOST, FEWEST, FIRST)
         self._vain: TokenBuckets[str] = TokenBuckets(VAIN_AT_ONCE)
-        self._placed: RecentOthers[str] = RecentOthers(SHARED_FOR)  # namespaces
+        self._placed: RecentKeys[str] = RecentKeys(SHARED_FOR)  # namespaces
         self._least = RecentLeast(LEAST_FOR)  # seconds to a place, of all namespaces
         # By namespace, then by key, those that count. No inner one is empty.
         self._unanswered: dict[str, dict[str, _Unanswered]] = {}
@@ -164,10 +164,10 @@ class UnansweredCandidates:
         """Wait while more of the namespace were in vain than may be."""
         now = self._clock.monotonic()
         if (wait := self._vain_of(namespace, now).reserve(now, 0.0)) > TICK:
-            await self._clock.sleep(min(wait, MOST_OWED))
+            await self._clock.sleep(min(wait, MOST_OWED))  # more where the rate fell meanwhile
 
     def _vain_of(self, namespace: str, now: float) -> TokenBucket:
-        is_shared = self._placed.than(namespace, now)
+        is_shared = self._placed.has_another(namespace, now)
         return self._vain.of(namespace, SHARED_VAIN_RATE if is_shared else VAIN_RATE, now)
 
     def _count(self, key: str, namespace: str) -> None:

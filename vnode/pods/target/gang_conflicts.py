@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
 from typing import Final, TypeAlias
 
 from vnode.api import keys, kinds, objects, permissions
 from vnode.api.clock import Clock
-from vnode.api.errors import ApiError, Conflict, NotFound
+from vnode.api.errors import ApiError, Conflict
 from vnode.api.objects import Object
 from vnode.api.slices import in_slices
 from vnode.gangs import conflicts, marks
@@ -24,6 +23,7 @@ from vnode.gangs.marks import GangMark
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.runtime.controller import Controller
+from vnode.runtime.expectations import Expectations
 from vnode.telemetry import audit
 
 _AGAIN: Final = 1.0  # seconds until gangs are looked at again
@@ -52,9 +52,10 @@ class GangConflicts:
         self._controller: Controller[str] = Controller(
             "gang-conflicts", self._reconcile, subject=audit.agent, workers=1
         )
-        # By key: chaperons that are being marked as refused, and count as if they were. A gang may
-        # have thousands, and namespaces take turns.
+        # Chaperons that are to be marked as refused, by key, and those whose marks the informer has
+        # not seen: they count as if they were. A gang may have thousands; namespaces take turns.
         self._refused: set[str] = set()
+        self._expectations = Expectations()
         self._refusals: Controller[str] = Controller(
             "gang-refusals",
             self._refuse,
@@ -81,6 +82,9 @@ class GangConflicts:
             self._marked[key] = new, mark
         elif self._marked.pop(key, None) is None:
             return
+
+        if new is None:
+            self._expectations.forget(key)
 
         self._controller.add_after(_ALL, _AGAIN)
 
@@ -112,7 +116,7 @@ class GangConflicts:
         async for key, (chaperon, mark) in in_slices(marked, self._clock):
             annotations = objects.annotations(chaperon)
             source = annotations.get(keys.PARENT_CLUSTER_UID, "")
-            if objects.is_terminating(chaperon) or self._is_refused(key, annotations):
+            if objects.is_terminating(chaperon) or self._is_refused(key, chaperon):
                 continue
 
             namespace = objects.key_namespace(key)
@@ -126,22 +130,22 @@ class GangConflicts:
 
         return found
 
-    def _is_refused(self, key: str, annotations: Mapping[str, str]) -> bool:
-        return keys.GANG_REFUSED in annotations or key in self._refused
+    def _is_refused(self, key: str, chaperon: Object) -> bool:
+        if key in self._refused or self._expectations.pending(key, chaperon):
+            return True
+
+        return keys.GANG_REFUSED in objects.annotations(chaperon)
 
     async def _refuse(self, key: str) -> None:
+        chaperon, _ = self._marked.get(key, ({}, None))
+        annotations = {keys.GANG_REFUSED: _WHY, keys.IS_RESERVED: None}
+        body = {"metadata": {"uid": objects.uid(chaperon), "annotations": annotations}}
         try:
-            if (known := self._marked.get(key)) is not None:
-                await self._mark(known[0])
-        except (NotFound, Conflict):
+            if chaperon:
+                await self._expectations.patch(self._client, kinds.POD_CHAPERONS, chaperon, body)
+        except Conflict:
             log.debug("chaperon %s is gone", key)
         except ApiError as error:  # the others make way
             log.info("chaperon %s does not make way: %s", key, error)
         finally:
             self._refused.discard(key)
-
-    async def _mark(self, chaperon: Object) -> None:
-        annotations = {keys.GANG_REFUSED: _WHY, keys.IS_RESERVED: None}
-        body = {"metadata": {"uid": objects.uid(chaperon), "annotations": annotations}}
-        name, namespace = objects.name(chaperon), objects.namespace(chaperon)
-        await self._client.patch(kinds.POD_CHAPERONS, name, body, namespace)

@@ -8,10 +8,10 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tests import background
+from tests.recorded_spans import RecordedSpans
 from tests.unit.pods.target_side import TargetCluster
 from vnode.api import keys
 from vnode.pods.target.delegate_spans import DelegateSpans
-from vnode.telemetry.span_sender import SpanSender
 
 pytestmark = pytest.mark.looptime
 
@@ -24,28 +24,17 @@ async def cluster(clock):
     return TargetCluster(clock)
 
 
-class RecordedSpans(SpanSender):
-    """Keeps the spans by name in place of sending them."""
-
-    def __init__(self):
-        super().__init__(lambda _resource, _batch: "", 1.0)
-        self.told = {}
-
-    def put(self, span):
-        assert self.told.setdefault(span.name, span) is span
-
-
 @asynccontextmanager
 async def telling(cluster):
-    """Have the agent at work, and yield the spans as they are told."""
+    """Have the agent at work, and yield what keeps the spans."""
     sender = RecordedSpans()
     spans = DelegateSpans(sender, cluster.chaperons, cluster.delegates, cluster.clock)
     async with cluster.running(), background.running(spans.run()):
-        yield sender.told
+        yield sender
 
 
 async def test_each_step_that_the_chaperon_shows_is_told(cluster):
-    async with telling(cluster) as told:
+    async with telling(cluster) as spans:
         cluster.send(labels=LABELS)
         await cluster.until(cluster.pod)
         await asyncio.sleep(STEP)
@@ -54,6 +43,7 @@ async def test_each_step_that_the_chaperon_shows_is_told(cluster):
         cluster.annotate(is_allowed="true")
         await asyncio.sleep(STEP)
         await cluster.run()
+        told = spans.by_name()
         steps = ["create delegate", "reserve", "await source", "bind delegate"]
         assert [name for name in told if name in steps] == steps
         for name in steps[1:]:
@@ -61,12 +51,13 @@ async def test_each_step_that_the_chaperon_shows_is_told(cluster):
 
 
 async def test_what_messages_decide_is_part_of_the_binding(cluster):
-    async with telling(cluster) as told:
+    async with telling(cluster) as spans:
         cluster.send(labels=LABELS, annotations={keys.SOURCE_DIGEST: "digest"})
         await cluster.until(cluster.pod)
         await asyncio.sleep(2 * STEP)
         await cluster.run()
         await asyncio.sleep(STEP)
+        told = spans.by_name()
         assert told["bind delegate"].end - told["bind delegate"].start == pytest.approx(4, abs=0.1)
         assert not told.keys() & {"reserve", "await source"}
         assert "start containers" in told

@@ -150,7 +150,7 @@ async def test_a_gang_of_very_many_candidates_makes_way_beside_others(clock: Clo
     async with target.running():
         target.send("hostile-of-a", "a", since="1", namespace="hostile")
         for number in range(400):
-            is_reserved = number == 0
+            is_reserved = number >= 397
             target.send(
                 f"hostile-{number}", "b", since="2", reserved=is_reserved, namespace="hostile"
             )
@@ -160,6 +160,19 @@ async def test_a_gang_of_very_many_candidates_makes_way_beside_others(clock: Clo
         target.send("young-0", "c", since="3")
         await asyncio.sleep(PATIENCE + 3)
         assert "young-0" in target.refused()
+        await asyncio.sleep(60)
+        assert len(target.refused()) == 401
+        assert target.cluster.server.count("patch", kinds.POD_CHAPERONS) == 401
+
+
+async def test_a_refusal_that_the_informer_has_not_seen_counts(target: LockedTarget) -> None:
+    target.send("young-0", "b", since="2")
+    chaperon, key = target.cluster.chaperon("young-0"), f"{NAMESPACE}/young-0"
+    target.conflicts._marked[key] = chaperon, GangMark("gang-of-b", 4, "2")
+    assert await target.conflicts._gangs()
+    await target.conflicts._refuse(key)
+    assert target.refused() == {"young-0"}
+    assert not await target.conflicts._gangs()
 
 
 async def test_candidates_of_very_many_gangs_are_looked_at_in_steps(clock: Clock) -> None:

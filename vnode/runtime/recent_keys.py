@@ -1,4 +1,4 @@
-"""Remembers who else did something of late: then it may be bounded more than for one alone."""
+"""Remembers whether several did something of late: each may be bounded more than one alone."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 K = TypeVar("K", bound=Hashable)
 
 
-class RecentOthers(Generic[K]):
+class RecentKeys(Generic[K]):
     """Knows the last two keys that were noted, which are enough to tell of any other one."""
 
     def __init__(self, seconds: float) -> None:
@@ -24,7 +24,7 @@ class RecentOthers(Generic[K]):
 
         self._last = key, now
 
-    def than(self, key: K, now: float) -> bool:
+    def has_another(self, key: K, now: float) -> bool:
         """Tell whether another key did it in the last `seconds`."""
         _key, at = self._before if self._last[0] == key else self._last
         return now - at < self._seconds
