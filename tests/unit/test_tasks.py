@@ -22,7 +22,6 @@ ALLOWED: Final = {
     ("runtime/supervisor.py", "start"),
     ("runtime/keyed_tasks.py", "start"),
     ("pods/source/scheduler.py", "_cycle"),  # each catches all that goes wrong with its own pod
-    ("pods/source/scheduler.py", "_withdraw"),  # likewise
     ("cli/agent.py", "_serve"),  # the process itself
     ("runtime/loop_thread.py", "start"),  # whoever asked for it waits for its end
     ("runtime/finishing.py", "finish"),  # waits for it, also when it is cancelled

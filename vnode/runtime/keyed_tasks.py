@@ -41,9 +41,17 @@ class KeyedTasks(Generic[K]):
         self._report = report
         self._clock: Clock = clock or SystemClock()
         self._tasks: dict[K, set[asyncio.Task[None]]] = {}  # not ended; no empty sets
+        self._closed = False  # for good; from then on nothing is started
 
     def start(self, key: K, run: Run, name: str) -> None:
-        """Run `run()`, and again after a pause whenever it fails; it may return."""
+        """Run `run()`, and again after a pause whenever it fails; it may return.
+
+        Nothing is started once these tasks are closed: whose parts end together, in whatever order,
+        need not unsubscribe first from what tells them to start one.
+        """
+        if self._closed:
+            return
+
         task = self._group.create_task(self._guard(key, run, name), name=name)
         self._tasks.setdefault(key, set()).add(task)
         task.add_done_callback(lambda task: self._ended(key, task))
@@ -64,8 +72,9 @@ class KeyedTasks(Generic[K]):
         if tasks := self._tasks.get(key):
             await asyncio.wait(tasks)
 
-    def stop_all(self) -> None:
-        """Cancel all tasks."""
+    def close(self) -> None:
+        """Cancel all tasks, and start no other."""
+        self._closed = True
         for key in self._tasks:
             self.stop(key)
 

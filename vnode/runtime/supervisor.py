@@ -39,7 +39,7 @@ class Supervisor:
         task.add_done_callback(self._tasks.discard)
 
     def keyed(self, report: Report[K] | None = None, clock: Clock | None = None) -> KeyedTasks[K]:
-        """Return tasks about one object each, which end with the supervisor's own."""
+        """Return tasks about one object each, which are closed with the supervisor's own."""
         tasks: KeyedTasks[K] = KeyedTasks(self._group, report, clock)
         self._keyed.append(tasks)
         return tasks
@@ -50,7 +50,7 @@ class Supervisor:
             task.cancel()
 
         for keyed in self._keyed:
-            keyed.stop_all()
+            keyed.close()
 
 
 async def _guard(coroutine: Coroutine[Any, Any, None], name: str) -> None:

@@ -4,9 +4,10 @@ import asyncio
 
 import pytest
 
+from vnode.api.clock import SystemClock
 from vnode.api.errors import ConfigError, Unreachable
 from vnode.runtime import keyed_tasks
-from vnode.runtime.supervisor import supervise
+from vnode.runtime.supervisor import sleep_forever, supervise
 
 pytestmark = pytest.mark.looptime
 
@@ -99,6 +100,46 @@ async def test_they_end_with_their_supervisor(clock):
         await clock.sleep(1)
 
     assert work.cancelled == 1
+
+
+async def start_late(tasks, moment):
+    """Start a task of `tasks` at the moment named in the end of its supervisor's block."""
+    work, closing = Work(SystemClock()), asyncio.Event()
+
+    async def part():
+        """Take its time to end, as a part that has clean-up to do."""
+        try:
+            await sleep_forever()
+        finally:
+            closing.set()
+            await asyncio.sleep(1)
+
+    async def owner():
+        async with supervise() as supervisor:
+            tasks.append(supervisor.keyed())
+            supervisor.start(part(), "part")
+            await sleep_forever()
+
+    running = asyncio.create_task(owner())
+    await asyncio.sleep(0.1)
+    running.cancel()
+    if moment == "while another task ends":
+        await closing.wait()
+    else:
+        await asyncio.wait([running])
+
+    tasks[0].start("a", work, "work")
+    await asyncio.wait([running])
+    return work
+
+
+@pytest.mark.parametrize("moment", ["while another task ends", "after the block"])
+async def test_none_is_started_once_their_supervisor_ends(moment):
+    """The parts of a process that ends are cancelled one by one, and the others still tell it."""
+    tasks: list[keyed_tasks.KeyedTasks[str]] = []
+    work = await asyncio.wait_for(start_late(tasks, moment), 10)
+    assert work.began == []
+    assert not tasks[0].is_active("a")
 
 
 async def test_who_cannot_be_told_ends_nothing(clock):

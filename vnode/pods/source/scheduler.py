@@ -32,7 +32,9 @@ from vnode.pods.source.gang_rounds import GangRounds, StrayCandidate
 from vnode.pods.source.preemption_chooser import PreemptionChooser
 from vnode.pods.source.rotation import Rotation
 from vnode.pods.source.unschedulable_reporter import UnschedulableReporter
+from vnode.runtime.keyed_tasks import KeyedTasks
 from vnode.runtime.links import CONNECTING, Link, Links
+from vnode.runtime.supervisor import supervise
 from vnode.scheduling.assumptions import Assumptions
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.cycle import CycleState
@@ -117,9 +119,15 @@ class ProxyScheduler:
         await self._proxies.synced.wait()
         self._proxies.subscribe(self._on_proxy)
         self._links.subscribe(self._on_link, self._on_link_gone)
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._assumptions.run(), name="promises")
-            self._gangs.follow(self._wake, lambda stray: self._withdraw(stray, group))
+        async with supervise() as tasks, asyncio.TaskGroup() as group:
+            tasks.start(self._assumptions.run(), "promises")
+            withdrawals: KeyedTasks[str] = tasks.keyed()
+
+            def withdraw(stray: StrayCandidate) -> None:
+                name = f"withdraw {stray.key}"
+                withdrawals.start(stray.key, lambda: self._withdraw(stray), name)
+
+            self._gangs.follow(self._wake, withdraw)
             while True:
                 queued = await self._queue.pop()
                 took = self._cycle(queued, group)
@@ -257,11 +265,8 @@ class ProxyScheduler:
         attempt.changed.set()
         return True
 
-    def _withdraw(self, stray: StrayCandidate, group: asyncio.TaskGroup) -> None:
+    async def _withdraw(self, stray: StrayCandidate) -> None:
         """Delete the candidate of a pod whose gang has given the target up."""
-        group.create_task(self._withdraw_one(stray), name=f"withdraw {stray.key}")
-
-    async def _withdraw_one(self, stray: StrayCandidate) -> None:
         try:
             with audit.on_behalf_of(audit.finder(kinds.PODS, self._proxies.store.get)(stray.key)):
                 await self._candidate_phase.withdraw(stray)
