@@ -113,6 +113,7 @@ class Link:
         self._told: tuple[bool, datetime | None] = (False, None)
         self.lacking_rights: tuple[str, ...] | None = None  # of a target that is this cluster
         self._listeners: Listeners[[]] = Listeners()
+        self._doubters: Listeners[[]] = Listeners()
         self.starts = StartRecord()
         self._holders = 0
         self.free = asyncio.Event()  # set while nobody needs the client of a link that goes
@@ -330,6 +331,14 @@ class Link:
         """Call `listener` whenever `health`, `failure`, `description`, `runs_vnode`, the address,
         `scheduler_silent_since` or `lacking_rights` changes."""
         self._listeners.add(listener)
+
+    def doubt(self) -> None:
+        """Have the target asked soon whether it still allows what it did: it has refused a pod."""
+        self._doubters.call()
+
+    def on_doubt(self, listener: Callable[[], None]) -> None:
+        """Call `listener` at each `doubt`."""
+        self._doubters.add(listener)
 
 
 class Links:

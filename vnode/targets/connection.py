@@ -184,6 +184,7 @@ class Connection:
         gauge = metrics.TARGET_HEALTHY.labels(str(self.spec.key))
         gauge.set(0)
         link.on_health(lambda: gauge.set(link.health.healthy))
+        link.on_doubt(prober.probe_now)
         self.failure = ""
         self.name_conflicts = NameConflicts(self._identity.uid, self._on_name_conflicts)
         link.chaperons.subscribe(self.name_conflicts.on_chaperon)

@@ -3,11 +3,15 @@ Ready.
 
 A probe reads the target's ClusterSummary (reachable? trusted? installed? the cluster that this
 Target is?) and, for a Target with a namespace, asks for a chaperon to be created there by a dry run
-(allowed? does the namespace exist?). One lost answer, or one error of the server, is not an outage:
-a target is unhealthy after two failures in a row, which takes less than 25 s from the moment that
-it stops to answer, well within the 50 s after which Kubernetes gives up a silent node. An API
-server that says slow down (429) lives, and has said nothing of us: that is a failure once nothing
-else has come from it for a minute.
+(allowed? does the namespace exist?). What is allowed seldom ceases to be, and then the next
+candidate is refused: so after a good answer that is asked once a minute only, or at once if there
+is a reason to, such as a refused candidate (`Link.doubt`).
+
+One lost answer, or one error of the server, is not an outage: a target is unhealthy after two
+failures in a row, which takes less than 25 s from the moment that it stops to answer, well within
+the 50 s after which Kubernetes gives up a silent node. An API server that says slow down (429)
+lives, and has said nothing of us: that is a failure once nothing else has come from it for a
+minute.
 """
 
 from __future__ import annotations
@@ -36,6 +40,7 @@ from vnode.targets import untrusted
 from vnode.targets.cluster_identity import NotRecognized, Recognition
 
 PERIOD: Final = 10.0  # seconds between probes, as the kubelet's lease renewals
+RIGHTS_PERIOD: Final = 60.0  # seconds between dry runs in a target that allows them
 _RETRY: Final = 2.0  # seconds to the second probe after a failure
 _LIMIT: Final = 5.0  # seconds that a probe may take
 _BURST: Final = 5  # probes at once, if the target itself calls for them; then one every _RETRY
@@ -62,6 +67,7 @@ class Prober:
         self._recognition = recognition
         self._withheld = ""
         self._heard_at = 0.0  # monotonic, when a probe last had another answer than 429
+        self._allowed_until = 0.0  # monotonic, when a dry run is due again
         self._wake = asyncio.Event()  # set to probe at once
         self._tokens = TokenBucket(1 / _RETRY, _BURST)
 
@@ -70,6 +76,7 @@ class Prober:
 
         Some of that is up to the target, so of many calls a few lead to probes.
         """
+        self._allowed_until = 0.0
         self._wake.set()
 
     def withhold(self, why: str) -> None:
@@ -115,19 +122,32 @@ class Prober:
         return None
 
     async def _probe(self) -> VnodeError | None:
-        try:
-            with urgency.vital():
-                async with asyncio.timeout(_LIMIT):
-                    await probe(self._link.client, self._link.target.namespace, self._recognition)
-        except TimeoutError:
-            return Unreachable(f"no answer within {_LIMIT:.0f} s")
-        except VnodeError as error:
+        error = await self._ask()
+        if error is not None:
+            self._allowed_until = 0.0
             return error
 
         if self._link.chaperons.failure is not None:
             self._link.chaperons.retry_now()  # it may be backing off
 
         return self._link.chaperons.failure
+
+    async def _ask(self) -> VnodeError | None:
+        namespace, now = self._link.target.namespace, self._clock.monotonic()
+        is_due = now >= self._allowed_until
+        if is_due:
+            self._allowed_until = now + RIGHTS_PERIOD
+
+        try:
+            with urgency.vital():
+                async with asyncio.timeout(_LIMIT):
+                    await probe(self._link.client, namespace if is_due else "", self._recognition)
+        except TimeoutError:
+            return Unreachable(f"no answer within {_LIMIT:.0f} s")
+        except VnodeError as error:
+            return error
+
+        return None
 
     def _report(self, healthy: bool, reason: str, message: str) -> None:
         if self._withheld:

@@ -256,6 +256,43 @@ async def test_a_target_that_answers_again_is_of_use_once_its_chaperons_are_foll
         assert link.health.healthy
 
 
+async def test_what_is_allowed_is_asked_each_minute_and_at_once_after_a_failure(clock, target):
+    team = links.link_to(target.server, TargetKey("team", "c2"), Identity("c1", "us"), clock)
+    links.set_healthy(team, False, clock)
+    prober = probing.Prober(team, clock)
+    async with links.connected(team), background.running(prober.run()):
+        await asyncio.sleep(0.1)
+        assert team.health.healthy
+        await asyncio.sleep(probing.RIGHTS_PERIOD - 1)
+        assert target.paths == ["summary", "dry_run", *["summary"] * 5]
+        await asyncio.sleep(probing.PERIOD)
+        assert target.paths[7:] == ["summary", "dry_run"]
+
+        fault = target.fail("summary", Unreachable("no answer"))
+        await asyncio.sleep(probing.PERIOD)
+        assert fault.met
+        fault.clear()
+        before = len(target.paths)
+        await asyncio.sleep(probing.PERIOD)
+        assert target.paths[before:].count("dry_run") == 1
+
+
+@pytest.mark.parametrize("error", [FORBIDDEN, NotFound(404, "NotFound", 'namespaces "team"')])
+async def test_a_refused_candidate_has_the_target_asked_at_once(clock, target, error):
+    team = links.link_to(target.server, TargetKey("team", "c2"), Identity("c1", "us"), clock)
+    links.set_healthy(team, False, clock)
+    prober = probing.Prober(team, clock)
+    team.on_doubt(prober.probe_now)
+    async with links.connected(team), background.running(prober.run()):
+        await asyncio.sleep(1)
+        target.fail("dry_run", error)
+        await asyncio.sleep(2 * probing.PERIOD)
+        assert team.health.healthy
+        team.doubt()
+        await asyncio.sleep(0.1)
+        assert not team.health.healthy
+
+
 async def test_a_target_that_keeps_calling_for_probes_gets_a_few(clock, target):
     links.set_healthy(target.link, False, clock)
     prober = probing.Prober(target.link, clock)

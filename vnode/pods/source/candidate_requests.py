@@ -136,6 +136,9 @@ class CandidateRequests:
                 made = await link.client.create(kinds.POD_CHAPERONS, built)
             except ApiError as error:
                 self._answered[link] = self._clock.monotonic()
+                if isinstance(error, Denied | NotFound):
+                    link.doubt()
+
                 if isinstance(error, AlreadyExists) and (whose := await name_conflict(pod, link)):
                     raise ConfigError(whose) from error
 

@@ -9,7 +9,7 @@ import pytest
 from tests.permitted import MANIFESTS
 from tests.unit.pods.targets import Target, is_silent
 from vnode.api import keys, kinds, names, objects
-from vnode.api.errors import ConfigError, Denied, TooManyRequests, Unreachable
+from vnode.api.errors import ConfigError, Denied, NotFound, TooManyRequests, Unreachable
 from vnode.api.identity import Identity
 from vnode.pods import chaperons
 from vnode.pods.overriding import NoOverrides
@@ -152,3 +152,21 @@ async def test_a_namespace_that_a_cluster_source_does_not_give_is_told_with_the_
     target.server.fail(refused, verb="create", kind=kinds.POD_CHAPERONS)
     with pytest.raises(Denied, match="who are you"):
         await requests.create(pod("p"), target.link)
+
+
+@pytest.mark.parametrize(
+    ("error", "doubts"),
+    [
+        (Denied(403, "Forbidden", "no"), 1),
+        (NotFound(404, "NotFound", 'namespaces "default" not found'), 1),
+        (Unreachable("no answer"), 0),
+    ],
+)
+async def test_who_is_refused_has_the_target_asked_for_rights(requests, clock, error, doubts):
+    target, asked = Target("c2", clock, is_silent), []
+    target.link.on_doubt(lambda: asked.append("asked"))
+    target.server.fail(error, verb="create", kind=kinds.POD_CHAPERONS)
+    with pytest.raises(type(error)):
+        await requests.create(pod("p"), target.link)
+
+    assert len(asked) == doubts
