@@ -8,11 +8,17 @@ look-up depends only on what it returns.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, ValuesView
+from typing import TypeAlias
 
 from vnode.api import objects
 from vnode.api.objects import Object, Objects
 
 IndexFunction = Callable[[Object], Iterable[str]]
+
+_Index: TypeAlias = dict[str, str | set[str]]
+"""Value -> keys of the stored objects with that value; no empty sets.
+
+Most values are of one object, such as a UID: that has its key alone, for a set takes 200 bytes."""
 
 
 class Store:
@@ -21,8 +27,7 @@ class Store:
     def __init__(self, indexes: Mapping[str, IndexFunction] | None = None) -> None:
         self._objects: dict[str, Object] = {}
         self._functions = dict(indexes or {})
-        # For each index: value -> keys of the stored objects with that value; no empty sets.
-        self._indexes: dict[str, dict[str, set[str]]] = {name: {} for name in self._functions}
+        self._indexes: dict[str, _Index] = {name: {} for name in self._functions}
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -43,7 +48,8 @@ class Store:
 
     def by_index(self, index: str, value: str) -> Objects:
         """Return the objects with that value in the index, ordered by key."""
-        return [self._objects[key] for key in sorted(self._indexes[index].get(value, ()))]
+        keys = self._indexes[index].get(value, ())
+        return [self._objects[key] for key in ([keys] if isinstance(keys, str) else sorted(keys))]
 
     def has(self, index: str, value: str) -> bool:
         """Tell whether an object has that value in the index."""
@@ -73,15 +79,26 @@ class Store:
         return old
 
     @staticmethod
-    def _move(
-        index: dict[str, set[str]], key: str, before: Iterable[str], after: Iterable[str]
-    ) -> None:
+    def _move(index: _Index, key: str, before: Iterable[str], after: Iterable[str]) -> None:
         old, new = set(before), set(after)
         for value in old - new:
-            keys = index[value]
-            keys.discard(key)
-            if not keys:
-                del index[value]
+            _drop(index, value, key)
 
         for value in new - old:
-            index.setdefault(value, set()).add(key)
+            _add(index, value, key)
+
+
+def _add(index: _Index, value: str, key: str) -> None:
+    keys = index.setdefault(value, key)
+    if isinstance(keys, set):
+        keys.add(key)
+    elif keys != key:
+        index[value] = {keys, key}
+
+
+def _drop(index: _Index, value: str, key: str) -> None:
+    keys = index[value]
+    if isinstance(keys, set) and len(keys) > 1:
+        keys.discard(key)
+    else:
+        del index[value]

@@ -27,7 +27,7 @@ from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.events import NORMAL, WARNING, EventRecorder, about
 from vnode.pods import chaperons, status_size
-from vnode.pods.source import after_feedback, feedback
+from vnode.pods.source import after_feedback, feedback, shared_parts
 from vnode.pods.source.feedback_limiter import FeedbackLimiter
 from vnode.runtime.expectations import Expectations
 from vnode.runtime.links import Link
@@ -122,6 +122,9 @@ class StatusWriter:
         if wait := self._wait(proxy, annotations, status, link):
             self._lags.forget(key)
             return wait
+
+        if not status:
+            shared_parts.share(proxy, candidate)
 
         failure: ServerError | TooManyRequests | None = None
         try:
