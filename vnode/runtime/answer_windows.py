@@ -26,6 +26,10 @@ class AnswerWindows(Generic[K]):
         self._first = first
         self._limits: dict[K, float] = {}
 
+    def begin(self, key: K, first: int) -> None:
+        """Have a key that is not heard of begin with another number than usual."""
+        self._limits.setdefault(key, first)
+
     def of(self, key: K) -> int:
         """Return how many of a key may be unanswered at once."""
         return int(self._limits.get(key, self._first))
@@ -33,17 +37,21 @@ class AnswerWindows(Generic[K]):
     def note(self, key: K, *, is_good: bool) -> None:
         """Note how one was answered."""
         limit = self.of(key)
-        self._limits[key] = min(limit * 2, self._most) if is_good else max(limit // 2, self._fewest)
+        self._limits[key] = min(limit * 2, self._most) if is_good else self._half(limit)
+
+    def _half(self, limit: int) -> int:
+        return min(limit, max(limit // 2, self._fewest))
 
     def note_time(self, key: K, took: float, least: float, waiting: int) -> None:
         """Note a good answer that took so long, where one takes `least` while nobody waits.
 
         By Little's law, limit x least / took are being worked on; `waiting` may wait beyond them,
-        so that there is always work. The window goes half of the way there.
+        so that there is always work. The window goes half of the way there, also to less than
+        `fewest`: that is for bad answers.
         """
         limit = self._limits.get(key, self._first)
         aim = limit * least / took + waiting if took else self._most
-        self._limits[key] = max(self._fewest, min((limit + aim) / 2, self._most))
+        self._limits[key] = max(1.0, min((limit + aim) / 2, self._most))
 
     def forget(self, key: K) -> None:
         """Begin anew with a key."""

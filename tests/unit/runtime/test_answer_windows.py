@@ -50,7 +50,26 @@ def test_it_grows_to_the_most_where_nobody_waits():
 
 def test_it_falls_no_further_than_to_what_may_wait():
     windows: AnswerWindows[str] = AnswerWindows(most=32, fewest=4, first=8)
-    for _ in range(20):
-        windows.note_time("a", 60.0, 0.1, waiting=4)
+    for waiting in (6, 1):
+        for _ in range(20):
+            windows.note_time("a", 60.0, 0.1, waiting=waiting)
 
+        assert windows.of("a") == waiting
+
+
+def test_a_bad_answer_makes_no_window_larger():
+    windows: AnswerWindows[str] = AnswerWindows(most=32, fewest=4, first=8)
+    for _ in range(20):
+        windows.note_time("a", 60.0, 0.1, waiting=2)
+
+    windows.note("a", is_good=False)
+    assert windows.of("a") == 2
+
+
+def test_who_is_not_heard_of_may_begin_with_another_number():
+    windows: AnswerWindows[str] = AnswerWindows(most=32, fewest=4, first=8)
+    windows.begin("a", 2)
+    assert windows.of("a") == 2
+    windows.note("a", is_good=True)
+    windows.begin("a", 2)
     assert windows.of("a") == 4

@@ -7,7 +7,8 @@ ten seconds, where pods of others took fifteen times as long to start. Candidate
 therefore created in a target a few at a time: half as many with each that is in vain, and those
 that are in vain have a rate, a lower one while pods of others get places there. Of a burst of pods
 that all get places as many are under way as the target works on, and a few that wait: more would be
-no faster, and have whoever comes next wait behind them. Nobody waits for a target other than the
+no faster, and have whoever comes next wait behind them. While pods of others get places there, one
+waits. Nobody waits for a target other than the
 own one. Who waits goes by priority.
 """
 
@@ -32,10 +33,14 @@ MOST: Final = 32
 """Candidates of a namespace that a target has not answered, where it answers each as fast."""
 WAITING: Final = 4
 """As many of them wait for the target while it answers others."""
+SHARED_WAITING: Final = 1
+"""The same while pods of other namespaces get places in the target."""
 LEAST_FOR: Final = 60.0
 """Seconds, and up to as many more, for which the fastest answer of a target is what one takes."""
 FIRST: Final = 8
 """As many before it has answered: all that are under way by then may be in vain."""
+SHARED_FIRST: Final = 2
+"""The same while pods of other namespaces get places in the target."""
 FEWEST: Final = 4
 """As many where they are in vain."""
 LONGEST: Final = 5.0
@@ -107,7 +112,8 @@ class UnansweredCandidates:
             now = self._clock.monotonic()
             self._placed.note(namespace, now)
             took = now - self._unanswered[namespace][key].since
-            self._windows.note_time(namespace, took, self._least.note(took, now), WAITING)
+            waiting = SHARED_WAITING if self._is_shared(namespace, now) else WAITING
+            self._windows.note_time(namespace, took, self._least.note(took, now), waiting)
         else:
             self.note_vain(namespace)
 
@@ -141,6 +147,10 @@ class UnansweredCandidates:
     def _is_full(self, namespace: str) -> bool:
         return len(self._unanswered.get(namespace, ())) >= self._windows.of(namespace)
 
+    def _is_shared(self, namespace: str, now: float) -> bool:
+        """Tell whether pods of another namespace got places in the target of late."""
+        return self._placed.has_another(namespace, now)
+
     def _let_next(self, namespace: str) -> None:
         while not self._is_full(namespace) and (heap := self._waiting.get(namespace)):
             _priority, _order, key, turn = heapq.heappop(heap)
@@ -167,13 +177,17 @@ class UnansweredCandidates:
             await self._clock.sleep(min(wait, MOST_OWED))  # more where the rate fell meanwhile
 
     def _vain_of(self, namespace: str, now: float) -> TokenBucket:
-        is_shared = self._placed.has_another(namespace, now)
-        return self._vain.of(namespace, SHARED_VAIN_RATE if is_shared else VAIN_RATE, now)
+        rate = SHARED_VAIN_RATE if self._is_shared(namespace, now) else VAIN_RATE
+        return self._vain.of(namespace, rate, now)
 
     def _count(self, key: str, namespace: str) -> None:
+        now = self._clock.monotonic()
+        if namespace not in self._unanswered and self._is_shared(namespace, now):
+            self._windows.begin(namespace, SHARED_FIRST)
+
         unanswered = self._unanswered.setdefault(namespace, {})
         if (earlier := unanswered.get(key)) is not None:
             earlier.timer.cancel()
 
         timer = asyncio.get_running_loop().call_later(LONGEST, self.settle, key)
-        unanswered[key] = _Unanswered(self._clock.monotonic(), timer)
+        unanswered[key] = _Unanswered(now, timer)

@@ -16,8 +16,10 @@ from vnode.pods.source.unanswered_candidates import (
     LONGEST,
     MOST,
     MOST_OWED,
+    SHARED_FIRST,
     SHARED_FOR,
     SHARED_VAIN_RATE,
+    SHARED_WAITING,
     VAIN_AT_ONCE,
     VAIN_RATE,
     WAITING,
@@ -114,6 +116,30 @@ async def test_many_are_under_way_to_a_target_that_is_far_away(asking: Asking) -
         await asking.answer(*names, is_placed=True)
 
     assert len(names) == MOST
+
+
+async def test_a_burst_beside_others_has_one_that_waits(asking: Asking, clock: Clock) -> None:
+    """A target that takes 0.1 s for each, two at once; somebody else's pods get places there."""
+
+    async def others() -> None:
+        while True:
+            await asking.unanswered.begin(pod("other", "quiet"))
+            await clock.sleep(0.1)
+            asking.unanswered.answer("quiet/other", is_placed=True)
+
+    other = asyncio.create_task(others())
+    await asyncio.sleep(0.2)
+    await asking.ask(*(pod(f"p{n}") for n in range(MANY)))
+    assert len(asking.begun) == SHARED_FIRST
+    unanswered = []
+    for number in range(0, MANY, 2):
+        await asyncio.sleep(0.1)
+        unanswered.append(len(asking.begun) - number)
+        await asking.answer(f"p{number}", f"p{number + 1}", is_placed=True)
+
+    other.cancel()
+    assert len(asking.begun) == MANY
+    assert max(unanswered) <= 2 + SHARED_WAITING + 1
 
 
 async def test_those_that_are_refused_are_fewer_at_once(asking: Asking) -> None:
