@@ -59,7 +59,8 @@ class Connection:
     `run` also ends when another cluster answers than before, or none at the address to which the
     connection was moved, to be called again. `expected` returns
     which cluster the Target may be, and `on_cluster` is called with the UID of the one that it is.
-    `on_name_conflicts` is called when `name_conflicts`, those of the present run, changes.
+    `on_name_conflicts` is called when `name_conflicts`, those of the present run, changes, and
+    `on_settled` when it is known whether the target is of use.
     """
 
     def __init__(
@@ -79,6 +80,7 @@ class Connection:
         self._scope = scope  # of a cluster that is its own target
         self.has_begun = False  # whether `run` was called ever
         self.has_left = False  # whether all was done that the end of the Target asks for
+        self.on_settled: Callable[[], None] = _nobody
         self.failure = ""  # why `run` failed the last time; "" while it runs
         self.name_conflicts = NameConflicts(identity.uid, on_name_conflicts)
         self._on_name_conflicts = on_name_conflicts
@@ -184,6 +186,7 @@ class Connection:
         gauge = metrics.TARGET_HEALTHY.labels(str(self.spec.key))
         gauge.set(0)
         link.on_health(lambda: gauge.set(link.health.healthy))
+        link.on_health(lambda: None if link.health.reason == CONNECTING else self.on_settled())
         link.on_doubt(prober.probe_now)
         self.failure = ""
         self.name_conflicts = NameConflicts(self._identity.uid, self._on_name_conflicts)
@@ -377,3 +380,7 @@ class Connection:
             optional=True,
         )
         return quotas, limit_ranges
+
+
+def _nobody() -> None:
+    """Call nobody."""

@@ -41,6 +41,7 @@ from vnode.runtime.supervisor import supervise
 from vnode.targets import cluster_identity, conditions, expiry, finalizing, model, target_quota
 from vnode.targets.accesses import TargetAccess, TargetAccesses
 from vnode.targets.connection import Connection
+from vnode.targets.connection_turns import ConnectionTurns
 from vnode.targets.expiry import Renewal
 from vnode.targets.findings import TargetFindings
 from vnode.targets.fingerprints import Fingerprint
@@ -117,6 +118,7 @@ class TargetController:
         # Since when (monotonic) connections have no Target, and wait for a new leader.
         self._gone: dict[TargetKey, float] = {}
         self._finalizing: dict[TargetKey, float] = {}  # since when (monotonic) we clean up
+        self._turns = ConnectionTurns()
         self._running: dict[TargetKey, _Running] = {}  # an entry for each that was started
         self._tasks: KeyedTasks[TargetKey] | None = None  # set while `run` runs
 
@@ -341,7 +343,7 @@ class TargetController:
             scope=self._local.scope if spec.is_self else EVERYTHING,
         )
         self._running[spec.key] = _Running(made_of, connection)
-        run = partial(_run, connection, self._clock)
+        run = partial(_run, connection, self._turns, self._clock)
         self._tasks.start(spec.key, run, f"target-{spec.key}")
 
     def _is_in_use(self, key: TargetKey) -> bool:
@@ -397,12 +399,14 @@ class TargetController:
         self.findings.set(key, [*wanted, reported] if reported else wanted)
 
 
-async def _run(connection: Connection, clock: Clock) -> None:
-    """Run a connection, and again when it ends, until it leaves.
+async def _run(connection: Connection, turns: ConnectionTurns, clock: Clock) -> None:
+    """Run a connection in its turn, and again when it ends, until it leaves.
 
     One that failed while leaving is not retried: orphans are collected.
     """
     while not (connection.leaving and connection.has_begun):
-        await connection.run()
+        async with turns.take(connection.spec.key) as connection.on_settled:
+            await connection.run()
+
         if not connection.leaving:
             await clock.sleep(_RECONNECT_DELAY)

@@ -43,7 +43,9 @@ from vnode.runtime.links import Link, Links
 from vnode.runtime.supervisor import sleep_forever, supervise
 from vnode.telemetry import metrics
 
-_SEEK_FIRST: Final = 0.2  # seconds until another replica is looked for, doubled each time
+_SEEK_FIRST: Final = (
+    0.2  # seconds until another replica is looked for, each time three times as long
+)
 _SEEK_LAST: Final = 300.0
 MOST_STREAMS: Final = 8
 """Streams to one target; replicas beyond that write what they have to say."""
@@ -187,7 +189,7 @@ class TargetStreams:
                 opened: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
                 name = f"stream-{link.target}"
                 group.create_task(self._speak(link, target, opened), name=name)
-                delay = _SEEK_FIRST if await opened else min(delay * 2, _SEEK_LAST)
+                delay = _SEEK_FIRST if await opened else min(delay * 3, _SEEK_LAST)
                 target.ended.clear()
                 if await happens_within(target.ended, delay):
                     delay = _SEEK_FIRST
