@@ -20,8 +20,8 @@ from vnode.runtime.fair_slots import FairSlots
 
 AT_ONCE: Final = 10
 """Targets that connect at once."""
-PATIENCE: Final = 1.0
-"""Seconds after which the next one begins: more than ten exchanges over 50 ms take."""
+PATIENCE: Final = 3.0
+"""Seconds after which the next one begins: ten targets take two of a core that they have alone."""
 
 
 class ConnectionTurns:
