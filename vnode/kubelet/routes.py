@@ -16,6 +16,7 @@ from vnode.kubelet import info, logs, run, unsupported
 from vnode.kubelet.auth.gate import Gate
 from vnode.kubelet.delegates import ServedNode
 from vnode.kubelet.refusal import Refused
+from vnode.kubelet.router import BoundedRouter
 from vnode.kubelet.stream_openings import StreamOpenings
 from vnode.kubelet.streams.pace import StreamPaces
 from vnode.kubelet.streams.routes import Streams
@@ -70,6 +71,7 @@ class Routes:
     def application(self) -> web.Application:
         """Build the application with all routes."""
         app = web.Application(middlewares=[self._middleware])
+        app._router = BoundedRouter()  # aiohttp warns of one that is handed over
         app[_ROUTES] = self
         for resource in _resources():
             app.router.register_resource(resource)
