@@ -2,23 +2,28 @@
 
 The two differ: a kubelet takes the container from the path and `input=1`, an API server takes
 `container=` and `stdin=true`. What a kubelet would refuse is refused here, with the same codes and
-messages.
+messages. What is long is bounded first, and not parsed: a command may have a MiB.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Final
+from urllib.parse import urlencode
 
 from vnode.kubelet.refusal import Refused
 
 Query = Sequence[tuple[str, str]]
 """Parameters in order; a name may be repeated."""
 
+MOST: Final = 10_000
+"""Parameters of a request, and arguments of a command."""
+
 _STREAMS: Final = (("input", "stdin"), ("output", "stdout"), ("error", "stderr"), ("tty", "tty"))
 _FALSE: Final = ("false", "0")
+_ESCAPED: Final = re.compile(r"[!-~]*")
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,19}")
 _BOOLEANS: Final = ("follow", "previous", "timestamps")
 _MINIMA: Final = {"tailLines": 0, "limitBytes": 1, "sinceSeconds": 1}
@@ -105,9 +110,30 @@ def _time(text: str) -> str:
     return text
 
 
-def attach(query: Query, container: str) -> list[tuple[str, str]]:
-    """Return the stream options for `pods/attach`; Refused (400) if no stream is requested."""
-    requested = {name for name, value in query if value == "1"}
+def check_size(raw: str) -> None:
+    """Raise Refused (400) for a query of more parameters than are read, before it is parsed."""
+    _bound_count(raw.count("&") + 1, "parameters")
+
+
+def split_command(text: str) -> list[str]:
+    """Return the arguments of a command in one text, as for `run`; Refused (400) for too many."""
+    _bound_count(text.count(" ") + 1, "arguments")
+    return text.split(" ")
+
+
+def _bound_count(count: int, what: str) -> None:
+    if count > MOST:
+        # The API server shows users the text of a 400, and not that of a 414.
+        raise Refused(400, f"the request has {count} {what}: at most {MOST} are taken")
+
+
+def attach(raw: str, container: str) -> str:
+    """Return the query for `pods/attach`; Refused (400) if no stream is requested."""
+    return urlencode(_streams(raw.split("&"), container))
+
+
+def _streams(parameters: Collection[str], container: str) -> list[tuple[str, str]]:
+    requested = {local for local, _remote in _STREAMS if f"{local}=1" in parameters}
     if {"tty", "error"} <= requested:
         requested.discard("error")  # a terminal has one output
 
@@ -118,12 +144,32 @@ def attach(query: Query, container: str) -> list[tuple[str, str]]:
     return [("container", container), *streams]
 
 
-def execute(query: Query, container: str) -> list[tuple[str, str]]:
-    """Return the stream options and the arguments of the command for `pods/exec`."""
-    command = [(name, value) for name, value in query if name == "command"]
-    return [*attach(query, container), *command]
+def execute(raw: str, container: str) -> str:
+    """Return the query for `pods/exec`: stream options, and the arguments of the command.
+
+    These stay escaped as they are. A MiB takes long to escape anew, and need not be text.
+    """
+    parameters = raw.split("&")
+    streams = urlencode(_streams(parameters, container))
+    return "&".join([streams, *_values(parameters, "command", "command")])
 
 
-def port_forward(query: Query) -> list[tuple[str, str]]:
+def command_length(query: str) -> int:
+    """Count the bytes of the arguments in a query for `pods/exec`."""
+    command = [each for each in query.split("&") if each.startswith("command=")]
+    return sum(len(each) - len("command=") - 2 * each.count("%") for each in command)
+
+
+def port_forward(raw: str) -> str:
     """Return the ports for `pods/portforward`: only WebSocket clients name them in advance."""
-    return [("ports", value) for name, value in query if name == "port"]
+    return "&".join(_values(raw.split("&"), "port", "ports"))
+
+
+def _values(parameters: Iterable[str], name: str, target_name: str) -> list[str]:
+    """Return the parameters of a name under the one that they have in a target."""
+    prefix = f"{name}="
+    values = [each.removeprefix(prefix) for each in parameters if each.startswith(prefix)]
+    if not all(_ESCAPED.fullmatch(value) for value in values):  # or they end a request's line
+        raise Refused(400, _UNDECODABLE)
+
+    return [f"{target_name}={value}" for value in values]

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from vnode.api.clock import Clock, SystemClock
 from vnode.kube import urgency
-from vnode.kubelet import info, logs, run, unsupported
+from vnode.kubelet import info, logs, queries, run, unsupported
 from vnode.kubelet.auth.gate import Gate
 from vnode.kubelet.delegates import ServedNode
 from vnode.kubelet.refusal import Refused
@@ -90,6 +90,7 @@ class Routes:
             try:
                 caller = await self._gate.check(self.node.name, request)
                 self._on_authorized(request)
+                queries.check_size(request.rel_url.raw_query_string)
                 with audit.on_behalf_of(audit.Subject("User", name=caller.user)):
                     response = await self._serve(route, request, handler)
 
@@ -119,7 +120,8 @@ class Routes:
         self.serving.add(task)
         try:
             with metrics.STREAMS_OPEN.labels(route).track_inprogress():
-                await self._openings.wait(request.match_info.get("namespace", ""))
+                size = len(request.rel_url.raw_query_string)
+                await self._openings.wait(request.match_info.get("namespace", ""), size)
                 return await handler(request)
         finally:
             self.serving.discard(task)

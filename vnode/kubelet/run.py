@@ -16,6 +16,7 @@ from vnode.api import documents
 from vnode.api.errors import VnodeError
 from vnode.api.objects import Object
 from vnode.kube import websockets
+from vnode.kubelet import queries
 from vnode.kubelet.delegates import Delegate, ServedNode, audit_stream, has_container
 from vnode.kubelet.refusal import Refused
 from vnode.kubelet.streams.pace import Pace, StreamPaces, go_on
@@ -34,7 +35,7 @@ async def serve(paces: StreamPaces, node: ServedNode, request: web.Request) -> w
     if not has_container(pod, container):
         raise Refused(500, f'container not found ("{container}")')
 
-    command = request.query.get("cmd", "").split(" ")
+    command = queries.split_command(request.query.get("cmd", ""))
     delegate = node.delegate(pod)
     try:
         out, err, status = await _run(delegate, container, command, paces.of(path["namespace"]))
@@ -60,7 +61,8 @@ async def _run(
     async with websockets.connect(
         delegate.client, delegate.path("exec"), query, _PROTOCOL
     ) as socket:
-        audit_stream(delegate, "exec", container, sum(map(len, command)))
+        length = sum(len(each.encode(errors="replace")) for each in command)
+        audit_stream(delegate, "exec", container, length)
         async for message in socket:
             if message.type is aiohttp.WSMsgType.BINARY and message.data:
                 parts.get(message.data[0], bytearray()).extend(message.data[1:])

@@ -19,6 +19,8 @@ BURST: Final = 10
 """Logs and streams of a namespace that are opened at once. Fifty took two cores three seconds."""
 RATE: Final = 20.0
 """Those that are opened in a second, over time."""
+SIZE: Final = 64 * 1024
+"""Bytes of a query for which it counts as one more."""
 LONGEST: Final = 20.0
 """Seconds that one waits at most; what would wait longer is refused."""
 
@@ -31,8 +33,11 @@ class StreamOpenings:
         self._buckets: TokenBuckets[str] = TokenBuckets(BURST)
         self._waits = turn_waits.of("logs and streams")
 
-    async def wait(self, namespace: str) -> None:
-        """Return when it is time for one more; Refused if too many of the namespace wait."""
+    async def wait(self, namespace: str, size: int = 0) -> None:
+        """Return when it is time for one more; Refused if too many of the namespace wait.
+
+        One counts for more by the bytes of its query: what takes a MiB in takes it out again.
+        """
         now = self._clock.monotonic()
         bucket = self._buckets.of(namespace, RATE, now)
         if bucket.wait(now) > LONGEST:
@@ -42,7 +47,7 @@ class StreamOpenings:
                 f"than {RATE:g} a second",
             )
 
-        wait = bucket.reserve(now)
+        wait = bucket.reserve(now, 1 + size / SIZE)
         self._waits.note(namespace, wait)
         if wait > TICK:
             await self._clock.sleep(wait)

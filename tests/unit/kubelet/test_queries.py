@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.unit.scheduling import costs
 from vnode.kubelet import queries
 from vnode.kubelet.refusal import Refused
 
@@ -91,34 +92,62 @@ def test_no_query_does_anything_but_pass_or_be_refused(pairs):
 
 
 def test_streams_and_the_command_are_renamed_in_order():
-    query = [("command", "sh"), ("input", "1"), ("output", "1"), ("command", "-c"), ("tty", "0")]
+    raw = "command=sh&input=1&output=1&command=-c&tty=0"
 
-    assert queries.execute(query, "app") == [
-        ("container", "app"),
-        ("stdin", "true"),
-        ("stdout", "true"),
-        ("stderr", "false"),
-        ("tty", "false"),
-        ("command", "sh"),
-        ("command", "-c"),
-    ]
+    assert queries.execute(raw, "app") == (
+        "container=app&stdin=true&stdout=true&stderr=false&tty=false&command=sh&command=-c"
+    )
+
+
+def test_an_argument_that_is_no_text_is_passed_on_as_it_is():
+    query = queries.execute("output=1&command=a+b%26c&command=%FF", "app")
+
+    assert query.endswith("&command=a+b%26c&command=%FF")
+    assert queries.command_length(query) == len("a b&c") + 1
+
+
+@pytest.mark.parametrize("bad", [" HTTP/1.1", "\r\nHost: x", "\x00", "é"])
+def test_what_would_end_the_line_of_a_request_is_400(bad):
+    with pytest.raises(Refused) as refused:
+        queries.execute(f"output=1&command=a{bad}", "app")
+
+    assert refused.value.status == 400
+    with pytest.raises(Refused):
+        queries.port_forward(f"port=80{bad}")
 
 
 def test_a_terminal_has_no_separate_error_stream():
-    asked = dict(queries.attach([("tty", "1"), ("error", "1"), ("output", "1")], "app"))
+    asked = queries.attach("tty=1&error=1&output=1", "app")
 
-    assert asked["stderr"] == "false"
+    assert "stderr=false" in asked.split("&")
 
 
 def test_no_stream_at_all_is_400():
     with pytest.raises(Refused) as refused:
-        queries.attach([("tty", "1")], "app")
+        queries.attach("tty=1", "app")
 
     assert refused.value.status == 400
 
 
 def test_ports_of_websocket_clients_are_renamed():
-    assert queries.port_forward([("port", "80"), ("port", "81")]) == [
-        ("ports", "80"),
-        ("ports", "81"),
-    ]
+    assert queries.port_forward("port=80&port=81") == "ports=80&ports=81"
+    assert queries.port_forward("") == ""
+
+
+def test_parameters_are_counted_and_not_parsed():
+    queries.check_size("&".join(["a"] * queries.MOST))
+    few, many = "a=b&" * 10, "a=b&" * (queries.MOST - 1)
+    with pytest.raises(Refused, match="at most 10000 are taken") as refused:
+        queries.check_size("&" * queries.MOST)
+
+    assert refused.value.status == 400
+    cost = costs.bytecodes(lambda: queries.check_size(many))
+    assert cost == costs.bytecodes(lambda: queries.check_size(few))
+
+
+def test_of_many_arguments_each_costs_little():
+    """A MiB that has as many as are taken is one step of the event loop."""
+    raw = "output=1&" + "&".join(["command=%2Fa"] * (queries.MOST - 1))
+    assert costs.bytecodes(lambda: queries.execute(raw, "app")) < 100 * queries.MOST
+    one = "output=1&command=" + "%2F" * 100_000
+    assert costs.bytecodes(lambda: queries.execute(one, "app")) < 10_000

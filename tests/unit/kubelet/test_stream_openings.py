@@ -36,6 +36,13 @@ async def test_a_burst_is_opened_at_once_and_what_is_beyond_by_and_by(clock: Clo
     assert max(times) == pytest.approx(40 / RATE, abs=0.1)
 
 
+async def test_a_long_query_counts_for_more_than_one(clock: Clock) -> None:
+    openings, begun = StreamOpenings(clock), asyncio.get_running_loop().time()
+    await openings.wait("many", 2 * 1024 * 1024)
+    waited = asyncio.get_running_loop().time() - begun
+    assert waited == pytest.approx((33 - BURST) / RATE, abs=0.1)
+
+
 async def test_another_namespace_does_not_wait(clock: Clock) -> None:
     openings = StreamOpenings(clock)
     async with asyncio.TaskGroup() as group:

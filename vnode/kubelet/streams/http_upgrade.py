@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import urlencode
 
 from vnode.api import numbers
 from vnode.kubelet.refusal import Refused
@@ -48,22 +47,22 @@ def request(
     method: str,
     host: str,
     path: str,
-    query: Iterable[tuple[str, str]],
+    query: str,
     headers: Headers,
     own: Headers,
 ) -> bytes:
     """Build the head of the request to the target: its protocol headers, and our own.
 
-    The caller's credentials and everything else that concerns one hop only are left out. Raises
-    Refused (400) for a header that is not ASCII, since the target may read it differently.
+    The query is escaped already. The caller's credentials and everything else that concerns one hop
+    only are left out. Raises Refused (400) for a header that is not ASCII, since the target may
+    read it differently.
     """
-    pairs = list(query)
     kept = [(name, value) for name, value in headers if name.lower().startswith(_PASSED_ON)]
     for name, value in kept:
         if not value.isascii():
             raise Refused(400, f"the header {name} has characters that are not ASCII")
 
-    lines = [f"{method} {path}{'?' + urlencode(pairs) if pairs else ''} HTTP/1.1", f"Host: {host}"]
+    lines = [f"{method} {path}{'?' + query if query else ''} HTTP/1.1", f"Host: {host}"]
     lines += [f"{name}: {value}" for name, value in own]
     lines += ["Connection: Upgrade"]
     lines += [f"{name}: {value}" for name, value in kept]

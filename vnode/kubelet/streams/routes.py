@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import ssl
-from collections.abc import Iterable, Sequence
 from typing import Final
 
 from aiohttp import web
@@ -37,17 +36,17 @@ class Streams:
 
     async def execute(self, node: ServedNode, request: web.Request) -> web.StreamResponse:
         """Handle `exec`."""
-        query = queries.execute(list(request.query.items()), request.match_info["container"])
+        query = queries.execute(_raw_query(request), request.match_info["container"])
         return await self._serve(node, request, "exec", query)
 
     async def attach(self, node: ServedNode, request: web.Request) -> web.StreamResponse:
         """Handle `attach`."""
-        query = queries.attach(list(request.query.items()), request.match_info["container"])
+        query = queries.attach(_raw_query(request), request.match_info["container"])
         return await self._serve(node, request, "attach", query)
 
     async def port_forward(self, node: ServedNode, request: web.Request) -> web.StreamResponse:
         """Handle `portForward`."""
-        query = queries.port_forward(list(request.query.items()))
+        query = queries.port_forward(_raw_query(request))
         return await self._serve(node, request, "portforward", query)
 
     async def _serve(
@@ -55,7 +54,7 @@ class Streams:
         node: ServedNode,
         request: web.Request,
         subresource: str,
-        query: Iterable[tuple[str, str]],
+        query: str,
     ) -> web.StreamResponse:
         path = request.match_info
         pod = await node.pod(path["namespace"], path["pod"], path.get("uid", ""))
@@ -86,10 +85,9 @@ class Streams:
         delegate: Delegate,
         request: web.Request,
         subresource: str,
-        query: Iterable[tuple[str, str]],
+        query: str,
     ) -> web.StreamResponse:
         """Join the caller and the target; a second time if only the credentials were refused."""
-        query = list(query)
         joined = await self._try_to_join(delegate, request, subresource, query, again=True)
         if joined is None:
             joined = await self._try_to_join(delegate, request, subresource, query, again=False)
@@ -102,7 +100,7 @@ class Streams:
         delegate: Delegate,
         request: web.Request,
         subresource: str,
-        query: Sequence[tuple[str, str]],
+        query: str,
         *,
         again: bool,
     ) -> web.StreamResponse | None:
@@ -122,7 +120,7 @@ class Streams:
                 body = await remote.body(answer)
                 raise target_errors.refusal(delegate.client.name, answer.status, body)
 
-            length = sum(len(value) for name, value in query if name == "command")
+            length = queries.command_length(query)
             audit_stream(delegate, subresource, request.match_info.get("container", ""), length)
             # The target may have sent everything and closed by now. A caller that misses it asks
             # again, and the command would run twice.
@@ -136,6 +134,10 @@ class Streams:
             tunnel.start()
             remote.hand_over(tunnel.target)
             return await _until_closed(tunnel, request)
+
+
+def _raw_query(request: web.Request) -> str:
+    return request.rel_url.raw_query_string
 
 
 async def _until_closed(tunnel: Tunnel, request: web.Request) -> web.StreamResponse:

@@ -6,7 +6,7 @@ It is a raw connection, because the HTTP client does not hand one over for SPDY.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 from urllib.parse import urlsplit
@@ -103,7 +103,7 @@ async def connect(
     client: Client,
     method: str,
     path: str,
-    query: Iterable[tuple[str, str]],
+    query: str,
     headers: http_upgrade.Headers,
 ) -> AsyncIterator[Upstream]:
     """Connect and send the request; abort at the end unless the transport was handed over.

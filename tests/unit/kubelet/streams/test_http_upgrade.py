@@ -23,7 +23,7 @@ def test_the_request_keeps_protocols_and_drops_the_callers_credentials():
         "POST",
         "target:6443",
         "/api/v1/namespaces/a/pods/b/exec",
-        [("command", "echo"), ("command", "a b&c")],
+        "command=echo&command=a+b%26c",
         ASKED,
         [("Authorization", "Bearer ours")],
     ).decode()
