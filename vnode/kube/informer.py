@@ -26,7 +26,7 @@ from vnode.api.errors import VnodeError
 from vnode.api.kinds import Kind
 from vnode.api.listeners import Listeners
 from vnode.api.objects import Object, Objects
-from vnode.api.slices import Slices
+from vnode.api.slices import in_slices
 from vnode.kube import assumed_annotations, watching
 from vnode.kube.assumed_annotations import AssumedAnnotations
 from vnode.kube.client import Client
@@ -230,15 +230,14 @@ class Informer:
 
     async def replace(self, items: Objects, namespace: str | None) -> None:
         """Take the complete list of a namespace, or of all: what it lacks is gone."""
-        seen = {objects.key(item) for item in items}
+        seen = {objects.key(item) async for item in in_slices(items, self._clock)}
         place = f"{namespace}/" if namespace else ""
-        for key in [key for key in self.store if key not in seen and key.startswith(place)]:
+        gone = [key for key in self.store if key not in seen and key.startswith(place)]
+        async for key in in_slices(gone, self._clock):
             self._remove(key)
 
-        slices = Slices(self._clock)
-        for item in items:
+        async for item in in_slices(items, self._clock):
             self._put(item)
-            await slices.give_way()
 
     def apply(self, type_: str, obj: Object) -> None:
         """Take an event of a watch."""

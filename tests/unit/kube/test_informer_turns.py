@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
+from itertools import pairwise
 from typing import Final
 
 import pytest
 
 from tests import background, computing
 from tests.apiserver.server import APIServer
-from tests.computing import WorkingClock
-from vnode.api import kinds
+from tests.computing import BusyClock, WorkingClock
+from vnode.api import kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.objects import Object
 from vnode.kube.informer import Informer
@@ -50,3 +51,47 @@ async def test_others_run_while_costly_objects_are_taken(clock: Clock, *, listed
 
     assert len(informer.store) == COUNT
     assert max(steps) < 25 * COST
+
+
+async def test_others_run_while_many_objects_go(clock: Clock) -> None:
+    """A target may list thousands, and then none."""
+    informer = Informer(APIServer("c1", clock).client(), kinds.CONFIG_MAPS, clock=BusyClock())
+    items = [{"metadata": {"name": f"c{n}", "namespace": "a", "uid": f"{n}"}} for n in range(COUNT)]
+    await informer.replace(items, None)
+    left = []
+
+    async def look() -> None:
+        while informer.store:
+            left.append(len(informer.store))
+            await asyncio.sleep(0)
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(look())
+        group.create_task(informer.replace([], None))
+
+    assert max(a - b for a, b in pairwise([*left, 0])) < COUNT / 10
+
+
+async def test_a_list_that_is_not_taken_whole_is_taken_up_by_the_next_one(clock: Clock) -> None:
+    informer = Informer(APIServer("c1", clock).client(), kinds.CONFIG_MAPS, clock=BusyClock())
+    items = [
+        {"metadata": {"name": f"c{n}", "namespace": "a", "uid": f"{n}", "resourceVersion": "1"}}
+        for n in range(COUNT)
+    ]
+    await informer.replace(items, None)
+    gone = list[str]()
+
+    def note(old: Object | None, new: Object | None) -> None:
+        if new is None:
+            gone.append(objects.name(old or {}))
+            if len(gone) == COUNT / 2:
+                task.cancel()
+
+    informer.subscribe(note)
+    task = asyncio.create_task(informer.replace(items[:1], None))
+    await asyncio.wait([task])
+    assert task.cancelled()
+    assert 1 < len(informer.store) < COUNT
+    await informer.replace(items[:1], None)
+    assert list(informer.store) == ["a/c0"]
+    assert sorted(gone) == sorted(f"c{n}" for n in range(1, COUNT))
