@@ -109,9 +109,14 @@ def audit_stream(delegate: Delegate, stream: str, container: str = "", length: i
 
 def has_container(pod: Object, name: str) -> bool:
     """Tell whether the pod's spec has a container of that name, of whatever kind."""
+    return name in container_names(pod)
+
+
+def container_names(pod: Object) -> set[str]:
+    """Return the names of all containers in the pod's spec, of whatever kind."""
     spec = objects.spec(pod)
-    return any(
-        container.get("name") == name
+    return {
+        container.get("name", "")
         for field in ("containers", "initContainers", "ephemeralContainers")
         for container in spec.get(field) or ()
-    )
+    }

@@ -20,7 +20,7 @@ from vnode.api import keys, objects
 from vnode.api.clock import Clock
 from vnode.api.objects import Object
 from vnode.api.slices import in_slices
-from vnode.kubelet.delegates import ServedNode, has_container
+from vnode.kubelet.delegates import ServedNode, container_names
 from vnode.kubelet.usage import points
 from vnode.kubelet.usage.findings import Findings, PodKey, PodReading
 from vnode.kubelet.usage.points import Point, Reading
@@ -197,13 +197,13 @@ def _pod(pod: Object, reading: PodReading, known: dict[_Key, Point]) -> PodUsage
 def _running(pod: Object) -> dict[str, float]:
     """Return the start of each running container in Unix time, as the target reports it."""
     status = objects.status(pod)
-    starts: dict[str, float] = {}
+    starts, specified = dict[str, float](), container_names(pod)
     for field_ in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"):
         for entry in status.get(field_) or ():
             started = ((entry.get("state") or {}).get("running") or {}).get("startedAt")
             moment: datetime | None = objects.parse_timestamp(str(started)) if started else None
             name = str(entry.get("name"))
-            if moment is not None and has_container(pod, name):  # the target may report any name
+            if moment is not None and name in specified:  # the target may report any name
                 starts[name] = moment.timestamp()
 
     return starts

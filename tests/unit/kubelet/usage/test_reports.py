@@ -16,6 +16,7 @@ from tests import computing
 from tests.apiserver import links
 from tests.apiserver.server import APIServer
 from tests.computing import WorkingClock
+from tests.unit.scheduling import costs
 from vnode.api import keys, kinds, names, objects
 from vnode.api.clock import Clock
 from vnode.api.identity import Identity
@@ -292,3 +293,16 @@ async def test_pods_of_very_many_containers_are_gone_through_in_steps(clock: Clo
 
     assert len(report.pods) == 200
     assert max(steps) < 0.03
+
+
+def test_each_container_of_many_that_run_costs_the_same():
+    def cost(count):
+        state = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
+        names = [{"name": f"c{number}"} for number in range(count)]
+        entries = [{**each, "state": state} for each in names]
+        pod = {"spec": {"containers": names}, "status": {"containerStatuses": entries}}
+        proxies, reading = {("ns", "d"): pod}, PodReading()
+        usages = collector.pod_usages(proxies, Findings(pods={("ns", "d"): reading}), {})
+        return costs.bytecodes(lambda: list(usages))
+
+    assert cost(400) < 5 * cost(100)
