@@ -8,6 +8,7 @@ look-up depends only on what it returns.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, ValuesView
+from itertools import islice
 from typing import TypeAlias
 
 from vnode.api import objects
@@ -46,10 +47,15 @@ class Store:
         """Return a view of all objects; do not await while iterating."""
         return self._objects.values()
 
-    def by_index(self, index: str, value: str) -> Objects:
-        """Return the objects with that value in the index, ordered by key."""
+    def by_index(self, index: str, value: str, most: int | None = None) -> Objects:
+        """Return the objects with that value in the index, ordered by key.
+
+        With `most` they are so many at most, whichever: sorting takes long where somebody else
+        decides how many there are.
+        """
         keys = self._indexes[index].get(value, ())
-        return [self._objects[key] for key in ([keys] if isinstance(keys, str) else sorted(keys))]
+        found = [keys] if isinstance(keys, str) else sorted(islice(keys, most))
+        return [self._objects[key] for key in found]
 
     def has(self, index: str, value: str) -> bool:
         """Tell whether an object has that value in the index."""

@@ -35,6 +35,9 @@ PARENT_KEY_INDEX: Final = "parent-key"
 OTHERS_INDEX: Final = "others-parent-key"
 """Index of the chaperons that another Target of this cluster sent, by the key of the parent."""
 
+MOST_ALIKE: Final = 100
+"""Chaperons that are looked at of one pod in one target. An honest one has a few."""
+
 
 @dataclass(frozen=True, slots=True)
 class ClusterDescription:
@@ -224,20 +227,19 @@ class Link:
         return self._owns(chaperon) and is_chaperon_of(chaperon, pod_key, pod_uid)
 
     def candidate(self, pod_key: str, pod_uid: str) -> Object | None:
-        """Return the chaperon of a proxy pod, if the target has one."""
-        chaperons = self.chaperons.store.by_index(PARENT_UID_INDEX, pod_uid)
-        found = next((c for c in chaperons if is_chaperon_of(c, pod_key, pod_uid)), None)
-        if found is not None:
-            return found
+        """Return the chaperon of a proxy pod, if the target has one.
 
-        # Somebody may have changed the label; then the name is enough.
+        It is known by its name, also if somebody has changed its label; one of Admiralty's by the
+        label, which a target may put on as many as it likes.
+        """
         namespace, name = objects.split_key(pod_key)
         for own_name in names.chaperons(name, pod_uid):
-            unlabelled = self.chaperons.store.get(objects.join_key(namespace, own_name))
-            if unlabelled is not None and self.is_candidate(unlabelled, pod_key, pod_uid):
-                return unlabelled
+            named = self.chaperons.store.get(objects.join_key(namespace, own_name))
+            if named is not None and self.is_candidate(named, pod_key, pod_uid):
+                return named
 
-        return None
+        labelled = self.chaperons.store.by_index(PARENT_UID_INDEX, pod_uid, MOST_ALIKE)
+        return next((c for c in labelled if is_chaperon_of(c, pod_key, pod_uid)), None)
 
     async def fetch_candidate(
         self, pod_key: str, pod_uid: str, is_own: Callable[[Object], bool] = lambda _found: False

@@ -43,3 +43,13 @@ def test_an_emptied_store_keeps_nothing_in_its_indexes(steps):
 
     assert len(store) == 0
     assert store._indexes == {"tag": {}}
+
+
+def test_of_many_with_a_value_some_are_returned():
+    store = Store({"tag": tags})
+    for name in "abcd":
+        store.put({"metadata": {"name": name}, "tags": "x"})
+
+    assert len(store.by_index("tag", "x", 3)) == 3
+    assert store.by_index("tag", "x", 4) == store.by_index("tag", "x")
+    assert store.by_index("tag", "y", 4) == []

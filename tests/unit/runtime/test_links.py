@@ -4,10 +4,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.unit.scheduling import costs
 from vnode.api import identity, keys, names
 from vnode.api.target_key import TargetKey
 from vnode.kube.store import Store
-from vnode.runtime.links import Link, LinkHealth, Links
+from vnode.runtime.links import MOST_ALIKE, Link, LinkHealth, Links
 
 
 def make_link(namespace="ns", name="c2", clock=None):
@@ -92,6 +93,30 @@ def test_the_candidate_of_a_pod_is_found_by_the_pods_uid_and_place():
     assert link.candidate("ns/p", "u2") is None
     assert list(link.candidates({"u1": "ns/p"})) == [("u1", chaperon)]
     assert list(link.candidates({})) == []
+
+
+@pytest.mark.parametrize("name", ["p-abcde", names.chaperon("p", "u1")])
+def test_of_many_chaperons_of_one_pod_few_are_looked_at(name):
+    """Its target may say of all chaperons that they are that pod's."""
+    link = make_link()
+    chaperon = made("ns", name)
+    link.chaperons.store.put(chaperon)
+    alone = costs.bytecodes(lambda: link.candidate("ns/p", "u1"))
+    assert link.candidate("ns/p", "u1") is chaperon
+    for number in range(3000):
+        link.chaperons.store.put(made("aaa", f"c{number}"))
+
+    assert costs.bytecodes(lambda: link.candidate("ns/p", "u1")) < alone * (MOST_ALIKE + 2)
+    assert link.candidate("ns/p", "u1") in (chaperon, None)
+
+
+def test_a_chaperon_of_the_pods_own_name_is_found_among_many():
+    link, chaperon = make_link(), made("ns", names.chaperon("p", "u1"))
+    for number in range(2 * MOST_ALIKE):
+        link.chaperons.store.put(made("ns", f"p-{number:05}"))
+
+    link.chaperons.store.put(chaperon)
+    assert link.candidate("ns/p", "u1") is chaperon
 
 
 @pytest.mark.parametrize("pod", ["p", "p" * 60, "a.b-c"])

@@ -19,12 +19,12 @@ from typing import Final, NamedTuple
 from vnode.api import keys, kinds, objects
 from vnode.api.errors import ApiError, NotFound, Unreachable
 from vnode.api.identity import parent_key
-from vnode.api.objects import Object
+from vnode.api.objects import Object, Objects
 from vnode.kube.client import Client
 from vnode.pods import chaperons
 from vnode.pods.source import proxy_state
 from vnode.runtime.controller import Controller
-from vnode.runtime.links import OTHERS_INDEX, PARENT_KEY_INDEX, Link, Links
+from vnode.runtime.links import MOST_ALIKE, OTHERS_INDEX, PARENT_KEY_INDEX, Link, Links
 from vnode.telemetry import audit
 
 _RETRY_DELAY: Final = 30.0  # seconds, after a refused deletion, or for a pod that we do not see
@@ -95,7 +95,7 @@ class ChaperonGC:
         pod = self._find(key)
         return [
             chaperon
-            for chaperon in link.chaperons.store.by_index(PARENT_KEY_INDEX, key)
+            for chaperon in _some(link, PARENT_KEY_INDEX, key)
             if not objects.is_terminating(chaperon)
             and (
                 proxy_state.is_loser(chaperon, pod, link.node_name)
@@ -113,7 +113,7 @@ class ChaperonGC:
             return []
 
         indexes = (PARENT_KEY_INDEX, OTHERS_INDEX)
-        found = (c for index in indexes for c in link.chaperons.store.by_index(index, key))
+        found = (c for index in indexes for c in _some(link, index, key))
         return [c for c in found if objects.is_terminating(c) and chaperons.is_held(c)]
 
     async def _release(self, link: Link, chaperon: Object, key: str) -> None:
@@ -159,7 +159,8 @@ class ChaperonGC:
                 log.info("chaperon %s stays in %s: %s", objects.key(chaperon), link.target, error)
                 return _RETRY_DELAY
 
-        return later
+        is_crowd = len(_some(link, PARENT_KEY_INDEX, place.pod)) == MOST_ALIKE
+        return _RETRY_DELAY if is_crowd else later
 
     async def _pod_is_gone(self, chaperon: Object, key: str) -> bool:
         namespace, name = objects.split_key(key)
@@ -169,3 +170,8 @@ class ChaperonGC:
             return True
 
         return not proxy_state.is_of(chaperon, pod)
+
+
+def _some(link: Link, index: str, key: str) -> Objects:
+    """Return as many as are looked at; where there are more, these have their turn as others go."""
+    return link.chaperons.store.by_index(index, key, MOST_ALIKE)

@@ -28,7 +28,7 @@ from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.pods.source import proxy_state
 from vnode.runtime.controller import Controller
-from vnode.runtime.links import OTHERS_INDEX, Link, Links
+from vnode.runtime.links import MOST_ALIKE, OTHERS_INDEX, Link, Links
 from vnode.runtime.sliced_work import SlicedWork
 from vnode.telemetry import audit
 
@@ -155,9 +155,13 @@ class OrphanController:
             if not (link.synced and link.health.healthy):
                 continue
 
-            for chaperon in link.chaperons.store.by_index(OTHERS_INDEX, key):
+            found = link.chaperons.store.by_index(OTHERS_INDEX, key, MOST_ALIKE)
+            for chaperon in found:
                 if not objects.is_terminating(chaperon) and self._is_suspect(chaperon, key, link):
                     retry = retry or await self._delete_if_useless(chaperon, key, link)
+
+            if len(found) == MOST_ALIKE:
+                retry = _RETRY  # the others have their turn as these go
 
         return retry
 

@@ -25,7 +25,7 @@ from vnode.pods import preemption
 from vnode.pods.preemption import NO_ROUNDS, Rounds, Victims
 from vnode.pods.source.attempt import Attempt
 from vnode.pods.source.candidate_requests import CandidateRequests
-from vnode.runtime.links import PARENT_UID_INDEX, Link, Links
+from vnode.runtime.links import MOST_ALIKE, PARENT_UID_INDEX, Link, Links
 
 log = logging.getLogger(__name__)
 
@@ -172,8 +172,8 @@ class PreemptionChooser:
             return []
 
         found = []
-        for uid in victims.proxies:
-            for chaperon in link.chaperons.store.by_index(PARENT_UID_INDEX, uid):
+        for uid in victims.proxies[: preemption.MOST_PROXIES]:
+            for chaperon in link.chaperons.store.by_index(PARENT_UID_INDEX, uid, MOST_ALIKE):
                 pod = self._lookup(parent_key(chaperon))
                 if pod is not None and objects.uid(pod) == uid:
                     found.append(pod)

@@ -10,12 +10,13 @@ import pytest
 from tests import background
 from tests.apiserver import links
 from tests.apiserver.server import APIServer
+from tests.unit.scheduling import costs
 from vnode.api import keys, kinds, names, objects
 from vnode.api.errors import Denied, ServerError
 from vnode.api.identity import Identity
 from vnode.api.target_key import TargetKey
 from vnode.pods.source.chaperon_gc import ChaperonGC
-from vnode.runtime.links import LinkHealth, Links
+from vnode.runtime.links import MOST_ALIKE, LinkHealth, Links
 
 pytestmark = pytest.mark.looptime
 
@@ -186,6 +187,27 @@ async def test_the_chaperon_of_an_earlier_pod_of_the_name_is_deleted(clusters):
     clusters.send(clusters.gpu, uid="earlier")
     async with clusters.collecting():
         assert left(clusters.gpu) == []
+
+
+async def test_of_many_chaperons_that_name_one_pod_all_are_deleted_by_and_by(clusters):
+    for number in range(2 * MOST_ALIKE):
+        clusters.send(clusters.gpu, uid=f"u{number}")
+
+    async with clusters.collecting():
+        await asyncio.sleep(90)
+        assert left(clusters.gpu) == []
+
+
+async def test_of_many_chaperons_that_name_one_pod_few_are_looked_at(clusters):
+    """A target may say of all chaperons that they are that pod's, and change each again."""
+    link = clusters.links.get(GPU.node_name)
+    clusters.add_pod(node=CPU.node_name)
+    for number in range(20 * MOST_ALIKE):
+        link.chaperons.store.put(clusters.send(clusters.gpu, uid=f"u{number}"))
+        if number == MOST_ALIKE:
+            few = costs.bytecodes(clusters.see)
+
+    assert costs.bytecodes(clusters.see) < 1.5 * few
 
 
 async def test_the_chaperon_of_a_pod_that_is_only_not_known_stays(clusters):

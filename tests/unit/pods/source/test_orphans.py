@@ -20,7 +20,7 @@ from vnode.kube.informer import Informer
 from vnode.kube.namespace_scope import EVERYTHING, NamespaceScope
 from vnode.pods.source import orphans
 from vnode.pods.source.orphans import ParentState
-from vnode.runtime.links import Links
+from vnode.runtime.links import MOST_ALIKE, Links
 
 CLUSTERS = st.sampled_from(["", "a", "b"])
 SENDERS = st.sampled_from([None, "", "a", "b"])
@@ -175,6 +175,21 @@ async def test_whatever_link_reaches_it_collects_what_its_target_left_behind(env
     async with env.collecting():
         env.chaperon("web")
         await env.until_left()
+
+
+@pytest.mark.looptime
+async def test_of_many_that_name_one_pod_some_are_looked_at_at_a_time(env):
+    env.link()
+    for number in range(2 * MOST_ALIKE):
+        chaperon = sent("web")
+        metadata = {**chaperon["metadata"], "name": names.chaperon("web", f"u{number}")}
+        metadata["labels"] = {**metadata["labels"], keys.PARENT_UID: f"u{number}"}
+        env.cluster.add(kinds.POD_CHAPERONS, {"metadata": metadata})
+
+    async with env.collecting():
+        await asyncio.sleep(5)
+        assert len(env.cluster.all(kinds.POD_CHAPERONS)) == MOST_ALIKE
+        await env.cluster.until(lambda: not env.left(), 90)
 
 
 @pytest.mark.looptime
