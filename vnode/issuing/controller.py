@@ -129,9 +129,8 @@ class TokenIssuing:
         self._wake_of(link.target)
 
     def _on_health(self, link: Link) -> None:
-        if link.leaves and any(
-            self._request_targets.is_for(obj, link.node_name)
-            for obj in self._request_targets.requests_of(link.target)
+        if link.leaves and self._request_targets.are_any_for(
+            self._request_targets.requests_of(link.target), link.node_name
         ):
             self._leaving.hold(link)
 

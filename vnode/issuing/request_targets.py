@@ -14,6 +14,7 @@ from vnode.api import objects
 from vnode.api.objects import Object, Objects
 from vnode.api.target_key import TargetKey
 from vnode.issuing import request as requests
+from vnode.issuing.request import ClusterReference
 from vnode.issuing.state import IssueState
 from vnode.kube.informer import Informer
 from vnode.targets.target_lister import TargetLister
@@ -58,10 +59,17 @@ class RequestTargets:
 
     def node_of(self, obj: Object) -> str | None:
         """Return the virtual node of the Target that a request means; None if there is none."""
-        cluster = requests.decode(obj, self._longest).cluster
-        targets = (each for informer in self._targets.informers for each in informer.store.values())
-        target = requests.find_target(cluster, objects.namespace(obj), targets)
-        return target.node_name if target is not None else None
+        return self._node(requests.decode(obj, self._longest).cluster, objects.namespace(obj))
+
+    def _node(self, cluster: ClusterReference, namespace: str) -> str | None:
+        if (named := requests.named_target(cluster)) is not None:
+            target = self._targets.get(named)
+        else:
+            profile = objects.join_key(cluster.namespace, cluster.name)
+            target = self._targets.of_profile(profile, namespace)
+
+        found = requests.find_target(cluster, namespace, [target] if target is not None else ())
+        return found.node_name if found is not None else None
 
     def last_node(self, obj: Object) -> str:
         """Return the virtual node of a request's Target that is gone; "" if that is not known."""
@@ -72,7 +80,19 @@ class RequestTargets:
         named = requests.named_target(requests.decode(obj, self._longest).cluster)
         return named.node_name if named is not None else ""
 
-    def is_for(self, obj: Object, node_name: str) -> bool:
-        """Tell whether a request is, or was, carried out by the Target of a virtual node."""
-        node = self.node_of(obj)
-        return (self.last_node(obj) if node is None else node) == node_name
+    def are_any_for(self, found: Objects, node_name: str) -> bool:
+        """Tell whether one of these requests is, or was, carried out by the Target of that node.
+
+        Most name the same, which is looked up once.
+        """
+        nodes: dict[tuple[ClusterReference, str], str | None] = {}
+        for obj in found:
+            key = requests.decode(obj, self._longest).cluster, objects.namespace(obj)
+            if key not in nodes:
+                nodes[key] = self._node(*key)
+
+            node = nodes[key]
+            if (self.last_node(obj) if node is None else node) == node_name:
+                return True
+
+        return False

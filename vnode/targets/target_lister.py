@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from vnode.api import kinds, names
+from vnode.api import kinds, names, objects
 from vnode.api.objects import Object
 from vnode.api.target_key import TargetKey
 from vnode.kube.client import Client
@@ -18,6 +18,17 @@ from vnode.kube.informer import Informer
 from vnode.targets import cluster_identity, model
 from vnode.targets.profiles import profile_references
 from vnode.targets.target_quota import TargetQuota
+
+_PROFILE_INDEX: Final = "profile"
+
+
+def _profile_index(target: Object) -> Iterator[str]:
+    if profile := profile_references.named_by(target):
+        yield _place(objects.namespace(target), profile)
+
+
+def _place(namespace: str, profile: str) -> str:
+    return f"{namespace} {profile}"
 
 
 class _Keys(NamedTuple):
@@ -38,8 +49,9 @@ class TargetLister:
     ) -> None:
         self.quota = TargetQuota(limit)
         self._local = local
-        self._targets = Informer(local, kinds.TARGETS, namespace=namespace)
-        self._cluster_targets = Informer(local, kinds.CLUSTER_TARGETS)
+        indexes = {_PROFILE_INDEX: _profile_index}
+        self._targets = Informer(local, kinds.TARGETS, namespace=namespace, indexes=indexes)
+        self._cluster_targets = Informer(local, kinds.CLUSTER_TARGETS, indexes=indexes)
         self._keys: _Keys | None = None  # None when they must be built again
         self._targets.subscribe(self.quota.on_target)
         for informer in self.informers:
@@ -79,6 +91,17 @@ class TargetLister:
         """Return the object, None if there is none."""
         informer = self._targets if key.namespace else self._cluster_targets
         return informer.store.get(str(key))
+
+    def of_profile(self, profile: str, namespace: str) -> Object | None:
+        """Return the first Target for a namespace that names a ClusterProfile (`namespace/name`).
+
+        A ClusterTarget comes before a Target; None if there is neither.
+        """
+        for informer, place in ((self._cluster_targets, ""), (self._targets, namespace)):
+            if found := informer.store.by_index(_PROFILE_INDEX, _place(place, profile)):
+                return found[0]
+
+        return None
 
     def cluster(self, key: TargetKey) -> str | None:
         """Return the UID of the cluster that a Target is; "" if unknown, None if there is no such
