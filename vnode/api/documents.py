@@ -18,7 +18,8 @@ from vnode.api.errors import ConfigError
 NO_JSON: Final = (msgspec.DecodeError, UnicodeError, RecursionError)
 """Errors of msgspec for a text that is no JSON, not UTF-8, or nested without end."""
 
-_NOTE: Final = 32 * 1024  # characters of an annotation that is a note of ours
+NOTE: Final = 32 * 1024
+"""Characters of an annotation that is a note of ours."""
 _Form = TypeVar("_Form")
 
 _STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
@@ -76,7 +77,7 @@ def read_note(text: object, form: type[_Form]) -> _Form | None:
 
     A note that cannot be read, or is far too long, counts as none.
     """
-    if not isinstance(text, str) or len(text) > _NOTE:
+    if not isinstance(text, str) or len(text) > NOTE:
         return None
 
     try:

@@ -10,8 +10,8 @@ cluster's own controller puts those into EndpointSlices (docs/decisions/0007).
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable, Collection, Mapping
+from typing import Annotated, Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -19,8 +19,19 @@ from vnode.api import documents, keys, objects
 from vnode.api.objects import Object, Objects
 
 _ADDRESSES: Final = 16  # of one load balancer: the status comes from another cluster
+_SELECTOR: Final = 16 * 1024  # characters of one that Admiralty has replaced; API servers have none
 _NO_ADDRESS: Final = ("", "")
 _Key: TypeAlias = tuple[str, str]  # IP address and host name, "" for none
+_Record: TypeAlias = dict[str, Annotated[list[dict[str, Any]], msgspec.Meta(max_length=_ADDRESSES)]]
+"""What we wrote, by node."""
+
+
+class _Present(NamedTuple):
+    """An address of the status, and whether it is ours."""
+
+    key: _Key
+    entry: Object
+    is_ours: bool
 
 
 def global_marks(service: Object) -> Object:
@@ -41,6 +52,9 @@ def restoration(obj: Object) -> Object:
     nobody else takes that off.
     """
     text = objects.annotations(obj).get(keys.ORIGINAL_SELECTOR)
+    if text is not None and len(text) > _SELECTOR:
+        text = None  # a user's: no Service has had it
+
     kept = [name for name in objects.finalizers(obj) if not name.startswith(keys.PREFIX)]
     if text is None and kept == objects.finalizers(obj):
         return {}
@@ -76,23 +90,27 @@ def addresses(
     An address of a Service is marked as one that the nodes of the source do not serve themselves:
     else a target could name any address there is, and get its traffic.
     """
-    written, present = _written(original), _ingress(original)
-    recorded = _by_key(written)
+    written = documents.read_note(objects.annotations(original).get(keys.ADDRESSES), _Record) or {}
+    if not written and not any(copies.values()):
+        return {}
 
-    def is_ours(entry: Object) -> bool:
-        return _key(entry) in recorded and not (is_service and entry.get("ipMode") == "VIP")
+    recorded, present = _by_key(written), _ingress(original)
+    marked: list[_Present] = []
+    for entry in present:
+        key = _key(entry)
+        is_ours = key in recorded and not (is_service and entry.get("ipMode") == "VIP")
+        marked.append(_Present(key, entry, is_ours))
 
-    ours = {_key(entry): _clean(entry, is_service) for entry in present if is_ours(entry)}
+    ours = {each.key: _clean(each.key, each.entry, is_service) for each in marked if each.is_ours}
     now = {node: _reported(copy, is_service) for node, copy in sorted(copies.items())}
-    reported = {key: entries[0] for key, entries in _by_key(now).items()}
     unseen = [node for node in written if node not in copies and exists(node)]
     for node in unseen:
         now[node] = [ours[key] for key in _by_key({node: written[node]}) if key in ours]
 
-    staying = _by_key(now).keys()
-    marked = [(entry, is_ours(entry)) for entry in present]
-    merged = _merged(marked, reported, staying, recorded)
-    now = {node: entries for node, entries in now.items() if entries}
+    now = _recordable(now)
+    reported = _by_key({node: entries for node, entries in now.items() if node in copies})
+    latest = {key: entries[0] for key, entries in reported.items()}
+    merged = _merged(marked, latest, _by_key(now).keys(), recorded)
     if merged == present and now == written:
         return {}
 
@@ -104,19 +122,18 @@ def addresses(
 
 
 def _merged(
-    present: Iterable[tuple[Object, bool]],
+    present: list[_Present],
     reported: Mapping[_Key, Object],
     staying: Collection[_Key],
     recorded: Mapping[_Key, Objects],
 ) -> Objects:
-    """Return the status's addresses, given those that it has and which of them are ours.
+    """Return the status's addresses, given those that it has.
 
     One of ours that a target reports as we have written it stays as the API server has made of it.
     """
     merged: Objects = []
     seen: set[_Key] = set()
-    for entry, is_ours in present:
-        key = _key(entry)
+    for key, entry, is_ours in present:
         if not is_ours:
             merged.append(entry)
         elif key in staying and key not in seen:
@@ -129,21 +146,35 @@ def _merged(
 
 
 def _reported(copy: Object | None, is_service: bool) -> Objects:
-    found = {_key(entry): _clean(entry, is_service) for entry in _ingress(copy or {})}
+    """Return the addresses of a copy, the first ones."""
+    found: dict[_Key, Object] = {}
+    for entry in _ingress(copy or {})[:_ADDRESSES]:
+        key = _key(entry)
+        found[key] = _clean(key, entry, is_service)
+
     found.pop(_NO_ADDRESS, None)
-    return list(found.values())[:_ADDRESSES]
+    return list(found.values())
 
 
-def _written(original: Object) -> dict[str, Objects]:
-    """Return what we wrote, by node; nothing if somebody has spoilt our annotation."""
-    text = objects.annotations(original).get(keys.ADDRESSES)
-    if text is None:
-        return {}
+def _recordable(by_node: Mapping[str, Objects]) -> dict[str, Objects]:
+    """Return the addresses of as many nodes as a record of them can be read of, the short ones.
 
-    try:
-        return msgspec.json.decode(text, type=dict[str, list[dict[str, Any]]])
-    except documents.NO_JSON:
-        return {}
+    What is not recorded must not be written: nobody would take it away again.
+    """
+    sizes = {
+        node: len(msgspec.json.encode({node: entries}))
+        for node, entries in by_node.items()
+        if entries
+    }
+    left, kept = documents.NOTE, set[str]()
+    for node in sorted(sizes, key=lambda each: (sizes[each], each)):
+        left -= sizes[node]
+        if left < 0:
+            break
+
+        kept.add(node)
+
+    return {node: entries for node, entries in by_node.items() if node in kept}
 
 
 def _ingress(obj: Object) -> Objects:
@@ -151,9 +182,12 @@ def _ingress(obj: Object) -> Objects:
 
 
 def _by_key(by_node: Mapping[str, Objects]) -> dict[_Key, Objects]:
+    """Return addresses as we write them by what tells them apart."""
     found: dict[_Key, Objects] = {}
     for entry in (entry for entries in by_node.values() for entry in entries):
-        found.setdefault(_key(entry), []).append(entry)
+        ip, hostname = entry.get("ip"), entry.get("hostname")
+        key = (ip if isinstance(ip, str) else "", hostname if isinstance(hostname, str) else "")
+        found.setdefault(key, []).append(entry)
 
     return found
 
@@ -174,8 +208,8 @@ def _hostname(value: Any) -> str:
     return value.lower() if isinstance(value, str) else ""
 
 
-def _clean(entry: Object, is_service: bool) -> Object:
-    ip, hostname = _key(entry)
+def _clean(key: _Key, entry: Object, is_service: bool) -> Object:
+    ip, hostname = key
     fields = {"ip": ip, "hostname": hostname, "ports": entry.get("ports")}
     kept = {field: value for field, value in fields.items() if value}
     return kept | {"ipMode": "Proxy"} if is_service and ip else kept

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests import background
 from tests.apiserver import links
 from tests.apiserver.server import APIServer
-from vnode.api import keys, kinds, objects
+from vnode.api import documents, keys, kinds, objects
 from vnode.api.objects import Object
 from vnode.following import write_back_patches
 from vnode.following.references import Ref
@@ -150,6 +150,21 @@ def test_an_address_that_was_written_many_times_is_left_once() -> None:
 def test_what_a_target_reports_without_an_address_is_not_brought() -> None:
     copies = {"n1": with_status([{}, {"ip": 5}, {"ports": []}, {"hostname": ""}])}
     assert not write_back_patches.addresses(with_status(None), copies, bool, is_service=True)
+
+
+def test_no_more_addresses_are_brought_than_their_record_can_name() -> None:
+    """What is not in it nobody would take away again."""
+    copies = {f"n{n}": with_status([{"hostname": f"{n}.{'x' * 200}"}]) for n in range(300)}
+    long = [{"ip": f"192.0.2.{n}", "ports": [{"port": n}] * 1000} for n in range(3)]
+    copies["long"] = with_status(long)
+    patch = write_back_patches.addresses(with_status(None), copies, bool, is_service=True)
+    record = patch["metadata"]["annotations"][keys.ADDRESSES]
+    assert documents.NOTE / 2 < len(record) <= documents.NOTE
+    now = with_status(patch["status"]["loadBalancer"]["ingress"], **{keys.ADDRESSES: record})
+    assert not write_back_patches.addresses(now, copies, bool, is_service=True)
+    assert all("ip" not in entry for entry in objects.status(now)["loadBalancer"]["ingress"])
+    gone = write_back_patches.addresses(now, dict.fromkeys(copies), bool, is_service=True)
+    assert gone["metadata"]["annotations"] == {keys.ADDRESSES: None}
 
 
 class Balanced:

@@ -16,15 +16,16 @@ from itertools import count
 from types import SimpleNamespace
 from typing import Any, Final
 
+import msgspec
 import pytest
 
 from tests.apiserver.server import APIServer
-from vnode.api import kinds, objects
+from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import ConfigError
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
-from vnode.following import references
+from vnode.following import references, write_back_patches
 from vnode.following.config_objects import ConfigObjects
 from vnode.following.family import FamilyContext
 from vnode.following.network_objects import NetworkObjects
@@ -326,6 +327,26 @@ def many_ingresses_without_secrets(size: int, clock: Clock) -> Scenario:
     return Scenario(lambda: family.has_certificates("team-a"), remove, lambda: len(store))
 
 
+def addresses_that_a_user_has_noted(size: int, _clock: Clock) -> Scenario:
+    """Find what to write back of a Service, as at each of its events."""
+    noted = {f"n{n}": [{"ip": f"::{n:x}:{k:x}"} for k in range(16)] for n in range(size)}
+    note = msgspec.json.encode(noted).decode()
+    service = {"metadata": {"name": "s", "annotations": {keys.ADDRESSES: note}}, "status": {}}
+    reports = {NODE: {"status": {"loadBalancer": {"ingress": [{"ip": "::1"}] * size}}}}
+    return Scenario(
+        lambda: write_back_patches.addresses(service, reports, bool, is_service=True),
+        lambda: None,
+        lambda: 0,
+    )
+
+
+def selectors_that_a_user_has_noted(size: int, _clock: Clock) -> Scenario:
+    """Find whether Admiralty has replaced the selector of a Service."""
+    note = ",".join(f"label-{n}=value-of-it" for n in range(2 * size))
+    service = {"metadata": {"name": "s", "annotations": {keys.ORIGINAL_SELECTOR: note}}}
+    return Scenario(lambda: write_back_patches.restoration(service), lambda: None, lambda: 0)
+
+
 def ingress(name: str, backends: int) -> Object:
     """Return one that leads to so many Services, none of which there is."""
     paths = [{"backend": {"service": {"name": f"s{n}"}}} for n in range(backends)]
@@ -479,6 +500,8 @@ SCENARIOS: Final = (
     first_pod_with_many_policies,
     many_services,
     many_ingresses_without_secrets,
+    addresses_that_a_user_has_noted,
+    selectors_that_a_user_has_noted,
     ever_new_groupings,
     replicas_that_nobody_replaces,
     a_flood_of_events,
