@@ -19,9 +19,14 @@ class Slices:
         self._clock = clock
         self._begun = clock.monotonic()
 
+    @property
+    def is_over(self) -> bool:
+        """Whether it has been a few milliseconds since others had their turn."""
+        return self._clock.monotonic() - self._begun >= _SLICE
+
     async def give_way(self) -> None:
         """Let all others have their turn, if it has been a few milliseconds since they had."""
-        if self._clock.monotonic() - self._begun >= _SLICE:
+        if self.is_over:
             await asyncio.sleep(0)
             self._begun = self._clock.monotonic()
 

@@ -75,7 +75,7 @@ class Claims(Family):
         gone = self._informer.knows(key.ref.namespace) and known is None
         return Need.NONE if gone else Need.TOLERATED
 
-    def keys_on(self, node: str) -> list[Key]:
+    def keys_on(self, node: str) -> Iterator[Key | None]:
         return self._references.keys_on(node)
 
     def involved_objects(self, key: Key) -> Iterator[Object]:

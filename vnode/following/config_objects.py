@@ -84,8 +84,9 @@ class ConfigObjects(Family):
         """Return the strongest need of all demands."""
         return strongest(demand.need(key, link) for demand in self._demands)
 
-    def keys_on(self, node: str) -> list[Key]:
-        return [key for demand in self._demands for key in demand.keys_on(node)]
+    def keys_on(self, node: str) -> Iterator[Key | None]:
+        for demand in self._demands:
+            yield from demand.keys_on(node)
 
     def involved_objects(self, key: Key) -> Iterator[Object]:
         for demand in self._demands:

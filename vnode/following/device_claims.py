@@ -62,7 +62,7 @@ class DeviceClaims(Family):
     def need(self, key: Key, link: Link) -> Need:
         return self._references.need(key, link)
 
-    def keys_on(self, node: str) -> list[Key]:
+    def keys_on(self, node: str) -> Iterator[Key | None]:
         return self._references.keys_on(node)
 
     def involved_objects(self, key: Key) -> Iterator[Object]:

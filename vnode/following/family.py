@@ -94,8 +94,11 @@ class Family(ABC):
         """Return whether the object has to be in that target."""
 
     @abstractmethod
-    def keys_on(self, node: str) -> list[Key]:
-        """Return all that may be wanted in one target; `need` tells whether it is."""
+    def keys_on(self, node: str) -> Iterator[Key | None]:
+        """Yield all that may be wanted in one target; `need` tells whether it is.
+
+        None for each other that it has looked at: there may be others' work in between.
+        """
 
     @abstractmethod
     def involved_objects(self, key: Key) -> Iterator[Object]:
@@ -182,8 +185,11 @@ class Demand(Protocol):
     def need(self, key: Key, link: Link) -> Need:
         """Return whether the object has to be in that target."""
 
-    def keys_on(self, node: str) -> list[Key]:
-        """Return all that may be wanted in one target; `need` tells whether it is."""
+    def keys_on(self, node: str) -> Iterator[Key | None]:
+        """Yield all that may be wanted in one target; `need` tells whether it is.
+
+        None for each other that it has looked at: there may be others' work in between.
+        """
 
     def involved_objects(self, key: Key) -> Iterator[Object]:
         """Yield references to the objects that get Events about this one."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Final
 
 from vnode.api import cures, objects
@@ -165,11 +165,14 @@ class Follower:
 
         return "; ".join(str(answer) for answer in answers if answer)
 
-    def _wanted(self, node: str, kind: Kind) -> Iterator[Key]:
-        """Yield the keys to reconcile once the copies of that kind on that node are known."""
-        for key in [*self._families[kind].keys_on(node), *self._waiting]:
-            if key.node == node and key.ref.kind is kind:
-                yield key
+    def _wanted(self, node: str, kind: Kind) -> Iterator[Key | None]:
+        """Yield the keys to reconcile once the copies of that kind on that node are known.
+
+        None for each other key that it has looked at.
+        """
+        for key in chain(self._families[kind].keys_on(node), list(self._waiting)):
+            is_one = key is not None and key.node == node and key.ref.kind is kind
+            yield key if is_one else None
 
     def _ask(self, key: Key) -> asyncio.Future[_Answer]:
         future: asyncio.Future[_Answer] = asyncio.get_running_loop().create_future()

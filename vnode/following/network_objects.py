@@ -18,7 +18,7 @@ from typing import Final
 from vnode.api import keys, kinds, objects
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
-from vnode.following import copies, exposure, global_objects, services
+from vnode.following import copies, exposure, global_objects, packed_specs, services
 from vnode.following.family import Family, FamilyContext, Original
 from vnode.following.first_pods import NodeNamespace
 from vnode.following.global_objects import GlobalObjects
@@ -36,6 +36,7 @@ from vnode.runtime.supervisor import Supervisor
 _NAMESPACE: Final = "namespace"
 _CERTIFICATE: Final = "certificate"
 _WITH_CERTIFICATES: Final = "with certificates"
+_TRIMS: Final = {kinds.SERVICES: services.trim_service, kinds.INGRESSES: services.trim_ingress}
 
 
 class NetworkObjects(Family):
@@ -78,7 +79,7 @@ class NetworkObjects(Family):
             kind: Informer(
                 context.local,
                 kind,
-                trim=services.trim,
+                trim=_TRIMS[kind],
                 indexes={
                     _NAMESPACE: _namespace,
                     _CERTIFICATE: _certificates,
@@ -90,7 +91,7 @@ class NetworkObjects(Family):
         }
         stores = {kind: each.store for kind, each in self._originals.items()}
         self._global = GlobalObjects(stores, is_global)
-        self._stale = StaleObjects(self._stale_keys, self._wake)
+        self._stale = StaleObjects(self._stale_keys, self._wake, context.clock)
 
     async def open(self, tasks: Supervisor) -> None:
         """Begin to watch; all originals are known when it returns."""
@@ -123,8 +124,9 @@ class NetworkObjects(Family):
         return (link.node_name for link in self._links.covering(namespace))
 
     def _wake_all(self, kind: Kind, obj: Object, nodes: Iterable[str]) -> None:
+        refs = _refs(kind, obj)
         for node in nodes:
-            for ref in _refs(kind, obj):
+            for ref in refs:
                 self._wake(Key(node, ref))
 
     def _stale_keys(self, namespace: str, parts: StaleParts) -> Iterator[Key | None]:
@@ -177,10 +179,11 @@ class NetworkObjects(Family):
         is_secret = certificate.kind is kinds.SECRETS
         return self._ingresses.by_index(_CERTIFICATE, key) if is_secret else []
 
-    def ingresses_on(self, node: str) -> list[Object]:
-        """Return the Ingresses that may be wanted in one target."""
-        wanted = (key.ref for key in self.keys_on(node) if key.ref.kind is kinds.INGRESSES)
-        return [obj for ref in wanted if (obj := self._object(ref)) is not None]
+    def ingresses_on(self, node: str) -> Iterator[Object | None]:
+        """Yield the Ingresses that may be wanted in one target; None for all else."""
+        for key in self.keys_on(node):
+            is_one = key is not None and key.ref.kind is kinds.INGRESSES
+            yield self._object(key.ref) if key is not None and is_one else None
 
     def has_certificates(self, namespace: str) -> bool:
         """Tell whether a namespace has an Ingress that names a Secret, and may be in a target."""
@@ -207,18 +210,17 @@ class NetworkObjects(Family):
 
         return self._pod_index.has(ref.namespace, services.selector(obj))
 
-    def keys_on(self, node: str) -> list[Key]:
-        """Return what may be wanted there, of namespaces with pods there and of global ones.
+    def keys_on(self, node: str) -> Iterator[Key | None]:
+        """Yield what may be wanted there, of namespaces with pods there and of global ones.
 
         Whether pods are behind it is looked at when each has its turn: tenants have thousands.
         """
-        return [
-            Key(node, Ref(kind, namespace, objects.name(obj)))
-            for namespace in {*self._pod_index.namespaces(), *self._global.namespaces()}
-            for kind, informer in self._originals.items()
-            for obj in informer.store.by_index(_NAMESPACE, namespace)
-            if node in self._pod_index.nodes(namespace) or self._global.reaches_all(kind, obj)
-        ]
+        for namespace in {*self._pod_index.namespaces(), *self._global.namespaces()}:
+            for kind, informer in self._originals.items():
+                for obj in informer.store.by_index(_NAMESPACE, namespace):
+                    key = Key(node, Ref(kind, namespace, objects.name(obj)))
+                    has_pods = node in self._pod_index.nodes(namespace)
+                    yield key if has_pods or self._global.reaches_all(kind, obj) else None
 
     def services_in(self, there: NodeNamespace) -> Iterator[Key | None]:
         """Yield the Services that are to be there, None for others; originals must be known."""
@@ -236,11 +238,12 @@ class NetworkObjects(Family):
             yield objects.reference(obj, key.ref.kind.kind, key.ref.kind.api_version)
 
     async def original(self, ref: Ref, link: Link, copy: Object | None) -> Original | None:
-        """Return what the informer has; its list is complete."""
+        """Return what the informer has; its list is complete. ConfigError if it is too large."""
         obj = self._object(ref)
         if obj is None:
             return None
 
+        obj = packed_specs.unpack(obj)
         uid, version, options = objects.uid(obj), objects.resource_version(obj), link.options
         remark = refusal = ""
         if ref.kind is kinds.SERVICES:
@@ -256,6 +259,9 @@ class NetworkObjects(Family):
         return Original(uid, version, version, marks, obj, wanted, remark, refusal)
 
     def _refusal(self, ingress: Object, link: Link) -> str:
+        if problem := packed_specs.problem(ingress):
+            return problem
+
         namespace = objects.namespace(ingress)
         found = (
             self._object(Ref(kinds.SERVICES, namespace, name))

@@ -56,14 +56,14 @@ class NetworkPolicies(Family):
         self._relabel = relabel
         self._forms = PolicyForms(context.identity)
         self._counts: Counter[str] = Counter()  # policies of each namespace; no zeros
-        self._stale = StaleObjects(self._stale_keys, context.wake)
+        self._stale = StaleObjects(self._stale_keys, context.wake, context.clock)
         self._pod_index = PodIndex()
         self._chaperons: Counter[NodeNamespace] = Counter()  # ours, in each target; no zeros
         self._announced: dict[NodeNamespace, float] = {}  # until when (monotonic)
         self._originals = Informer(
             context.local,
             kinds.NETWORK_POLICIES,
-            trim=self.trim,
+            trim=policy_forms.trim,
             indexes={_NAMESPACE: lambda policy: (objects.namespace(policy),)},
         )
 
@@ -185,11 +185,13 @@ class NetworkPolicies(Family):
         announced = self._announced.get(there, 0.0) > self._clock.monotonic()
         return Need.ANNOUNCED if announced else Need.NONE
 
-    def keys_on(self, node: str) -> list[Key]:
+    def keys_on(self, node: str) -> Iterator[Key]:
         known = (*self._chaperons, *self._announced)
         found = {there.namespace for there in known if there.node == node}
         found |= {ns for ns in self._pod_index.namespaces() if node in self._pod_index.nodes(ns)}
-        return [Key(node, _ref(policy)) for ns in found for policy in self._in_namespace(ns)]
+        for namespace in found:
+            for policy in self._in_namespace(namespace):
+                yield Key(node, _ref(policy))
 
     def involved_objects(self, key: Key) -> Iterator[Object]:
         """Yield the policy itself."""

@@ -16,7 +16,7 @@ from vnode.api.errors import ConfigError
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
 from vnode.api.selectors import Selector
-from vnode.following import copies, policy_copies
+from vnode.following import copies, packed_specs, policy_copies
 
 POLICIES: Final = 1_000
 """NetworkPolicies of a namespace whose pods may go to targets."""
@@ -24,8 +24,6 @@ REQUIREMENTS: Final = 5_000
 """Labels and expressions by which all policies of a namespace together select pods."""
 SELECTING: Final = 200
 """Policies that select one pod."""
-PARTS: Final = 10_000
-"""Fields and entries of the specification of one policy: 3,000 blocks of addresses, say."""
 _EQUAL_KEPT: Final = 8
 
 
@@ -114,7 +112,8 @@ class PolicyForms:
             known = {}
 
         if labels not in known:
-            body = policy_copies.policy(policy, self._identity, source)
+            whole = packed_specs.unpack(policy)
+            body = policy_copies.policy(whole, self._identity, source)
             uid, version = objects.uid(policy), objects.resource_version(policy)
             known[labels] = PolicyCopy(uid, version, body, copies.marks(body))
             self._copies[key] = known
@@ -152,30 +151,42 @@ def _is_of(made: PolicyForm | PolicyCopy, policy: Object) -> bool:
     return made.version == version and made.uid == uid
 
 
+def trim(policy: Object) -> Object:
+    """Return what is kept of a policy of the source."""
+    return {"metadata": objects.metadata(policy), **packed_specs.pack(policy, _short)}
+
+
+def _short(spec: Object) -> Object:
+    selector = spec.get("podSelector") or {}
+    is_small = constraint_size.has_at_most(constraint_size.VALUES, selector)
+    return {"podSelector": selector} if is_small else {}
+
+
 def form_of(policy: Object) -> PolicyForm:
     """Return the form of a policy, made anew."""
     form = PolicyForm(objects.uid(policy), objects.resource_version(policy))
-    spec = objects.spec(policy)
-    selector = spec.get("podSelector") or {}
+    form.problem = packed_specs.problem(policy)
+    spec = objects.spec(policy if form.problem else packed_specs.unpack(policy))
     try:
-        listed = [*(selector.get("matchLabels") or ()), *(selector.get("matchExpressions") or ())]
-        constraint_size.check(listed, selector, "spec.podSelector")
-        form.selector = selectors.from_label_selector(selector)
-        _check_peers(spec)
+        form.selector = _selector(spec)
+        if not form.problem:
+            _check_peers(spec)
     except ConfigError as error:
         form.problem = str(error)
 
     return form
 
 
+def _selector(spec: Object) -> Selector | None:
+    """Return whom a policy selects; ConfigError if it takes long to tell."""
+    selector = spec.get("podSelector") or {}
+    listed = [*(selector.get("matchLabels") or ()), *(selector.get("matchExpressions") or ())]
+    constraint_size.check(listed, selector, "spec.podSelector")
+    return selectors.from_label_selector(selector)
+
+
 def _check_peers(spec: Object) -> None:
     """Raise ConfigError if a policy says more about peers than is copied."""
-    if not constraint_size.has_at_most(PARTS, spec):
-        raise ConfigError(
-            f"spec has over {PARTS} fields and entries, {PARTS} follow at most: divide it into "
-            "several NetworkPolicies"
-        )
-
     constraint_size.check((), list(_selectors(spec)), "of peers, podSelector")
 
 

@@ -190,10 +190,11 @@ class ReferenceIndex:
             uid = self._uses[pod].uid
             yield about({"metadata": {"namespace": namespace, "name": name, "uid": uid}})
 
-    def keys_on(self, node: str) -> list[Key]:
-        """Return all that pods, and candidates announced there, use in one target."""
-        used = chain(self._bound, self._awaiting)
-        return list(dict.fromkeys(key for key in used if key.node == node))
+    def keys_on(self, node: str) -> Iterator[Key | None]:
+        """Yield all that pods, and candidates announced there, use in one target; else None."""
+        for index in (self._bound, self._awaiting):
+            for key in list(index):  # pods come and go meanwhile
+                yield key if key.node == node else None
 
     def release(self, pod_key: str, uid: str, node: str) -> None:
         """Note that the candidate of exactly that pod in a target is deleted."""

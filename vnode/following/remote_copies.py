@@ -75,7 +75,7 @@ class RemoteCopies:
         identity: Identity,
         families: Mapping[Kind, Family],
         wake: Callable[[Key], None],
-        wanted: Callable[[str, Kind], Iterable[Key]],
+        wanted: Callable[[str, Kind], Iterable[Key | None]],
         known_namespaces: Callable[[Link], Iterable[str]],
         clock: Clock,
     ) -> None:
@@ -223,7 +223,7 @@ class RemoteCopies:
             yield
 
         for key in self._wanted(link.node_name, kind):
-            if namespace in ("", key.ref.namespace):
+            if key is not None and namespace in ("", key.ref.namespace):
                 self._wake(key)
 
             yield

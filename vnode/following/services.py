@@ -9,14 +9,14 @@ name in a mesh of clusters.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final, cast
 
 from vnode.api import cluster_things, keys, kinds, objects
 from vnode.api.cluster_things import LAST_APPLIED
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
-from vnode.following import copies, exposure
+from vnode.following import copies, exposure, packed_specs
 from vnode.following.references import Ref
 from vnode.runtime.target_options import NO_OPTIONS, TargetOptions
 
@@ -27,6 +27,12 @@ CERTIFICATES: Final = 100
 """Secrets that an Ingress names for TLS, and that follow it."""
 BACKENDS: Final = 500
 """Services that an Ingress names, and by one of which it follows."""
+SELECTED: Final = 1_000
+"""Labels by which a Service selects pods that it follows."""
+
+_LOOKED_AT: Final = packed_specs.PARTS // 2  # entries of a list; no more fit in what follows
+_BACKENDS: Final = "backends"  # fields of Ingresses whose specification is packed, as the next one
+_CERTIFICATES: Final = "certificates"
 
 _HEADLESS: Final = "None"
 _NO_LABELS: Final[Mapping[str, str]] = {}
@@ -42,36 +48,29 @@ def selector(service: Object) -> dict[str, str]:
     ):
         return {}
 
-    return spec.get("selector") or {}
+    labels = spec.get("selector") or {}
+    return labels if len(labels) <= SELECTED else {}
 
 
 def backends(ingress: Object) -> Iterator[str]:
     """Yield the names of an Ingress's backend Services, the first ones; none if it may not
     follow."""
-    if _stays(ingress):
-        return
-
-    spec = objects.spec(ingress)
-    paths = [{"backend": spec.get("defaultBackend")}]
-    for rule in spec.get("rules") or ():
-        paths += (rule.get("http") or {}).get("paths") or ()
-
-    services = ((path.get("backend") or {}).get("service") or {} for path in paths)
-    names = dict.fromkeys(str(name) for each in services if (name := each.get("name")))
-    yield from itertools.islice(names, BACKENDS)
+    if not _stays(ingress):
+        yield from _names(ingress, _BACKENDS)
 
 
 def certificates(ingress: Object) -> Iterator[Ref]:
     """Yield the Secrets that an Ingress names for TLS, the first ones; none if it may not
     follow."""
-    names = () if _stays(ingress) else _certificates(ingress)
-    for name in itertools.islice(names, CERTIFICATES):
+    names = () if _stays(ingress) else _names(ingress, _CERTIFICATES)
+    for name in names:
         yield Ref(kinds.SECRETS, objects.namespace(ingress), name)
 
 
 def ingress_remark(ingress: Object) -> str:
     """Return what does not follow with an Ingress; "" if all does."""
-    if len(_certificates(ingress)) <= CERTIFICATES:
+    names = dict.fromkeys(_certificates(objects.spec(ingress)))
+    if len(names) <= CERTIFICATES:
         return ""
 
     return (
@@ -80,9 +79,42 @@ def ingress_remark(ingress: Object) -> str:
     )
 
 
-def _certificates(ingress: Object) -> dict[str, None]:
-    listed = objects.spec(ingress).get("tls") or ()
-    return dict.fromkeys(str(name) for each in listed if (name := each.get("secretName")))
+def _names(ingress: Object, field: str) -> Iterable[str]:
+    """Return the first names of a field of _NAMES; as they were kept, if the object is packed."""
+    if field in ingress:
+        return cast(Iterable[str], ingress[field])
+
+    found, most = _NAMES[field]
+    seen: dict[str, None] = {}
+    for name in found(objects.spec(ingress)):
+        seen[name] = None
+        if len(seen) == most:
+            break
+
+    return seen
+
+
+def _backends(spec: Object) -> Iterator[str]:
+    rules = itertools.islice(spec.get("rules") or (), _LOOKED_AT)
+    listed = ((rule.get("http") or {}).get("paths") or () for rule in rules)
+    paths = itertools.chain(
+        ({"backend": spec.get("defaultBackend")},), itertools.chain.from_iterable(listed)
+    )
+    for path in itertools.islice(paths, _LOOKED_AT):
+        if name := ((path.get("backend") or {}).get("service") or {}).get("name"):
+            yield str(name)
+
+
+def _certificates(spec: Object) -> Iterator[str]:
+    for entry in itertools.islice(spec.get("tls") or (), _LOOKED_AT):
+        if name := entry.get("secretName"):
+            yield str(name)
+
+
+_NAMES: Final[Mapping[str, tuple[Callable[[Object], Iterator[str]], int]]] = {
+    _BACKENDS: (_backends, BACKENDS),
+    _CERTIFICATES: (_certificates, CERTIFICATES),
+}
 
 
 def _stays(ingress: Object) -> bool:
@@ -179,12 +211,35 @@ def is_up_to_date(copy: Object, wanted: Object) -> bool:
 
 
 def trim(obj: Object) -> Object:
-    """Return what is kept of a Service or Ingress, original or copy."""
+    """Return what is kept of the copy of a Service or Ingress."""
+    return {**_trimmed(obj), "spec": objects.spec(obj)}
+
+
+def trim_service(obj: Object) -> Object:
+    """Return what is kept of a Service of the source."""
+    return {**_trimmed(obj), **packed_specs.pack(obj, _short_service)}
+
+
+def trim_ingress(obj: Object) -> Object:
+    """Return what is kept of an Ingress of the source."""
+    kept = {**_trimmed(obj), **packed_specs.pack(obj, lambda _spec: {})}
+    if packed_specs.is_packed(kept):
+        for field in _NAMES:
+            kept[field] = tuple(_names(obj, field))
+
+    return kept
+
+
+def _short_service(spec: Object) -> Object:
+    short: Object = {field: spec[field] for field in ("type", "selector") if field in spec}
+    if len(short.get("selector") or ()) > SELECTED:
+        del short["selector"]
+
+    return short
+
+
+def _trimmed(obj: Object) -> Object:
     meta = objects.metadata(obj)
     annotations = {k: v for k, v in objects.annotations(obj).items() if k != LAST_APPLIED}
     status = {k: v for k, v in objects.status(obj).items() if k == "loadBalancer"}
-    return {
-        "metadata": {**meta, "annotations": annotations},
-        "spec": objects.spec(obj),
-        "status": status,
-    }
+    return {"metadata": {**meta, "annotations": annotations}, "status": status}

@@ -3,17 +3,18 @@
 Any Service may select a pod that has changed, any Ingress may lead to a Service that has come or
 gone, and with each goes the Secrets that it names. A namespace may have thousands of each, and pods
 that change all the time: so they are not woken by whoever hears of a change, but here, in slices,
-and once for all that has changed meanwhile. Namespaces take turns.
+and once for all that has changed meanwhile. Namespaces take turns, each of a few milliseconds.
 """
 
 from __future__ import annotations
 
 import asyncio
-import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+from vnode.api.clock import Clock
+from vnode.api.slices import Slices
 from vnode.following.pod_index import IndexedPod
 from vnode.following.reference_index import Key
 
@@ -64,9 +65,11 @@ class StaleObjects:
         self,
         keys_of: Callable[[str, StaleParts], Iterator[Key | None]],
         wake: Callable[[Key], None],
+        clock: Clock,
     ) -> None:
         self._keys_of = keys_of
         self._wake = wake
+        self._clock = clock
         self._stale: dict[str, StaleParts] = {}
         self._under_way: dict[str, Iterator[Key | None]] = {}  # what is left of each namespace
         self._added = asyncio.Event()
@@ -101,16 +104,23 @@ class StaleObjects:
         self._begin()
         namespace = next(iter(self._under_way), None)
         if namespace is not None:
-            keys, seen = self._under_way.pop(namespace), 0
-            for key in itertools.islice(keys, SLICE):
-                seen += 1
-                if key is not None:
-                    self._wake(key)
-
-            if seen == SLICE:
+            keys = self._under_way.pop(namespace)
+            if self._look_at_some(keys):
                 self._under_way[namespace] = keys  # behind the others
 
         return bool(self._stale or self._under_way)
+
+    def _look_at_some(self, keys: Iterator[Key | None]) -> bool:
+        """Return whether there may be more."""
+        slices = Slices(self._clock)
+        for seen, key in enumerate(keys, start=1):
+            if key is not None:
+                self._wake(key)
+
+            if seen == SLICE or slices.is_over:
+                return True
+
+        return False
 
     def _begin(self) -> None:
         """Begin with namespaces that are stale, but not again with those that are under way."""

@@ -36,12 +36,11 @@ class TlsSecrets:
             for found in self._network.ingresses_with(key.ref)
         )
 
-    def keys_on(self, node: str) -> list[Key]:
-        return [
-            Key(node, ref)
-            for found in self._network.ingresses_on(node)
-            for ref in services.certificates(found)
-        ]
+    def keys_on(self, node: str) -> Iterator[Key | None]:
+        for found in self._network.ingresses_on(node):
+            yield None
+            for ref in services.certificates(found) if found is not None else ():
+                yield Key(node, ref)
 
     def involved_objects(self, key: Key) -> Iterator[Object]:
         """Yield the Ingresses that name it."""
