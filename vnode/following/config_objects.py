@@ -206,7 +206,7 @@ class ConfigObjects(Family):
         ref = Ref(kind, objects.namespace(obj), objects.name(obj))
         for link in self._links:
             key = Key(link.node_name, ref)
-            if self.need(key, link) is not Need.NONE:
+            if any(demand.concerns(key) for demand in self._demands):
                 self._wake(key)
 
     def _leave(self, namespace: str) -> None:

@@ -157,7 +157,7 @@ class DeviceClaims(Family):
         ref = Ref(kind, objects.namespace(obj), objects.name(obj))
         for link in self._links:
             key = Key(link.node_name, ref)
-            if self.need(key, link) is not Need.NONE:
+            if self._references.concerns(key):
                 self._wake(key)
 
 

@@ -194,5 +194,8 @@ class Demand(Protocol):
     def involved_objects(self, key: Key) -> Iterator[Object]:
         """Yield references to the objects that get Events about this one."""
 
+    def concerns(self, key: Key) -> bool:
+        """Tell whether the object may have to be in a target, beyond being TOLERATED: at once."""
+
     def in_namespace(self, namespace: str) -> bool:
         """Tell whether anything of that namespace may be needed in some target."""

@@ -42,7 +42,8 @@ class GlobalObjects:
 
     def may_have_some(self, namespace: str) -> bool:
         """Tell whether objects of a namespace may go to targets without pods of it."""
-        return self.has_whole(namespace) or namespace in self.namespaces()
+        marked = any(store.has(INDEX, namespace) for store in self._stores.values())
+        return marked or self.has_whole(namespace)
 
     def reaches_all(self, kind: Kind, obj: Object) -> bool:
         """Tell whether an object goes to all targets of its namespace, if it follows at all."""

@@ -179,6 +179,17 @@ class NetworkObjects(Family):
         is_secret = certificate.kind is kinds.SECRETS
         return self._ingresses.by_index(_CERTIFICATE, key) if is_secret else []
 
+    def may_name(self, certificate: Key) -> bool:
+        """Tell whether an Ingress that may be in that target names that Secret for TLS."""
+        namespace, name = certificate.ref.namespace, certificate.ref.name
+        here = certificate.node in self._pod_index.nodes(namespace)
+        if certificate.ref.kind is not kinds.SECRETS or not (
+            here or self._global.may_have_some(namespace)
+        ):
+            return False
+
+        return self._ingresses.has(_CERTIFICATE, objects.join_key(namespace, name))
+
     def ingresses_on(self, node: str) -> Iterator[Object | None]:
         """Yield the Ingresses that may be wanted in one target; None for all else."""
         for key in self.keys_on(node):

@@ -5,8 +5,8 @@ bound to; a pending one in the targets for which this process has announced a ca
 only the target says that it has a candidate of a pending pod, a copy there is kept, but none is
 created: else a target could ask for any Secret.
 
-What is asked about an object looks at the pods that use it, and at no other tenant's. Of a pod,
-the first `references.MOST` count.
+What is asked about an object looks at the pods that use it, and at no other tenant's; of those, at
+the first few. Of a pod, the first `references.MOST` count.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 import enum
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, Final, NamedTuple, TypeVar
 
 from vnode.api import objects
@@ -26,6 +26,7 @@ from vnode.kube.events import about
 from vnode.runtime.links import Link
 
 _CANDIDATE_TIMEOUT: Final = 60.0  # seconds for an announced candidate to appear
+_ASKED_ABOUT: Final = 100  # pods whose candidates are looked for, of those that use one object
 
 _T = TypeVar("_T")
 
@@ -86,6 +87,8 @@ class ReferenceIndex:
         self._bound: dict[Key, dict[str, None]] = {}
         self._awaiting: dict[Key, dict[str, None]] = {}
         self._pending: dict[Ref, dict[str, None]] = {}
+        # Where it takes too many pods to tell whether a copy may stay: by object, virtual nodes.
+        self._undecided: dict[Ref, set[str]] = {}
         self._announced: dict[str, dict[str, float]] = {}  # pod UID -> node -> until (monotonic)
         self._namespaces: Counter[str] = Counter()  # how many of `_uses` each has; no zeros
         # By UID and node: what pods refer to by overrides alone; no empty ones.
@@ -157,12 +160,16 @@ class ReferenceIndex:
         return [Key(node, ref) for ref in refs]
 
     def need(self, key: Key, link: Link) -> Need:
-        """Return whether the object has to be in the target of `link`, whose node the key names."""
+        """Return whether the object has to be in the target of `link`, whose node the key names.
+
+        Where more pending pods use it than are asked about, a copy that they may need stays.
+        """
         if key in self._bound:
             return Need.WANTED
 
-        need = Need.NONE
-        for pod in self._awaiting.get(key, ()):
+        awaiting = self._awaiting.get(key, {})
+        need = Need.ANNOUNCED if len(awaiting) > _ASKED_ABOUT else Need.NONE
+        for pod in islice(awaiting, _ASKED_ABOUT):
             uid = self._uses[pod].uid
             if link.candidate(pod, uid) is not None:
                 return Need.WANTED
@@ -170,13 +177,20 @@ class ReferenceIndex:
             if self._announced[uid][key.node] > self._clock.monotonic():
                 need = Need.ANNOUNCED
 
-        if need is Need.NONE and any(self._has_candidate(pod, key, link) for pod in self._of(key)):
+        return self._need_of_pending(key, link) if need is Need.NONE else need
+
+    def _need_of_pending(self, key: Key, link: Link) -> Need:
+        pods = self._pending.get(key.ref, {})
+        if len(pods) > _ASKED_ABOUT:
+            self._undecided.setdefault(key.ref, set()).add(key.node)
             return Need.TOLERATED
 
-        return need
+        found = any(self._has_candidate(pod, key, link) for pod in pods)
+        return Need.TOLERATED if found else Need.NONE
 
-    def _of(self, key: Key) -> Iterable[str]:
-        return self._pending.get(key.ref, ())
+    def concerns(self, key: Key) -> bool:
+        """Tell whether pods, or candidates announced there, use an object in a target."""
+        return key in self._bound or key in self._awaiting
 
     def _has_candidate(self, pod: str, key: Key, link: Link) -> bool:
         """Tell whether the target says that it has a candidate of a pod that uses it there."""
@@ -239,6 +253,16 @@ class ReferenceIndex:
         _decrement(self._namespaces, objects.split_key(key)[0])
         for index, entry in self._entries(use):
             _discard(index, entry, key)
+
+        if self._undecided and not use.node:
+            self._decide(use)
+
+    def _decide(self, use: _Use) -> None:
+        """Wake what so many pending pods had used that it was undecided; fewer do now."""
+        for ref in use.everywhere & self._undecided.keys():
+            if len(self._pending.get(ref, ())) <= _ASKED_ABOUT:
+                for node in self._undecided.pop(ref):
+                    self._wake(Key(node, ref))
 
     def _entries(self, use: _Use) -> Iterator[tuple[dict[Any, dict[str, None]], Any]]:
         """Yield where a pod is to be found, by what it uses."""

@@ -47,6 +47,10 @@ class TlsSecrets:
         for found in self._network.ingresses_with(key.ref):
             yield objects.reference(found, kinds.INGRESSES.kind, kinds.INGRESSES.api_version)
 
+    def concerns(self, key: Key) -> bool:
+        """Tell whether an Ingress that may be in a target names it."""
+        return self._network.may_name(key)
+
     def in_namespace(self, namespace: str) -> bool:
         """Tell whether an Ingress of that namespace may want a Secret where its pods are."""
         return self._network.has_certificates(namespace)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Coroutine, Iterator, Sized
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from types import SimpleNamespace
 from typing import Any, Final
@@ -141,7 +141,10 @@ def sizes(*kept: Sized) -> int:
 
 
 def index_size(index: ReferenceIndex) -> int:
-    return sizes(index._uses, index._bound, index._awaiting, index._pending, index._namespaces)
+    return sizes(
+        *(index._uses, index._bound, index._awaiting, index._pending),
+        *(index._namespaces, index._undecided),
+    )
 
 
 def many_pods_that_refer(size: int, clock: Clock) -> Scenario:
@@ -196,6 +199,31 @@ def many_objects_that_were_read(size: int, clock: Clock) -> Scenario:
         lambda: family.on_pod(used, None),
         lambda: len(family._namespaces) + index_size(index),
     )
+
+
+def many_pending_pods_of_one_object(size: int, clock: Clock) -> Scenario:
+    """Change that object, and reconcile it in a target that has nothing to do with it."""
+    links = [SimpleNamespace(node_name=NODE, candidate=lambda *_of: None)]
+    context = replace(Source(clock).context, links=links)  # type: ignore[arg-type]
+    index = ReferenceIndex(lambda _key: None, clock)
+    family = ConfigObjects(context, index)
+    pods = [TRIM(pod(f"p{n}", nodeName="", containers=referring(1))) for n in range(size)]
+    for each in pods:
+        family.on_pod(None, {**each, "spec": {}})
+
+    changed = {"metadata": {"name": "c0", "namespace": "team-a"}}
+    key = Key(NODE, Ref(kinds.CONFIG_MAPS, "team-a", "c0"))
+
+    async def change() -> None:
+        family._on_original(kinds.CONFIG_MAPS, changed, changed)
+        await Pause()
+        family.need(key, links[0])  # type: ignore[arg-type]
+
+    def remove() -> None:
+        for each in pods:
+            family.on_pod(each, None)
+
+    return Scenario(change, remove, lambda: index_size(index))
 
 
 def policy(name: str, version: int, selector: Object) -> Object:
@@ -405,6 +433,18 @@ async def test_a_target_that_connects_looks_at_no_backends_of_ingresses_at_once(
     assert next(keys, None) is None
 
 
+async def test_a_target_that_connects_looks_at_references_of_pods_one_by_one(
+    clock: Clock,
+) -> None:
+    index = ReferenceIndex(lambda _key: None, clock)
+    for number in range(20):
+        index.on_pod(None, TRIM(pod(f"p{number}", containers=referring(100 + number))))
+
+    keys = index.keys_on(NODE)
+    assert max(measured(lambda: next(keys)) for _ in range(119)) < 50
+    assert next(keys, None) is None
+
+
 def owned(name: str, kind: str = "ReplicaSet", **more: Any) -> Object:
     owner = {"apiVersion": "apps/v1", "kind": kind, "name": "r", "uid": "r", "controller": True}
     given = pod(name)
@@ -527,6 +567,7 @@ def a_flood_of_events(size: int, clock: Clock) -> Scenario:
 
 SCENARIOS: Final = (
     many_pods_that_refer,
+    many_pending_pods_of_one_object,
     one_pod_with_many_references,
     many_objects_that_were_read,
     one_large_policy,

@@ -47,6 +47,36 @@ def index(woken, clock):
     return ReferenceIndex(woken.append, clock)
 
 
+async def test_where_many_pending_pods_use_an_object_a_copy_stays_until_fewer_do(index, woken):
+    pods = [pod(f"p{number}") for number in range(101)]
+    for each in pods:
+        index.on_pod(None, each)
+
+    key = Key("n1", MAP)
+    assert not index.concerns(key)
+    assert index.need(key, Link("n1")) is Need.TOLERATED
+    assert woken == []
+    index.on_pod(pods[-1], None)
+    assert woken == [key]
+    assert index.need(key, Link("n1")) is Need.NONE
+    assert index.need(key, Link("n1", "p99")) is Need.TOLERATED
+
+
+async def test_where_many_candidates_are_announced_an_object_is_wanted_meanwhile(index):
+    key = Key("n1", MAP)
+    for number in range(101):
+        each = pod(f"p{number}")
+        index.on_pod(None, each)
+        index.announce(each, "n1")
+
+    await asyncio.sleep(100)
+    assert index.concerns(key)
+    assert index.need(key, Link("n1")) is Need.ANNOUNCED
+    assert index.need(key, Link("n1", "p0")) is Need.WANTED
+    index.release("ns/p100", "p100", "n1")
+    assert index.need(key, Link("n1")) is Need.TOLERATED
+
+
 async def test_a_bound_pod_uses_what_it_refers_to_in_its_own_target(index, woken):
     index.on_pod(None, pod(node="n1"))
     assert index.need(Key("n1", MAP), Link("n1")) is Need.WANTED
