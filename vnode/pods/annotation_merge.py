@@ -39,10 +39,10 @@ def settle(
     those of a queue to the cluster they are in. Nor those `apart`, of which each side has its own.
     What a target makes of some does not come back (`keys.comes_back`).
     """
-    source, target = foreign(proxy), foreign(chaperon)
+    source, target = objects.annotations(proxy), objects.annotations(chaperon)
     known = read(proxy, keys.FED_BACK)
     fed, sent, down, up = dict(known), dict(sent), {}, {}
-    names = source.keys() | target.keys() | known.keys() | sent.keys()
+    names = _unequal(source, target, sent) | known.keys()
     for key in filter(keys.travels, names.difference(apart)):
         ours, theirs = source.get(key), target.get(key)
         agreed = known[key] if key in known else sent.get(key)
@@ -59,6 +59,16 @@ def settle(
         up[keys.FED_BACK] = text(fed) if fed else None
 
     return MergedAnnotations(down, sent, up)
+
+
+def _unequal(source: Object, target: Object, sent: Object) -> set[str]:
+    """Return the annotations that are not the same on both sides and in the record.
+
+    A pod may have tens of thousands, of which hardly one differs.
+    """
+    present = source.items()
+    unequal = {key for key, own in present if not own == target.get(key) == sent.get(key)}
+    return unequal | (target.keys() - source.keys()) | (sent.keys() - source.keys())
 
 
 def _agree(key: str, value: str | None, agreed: str | None, sent: Object, fed: Object) -> None:

@@ -50,6 +50,22 @@ def test_what_the_source_took_away_is_taken_away_there():
     assert (settled.down, settled.sent) == ({"a": None}, {})
 
 
+def test_of_thousands_only_those_that_differ_are_merged(monkeypatch):
+    asked, travels = [], keys.travels
+
+    def noted(key):
+        asked.append(key)
+        return travels(key)
+
+    monkeypatch.setattr(keys, "travels", noted)
+    same = {f"k{number}": "1" for number in range(10_000)}
+    settled = annotation_merge.settle(
+        pod({**same, "a": "2"}), pod({**same, "a": "1"}), {**same, "a": "1", "gone": "1"}
+    )
+    assert settled.down == {"a": "2"}
+    assert sorted(asked) == ["a", "gone"]
+
+
 def test_annotations_of_ours_do_not_travel():
     settled = annotation_merge.settle(
         pod({keys.ELECT: "", keys.PREFIX + "x": "1"}), pod({keys.IS_ALLOWED: "true"}), {}
