@@ -7,12 +7,16 @@ no moment at which somebody could take them for candidates that have lost (docs/
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final
 
-from vnode.api import keys, objects, scheduled_condition
+from vnode.api import keys, names, objects, scheduled_condition
 from vnode.api.objects import Object
 
 MOST: Final = 100  # of one pod: users can write the annotation, too
+LONGEST: Final = MOST * (names.NAME_LIMIT + 1)
+"""Characters of the annotation that are read: enough for so many names."""
+_KEPT: Final = 128  # texts and what they say
 
 
 def of(proxy: Object) -> tuple[str, ...]:
@@ -25,8 +29,14 @@ def of(proxy: Object) -> tuple[str, ...]:
         return ()
 
     node = objects.node_name(proxy)
-    others = (name for name in text.split(",") if name and name != node)
-    return tuple(dict.fromkeys(others))[:MOST] if node else ()
+    return tuple(name for name in _named(text[:LONGEST]) if name != node)[:MOST] if node else ()
+
+
+@lru_cache(maxsize=_KEPT)  # each change of a pod has it read several times
+def _named(text: str) -> tuple[str, ...]:
+    """Return the first names of the annotation: one more than count, as the pod's own does not."""
+    first = text.split(",", MOST + 1)[: MOST + 1]
+    return tuple(dict.fromkeys(name for name in first if name))
 
 
 def text(nodes: Iterable[str]) -> str | None:

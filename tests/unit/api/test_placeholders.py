@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.unit.scheduling import costs
 from vnode.api import keys, placeholders
 from vnode.api.objects import Object
 
@@ -41,3 +42,14 @@ def test_their_number_is_bounded() -> None:
 def test_the_text_of_none_takes_the_annotation_away() -> None:
     assert placeholders.text([]) is None
     assert placeholders.of(proxy(placeholders.text(["a", "b"]) or "")) == ("a", "b")
+
+
+def test_of_a_text_without_end_the_beginning_is_read_and_once() -> None:
+    huge = proxy(",".join(f"n{number}" for number in range(50_000)))
+    first = [f"n{number}" for number in range(placeholders.MOST)]
+    assert costs.bytecodes(lambda: placeholders.of(huge)) < 100 * placeholders.MOST
+    assert placeholders.of(huge) == tuple(first)
+    assert costs.bytecodes(lambda: placeholders.of(huge)) < 25 * placeholders.MOST
+    long = "n" * (placeholders.LONGEST + 1)
+    assert placeholders.of(proxy(f"a,{long},b"))[0] == "a"
+    assert "b" not in placeholders.of(proxy(f"a,{long},b"))

@@ -10,7 +10,6 @@ A placeholder never runs: the proxy controller allows chaperons on the node of t
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
@@ -22,6 +21,7 @@ from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.placement.placeholders.openings import PlaceholderOpenings
 from vnode.placement.placeholders.plans import PlaceholderPlans
+from vnode.placement.placeholders.pods import PlaceholderPods, PlannedPods
 from vnode.placement.workload_index import WorkloadIndex
 from vnode.planning import placeholders as wanting
 from vnode.planning.policy import Policies
@@ -34,6 +34,7 @@ from vnode.telemetry import audit, metrics
 
 _SETTLED: Final = 2.0  # seconds in which changes of a workload are awaited
 _AT_ONCE: Final = 4  # placeholders of one target that are reconciled at once
+_TOTAL: Final = 32  # of all targets: a pod may name a hundred
 
 
 class _Waiting(NamedTuple):
@@ -41,14 +42,6 @@ class _Waiting(NamedTuple):
 
     node: str
     pod: str
-
-
-class _PlannedPods(NamedTuple):
-    """A workload that has placeholders."""
-
-    node: str  # "": the lane of what asks no target
-    workload: str
-    group_by: str
 
 
 class _Unwanted(NamedTuple):
@@ -59,8 +52,8 @@ class _Unwanted(NamedTuple):
     pod: str
 
 
-def _namespace_of(key: _Waiting | _PlannedPods | _Unwanted) -> str:
-    if isinstance(key, _PlannedPods):
+def _namespace_of(key: _Waiting | PlannedPods | _Unwanted) -> str:
+    if isinstance(key, PlannedPods):
         return namespace_of(key.workload)
 
     return objects.key_namespace(key.pod)
@@ -88,10 +81,7 @@ class Placeholders:
         self._policies = policies
         self._index = index
         self._plans = PlaceholderPlans(nodes, cache, clock)
-        # Pods with placeholders, by key, and the workloads of those whose policy has a plan.
-        self._pods: dict[str, Object] = {}
-        self._groups: dict[_PlannedPods, set[str]] = defaultdict(set)
-        self._group_of: dict[str, _PlannedPods] = {}  # by key; those of `_groups`
+        self._pods = PlaceholderPods()
         self._controller: Controller[Any] = Controller(
             "placeholders",
             self._reconcile,
@@ -99,6 +89,7 @@ class Placeholders:
             workers=_AT_ONCE,
             lane=lambda key: key.node,
             namespace=_namespace_of,
+            total=_TOTAL,
         )
         self._expectations = Expectations(self._enqueue)
         self._marks = Expectations(self._controller.add)
@@ -114,10 +105,9 @@ class Placeholders:
 
     def measure(self) -> None:
         """Set the gauge of placeholders."""
-        nodes = Counter(node for pod in self._pods.values() for node in placeholders.of(pod))
         metrics.PLACEHOLDERS.clear()
         for link in self._links:
-            metrics.PLACEHOLDERS.labels(str(link.target)).set(nodes[link.node_name])
+            metrics.PLACEHOLDERS.labels(str(link.target)).set(self._pods.count(link.node_name))
 
     def _on_pod(self, old: Object | None, new: Object | None) -> None:
         pod = objects.latest(old, new)
@@ -125,14 +115,13 @@ class Placeholders:
         if not (has_any or self._pods) or (old and new and _concerns(old) == _concerns(new)):
             return
 
-        key, before = objects.key(pod), self._pods.pop(objects.key(pod), None)
+        key, before = objects.key(pod), self._pods.pop(objects.key(pod))
         if before is not None:
             self._forget(key, before)
 
         if new is not None and has_any:
-            self._pods[key] = new
-            for node in placeholders.of(new):
-                self._controller.add(_Waiting(node, key))
+            self._pods.put(key, new)
+            self._look_at_placeholders(key, new)
 
         self._check(pod, has_any)
 
@@ -140,30 +129,24 @@ class Placeholders:
         """Forget a pod as it was."""
         now = self._proxies.store.get(key) or {}
         left = placeholders.of(now) if objects.uid(now) == objects.uid(before) else ()
-        for node in placeholders.of(before):
-            if node not in left:
-                self.openings.forget(node, objects.uid(before))
+        for node in set(placeholders.of(before)).difference(left):
+            self.openings.forget(node, objects.uid(before))
 
-        self._leave_group(key)
-
-    def _leave_group(self, key: str) -> None:
-        group = self._group_of.pop(key, None)
-        if group is not None:
-            self._groups[group].discard(key)
-            if not self._groups[group]:
-                del self._groups[group]
+    def _look_at_placeholders(self, key: str, pod: Object) -> None:
+        """Look at each placeholder of a pod soon; one without a link once there is one."""
+        for node in placeholders.of(pod):
+            if self._links.get(node) is not None:
+                self._controller.add(_Waiting(node, key))
 
     def _check(self, pod: Object, has_any: bool) -> None:
         """Have the plan of a pod's workload looked at, if there are placeholders in it."""
         policy = self._policies.of(pod)
         if policy is not None and wanting.keeps(policy):
-            group = _PlannedPods("", workload_of(pod, policy.group_by), policy.group_by)
+            group = PlannedPods("", workload_of(pod, policy.group_by), policy.group_by)
             if has_any:
-                self._leave_group(objects.key(pod))
-                self._groups[group].add(objects.key(pod))
-                self._group_of[objects.key(pod)] = group
+                self._pods.join(objects.key(pod), group)
 
-            if group in self._groups:
+            if group in self._pods.groups:
                 self._controller.add_after(group, _SETTLED)
         elif has_any:
             self._controller.add_after(_Unwanted("", objects.uid(pod), objects.key(pod)), _SETTLED)
@@ -172,20 +155,19 @@ class Placeholders:
         """Look at a pod that has another policy now, if it has placeholders."""
         key = objects.key(pod)
         if (found := self._pods.get(key)) is not None:
-            self._leave_group(key)
+            self._pods.leave(key)
             self._check(found, True)
             for node in placeholders.of(found):
-                self._observe(node, key)
+                self._observe(node, found)
 
     def _enqueue(self, key: str) -> None:
         if (pod := self._pods.get(key)) is not None:
             self._check(pod, True)
-            for node in placeholders.of(pod):
-                self._controller.add(_Waiting(node, key))
+            self._look_at_placeholders(key, pod)
 
     def _on_node(self, old: Object | None, new: Object | None) -> None:
         if self._pods and _as_planned(old) != _as_planned(new):
-            for group in self._groups:
+            for group in self._pods.groups:
                 self._controller.add_after(group, _SETTLED)
 
     def _on_link(self, link: Link) -> None:
@@ -194,29 +176,28 @@ class Placeholders:
         self._enqueue_node(link.node_name)
 
     def _enqueue_node(self, node: str) -> None:
-        for key, pod in self._pods.items():
-            if node in placeholders.of(pod):
-                self._controller.add(_Waiting(node, key))
+        for key in self._pods.at(node):
+            self._controller.add(_Waiting(node, key))
 
     def _on_chaperon(self, link: Link, chaperon: Object) -> None:
-        if self._pods and (key := parent_key(chaperon)) in self._pods:
+        if self._pods and (pod := self._pods.get(key := parent_key(chaperon))) is not None:
             node = link.node_name
-            if node in placeholders.of(self._pods[key]):
-                self._observe(node, key)
+            if node in placeholders.of(pod):
+                self._observe(node, pod)
                 self._controller.add(_Waiting(node, key))
 
-    def _observe(self, node: str, key: str) -> None:
-        pod, link = self._pods[key], self._links.get(node)
+    def _observe(self, node: str, pod: Object) -> None:
+        link = self._links.get(node)
         if link is None:
             self.openings.forget(node, objects.uid(pod))
         else:
-            self.openings.observe(link, pod, link.candidate(key, objects.uid(pod)))
+            self.openings.observe(link, pod, link.candidate(objects.key(pod), objects.uid(pod)))
 
-    async def _reconcile(self, key: _Waiting | _PlannedPods | _Unwanted) -> float | None:
+    async def _reconcile(self, key: _Waiting | PlannedPods | _Unwanted) -> float | None:
         match key:
             case _Waiting(node, pod):
                 await self._keep(key, node, pod)
-            case _PlannedPods():
+            case PlannedPods():
                 return await self._compare(key)
             case _Unwanted(_, _, name) if (found := self._pods.get(name)) is not None:
                 if not wanting.keeps(self._policies.of(found)):
@@ -231,7 +212,7 @@ class Placeholders:
             self._marks.forget(place)
             return
 
-        self._observe(node, key)
+        self._observe(node, pod)
         if link is None or not link.synced or not link.answers:
             return  # the link, or its health, has it looked at again
 
@@ -247,9 +228,9 @@ class Placeholders:
             with audit.on_behalf_of(audit.of(kinds.PODS, pod)):
                 await self._marks.patch(link.client, kinds.POD_CHAPERONS, chaperon, body, key=place)
 
-    async def _compare(self, key: _PlannedPods) -> float | None:
+    async def _compare(self, key: PlannedPods) -> float | None:
         """Remove the placeholders of a workload that its plan has not wanted for a while."""
-        sample = next((self._pods[pod] for pod in self._groups.get(key, ())), None)
+        sample = next(self._pods.of(key), None)
         policy = self._policies.of(sample) if sample is not None else None
         if sample is None or policy is None or not wanting.keeps(policy):
             self._plans.forget(key)

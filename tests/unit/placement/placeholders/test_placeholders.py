@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from tests import computing
 from tests.unit.pods.placeholder_sources import (
     PATIENCE,
     SETTLED,
@@ -15,7 +16,9 @@ from tests.unit.pods.placeholder_sources import (
 )
 from tests.unit.pods.policies import add_replicas, entry, places, spread
 from tests.unit.pods.targets import is_silent
+from tests.unit.scheduling import costs
 from vnode.api import keys, kinds, objects, placeholders
+from vnode.placement.placeholders.pods import PlaceholderPods, PlannedPods
 from vnode.planning.policy import Mode
 
 pytestmark = pytest.mark.looptime
@@ -219,3 +222,38 @@ async def test_a_pod_that_waits_for_the_maximum_goes_when_a_placeholder_does(clo
         more = add_replicas(source, 1, first=2)
         await asyncio.sleep(5)
         assert source.targets[0].find(more[0])
+
+
+async def test_names_without_a_target_have_nothing_done(clock):
+    """Users can write the annotation, and the names of nodes that do not exist."""
+    source = fill(clock, 9, 9)
+    async with source.keeping(clock):
+        [pod] = add_replicas(source, 1)
+        await source.until_bound(pod)
+        await asyncio.sleep(SETTLED)
+
+        async def callbacks(value):
+            with computing.steps() as steps:
+                source.change(pod, metadata={"annotations": {keys.PLACEHOLDERS: value}})
+                await asyncio.sleep(1)
+
+            return len(steps)
+
+        few = await callbacks("nowhere")
+        assert await callbacks(",".join(f"n{n}" for n in range(placeholders.MOST))) < few + 30
+
+
+def test_what_is_known_of_pods_goes_with_them():
+    pods, group = PlaceholderPods(), PlannedPods("", "deployment/default/web", "")
+    for number in range(3):
+        annotations = {keys.PLACEHOLDERS: "a,b" if number else "b"}
+        pods.put(
+            f"p{number}", {"metadata": {"annotations": annotations}, "spec": {"nodeName": "c"}}
+        )
+        pods.join(f"p{number}", group)
+
+    assert (pods.at("a"), pods.count("b"), len([*pods.of(group)])) == (("p1", "p2"), 3, 3)
+    for number in range(3):
+        pods.pop(f"p{number}")
+
+    assert costs.entries(pods) == costs.entries(PlaceholderPods())
