@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import ClassVar, Final
 
 from vnode.planning.move_policy import FailbackMode
-from vnode.planning.move_state import Replica, WorkloadState, has_overflowed
+from vnode.planning.move_state import Replica, WorkloadState
 from vnode.planning.policy import Policy
 from vnode.planning.policy_node import PolicyNode
 from vnode.planning.workload import Workload
@@ -131,7 +131,7 @@ class FailingBack(MoveReason):
 
     def _has_movable(self, workload: Workload, policy: Policy, nodes: Iterable[PolicyNode]) -> bool:
         """Tell whether a pod has overflowed."""
-        return any(has_overflowed(m.pod) for m in workload.members.values() if m.node)
+        return any(m.facts.overflowed for m in workload.members.values() if m.node)
 
     def settling(self, policy: Policy) -> float:
         """Return a part of the time for which there must have been room.

@@ -6,11 +6,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from vnode.api import keys, objects
 from vnode.api.durations import TICK
-from vnode.api.objects import Object
-from vnode.api.owners import OwnerKey, owner_key
-from vnode.gangs import membership
+from vnode.api.owners import OwnerKey
 from vnode.planning.revisions import UNREVISED, Revision
 from vnode.planning.seats import Seats
 from vnode.planning.workload_pod import WorkloadPod
@@ -123,44 +120,17 @@ def replica_of(
     member: WorkloadPod, now: datetime, patience: float, *, moves_jobs: bool = False
 ) -> Replica:
     """Return what moves look at of a pod, which waits if it is unschedulable for so long."""
-    pod = member.pod
-    created = objects.created_at(pod)
+    facts = member.facts
     return Replica(
         member.uid,
         member.node or member.aim,
         bound=bool(member.node),
-        ready=is_ready(pod),
-        age=(now - created).total_seconds() if created else 0.0,
-        movable=_is_movable(pod, moves_jobs),
-        overflowed=has_overflowed(pod),
+        ready=facts.ready,
+        age=(now - facts.created).total_seconds() if facts.created else 0.0,
+        movable=facts.movable and (moves_jobs or not facts.of_job),
+        overflowed=facts.overflowed,
         waiting=member.since is not None and now.timestamp() - member.since >= patience - TICK,
         placeholders=member.placeholders,
-        owner=owner_key(pod),
+        owner=facts.owner,
         revision=member.revision,
     )
-
-
-def has_overflowed(pod: Object) -> bool:
-    """Tell whether the pod is bound elsewhere than it was planned."""
-    return keys.OVERFLOWED_FROM in objects.annotations(pod)
-
-
-def is_ready(pod: Object) -> bool:
-    """Tell whether the pod's condition Ready is true."""
-    return (objects.condition(pod, "Ready") or {}).get("status") == "True"
-
-
-def _is_movable(pod: Object, moves_jobs: bool) -> bool:
-    """Tell whether the pod's owner replaces it.
-
-    The owner of a pod that came from another cluster is there. The pod of a Job would begin its
-    work anew. One of a gang would be apart from the others, which it starts with.
-    """
-    if membership.of(pod) is not None:
-        return False
-
-    kind = (objects.controller_reference(pod) or {}).get("kind")
-    if kind in (None, "DaemonSet", "PodChaperon"):
-        return False
-
-    return kind != "Job" or moves_jobs

@@ -31,8 +31,11 @@ from vnode.planning.revisions import Revision
 from vnode.planning.seats import Share
 
 
-def decide(now: WorkloadState, reason: MoveReason) -> Decision:
-    """Return the next steps; none for a workload that is at its plan, or that cannot get closer."""
+def decide(now: WorkloadState, reason: MoveReason, most: int | None = None) -> Decision:
+    """Return the next steps, `most` of them if that is given; what is left is without these.
+
+    There are none for a workload that is at its plan, or that cannot get closer.
+    """
     room = dict(now.room)
     finders = [_StepFinder(part, reason, room) for part in _by_revision(now)]
     busy = now.unreplaced + sum(1 for r in now.replicas if not r.ready and r.age < STARTING)
@@ -40,6 +43,7 @@ def decide(now: WorkloadState, reason: MoveReason) -> Decision:
     if len(finders) > 1 and now.missing:
         budget = 0  # of which revision the next pod is, is not known yet
 
+    budget = budget if most is None else min(budget, most)
     evictions: list[PlannedEviction] = []
     for finder in finders:
         while len(evictions) < budget and (eviction := finder.next()) is not None:
@@ -108,9 +112,11 @@ class _StepFinder:
         self._replicas = now.total
         self._elsewhere = sum(n for node, n in self._there.items() if node not in self._able)
         self._candidates: dict[str, list[Replica]] = {}
+        self._waiting: dict[str, Counter[str]] = {}  # source -> where its candidates wait, too
         for replica in sorted(now.replicas, key=lambda r: (not r.ready, -r.age, r.uid)):
             if replica.bound and replica.movable and reason.concerns(replica, now, self._able):
                 self._candidates.setdefault(replica.node, []).append(replica)
+                self._waiting.setdefault(replica.node, Counter()).update(replica.placeholders)
 
     def next(self) -> PlannedEviction | None:
         """Return the next step, and take it; None if there is none."""
@@ -141,6 +147,7 @@ class _StepFinder:
         best = max(
             ranks, key=lambda n: (target in here[n].placeholders, -len(here[n].placeholders), n)
         )
+        self._waiting[source].subtract(here[best].placeholders)
         return here.pop(best)
 
     def left(self) -> tuple[int, list[str], list[str]]:
@@ -189,7 +196,7 @@ class _StepFinder:
         tier = self._seats.ranked[self._able[source]].tier if self._climbs else 0
         for share in self._seats.ranked if self._climbs else ():
             counted = self._counted[share.node] + self._placeholders[share.node]
-            counted -= any(share.node in r.placeholders for r in self._candidates[source])
+            counted -= self._waiting[source][share.node] > 0
             may_have = share.maximum is None or counted < share.maximum
             if share.tier > tier and share.weight > 0 and may_have:
                 yield share

@@ -20,8 +20,11 @@ from vnode.planning.move_state import Decision, PlannedEviction, Replica, Worklo
 from vnode.planning.seats import Share
 
 
-def decide_together(now: WorkloadState, reason: MoveReason) -> Decision:
-    """Return the next steps; none for a workload that is where it may stay, or has no place."""
+def decide_together(now: WorkloadState, reason: MoveReason, most: int | None = None) -> Decision:
+    """Return the next steps, `most` of them if that is given; what is left is without these.
+
+    There are none for a workload that is where it may stay, or has no place.
+    """
     workload = _WholeWorkload(now)
     if not now.destination and reason.may_stay(now, workload.there):
         return Decision()
@@ -36,7 +39,8 @@ def decide_together(now: WorkloadState, reason: MoveReason) -> Decision:
         why = "some of its pods cannot be moved, and it is kept together"
         return Decision((), len(going), why, is_stuck=True)
 
-    decision = workload.evictions(goal, [replica for replica in going if replica.movable])
+    movable = [replica for replica in going if replica.movable]
+    decision = workload.evictions(goal, movable, len(movable) if most is None else most)
     heads_for = goal if decision.evictions or workload.is_waiting else ""
     return replace(decision, destination=heads_for)
 
@@ -83,7 +87,7 @@ class _WholeWorkload:
 
         return sorted((r for r in self._now.replicas if r.bound and r.node != goal), key=order)
 
-    def evictions(self, goal: str, going: list[Replica]) -> Decision:
+    def evictions(self, goal: str, going: list[Replica], most: int) -> Decision:
         """Return the next steps to a cluster, as far as it has room at this moment."""
         unready = [r for r in self._now.replicas if not r.ready and r.age < STARTING]
         waiting = sum(r.waiting for r in unready)
@@ -93,7 +97,7 @@ class _WholeWorkload:
         busy = max(self._now.under_way, self._now.unreplaced + len(unready))
         room = self._room.get(goal, 0) - (self.replicas - self.bound)
         limit = self._now.limit if self._now.destination or not started else 0
-        count = max(0, min(limit - busy, room, len(going)))
+        count = max(0, min(limit - busy, room, len(going), most))
         there = self.there.copy()
         evictions = []
         for replica in going[:count]:

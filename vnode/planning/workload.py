@@ -69,6 +69,7 @@ class Workload:
         # absent.
         self._oldest: defaultdict[str, dict[PodSize, float]] = defaultdict(dict)
         self._seats: OrderedDict[tuple[Share, ...], Seats] = OrderedDict()
+        self._newest: Object | None = None  # None: has to be found
 
     @property
     def directed(self) -> Mapping[str, int]:
@@ -99,6 +100,15 @@ class Workload:
     def weighting(self) -> Weighting | None:
         """Its shares by free capacity, as they were weighed last; None if none were."""
         return self._weighting
+
+    @property
+    def newest(self) -> Object | None:
+        """The pod that was made last; None if there is none."""
+        if self._newest is None:
+            pods = (member.pod for member in self.members.values())
+            self._newest = max(pods, key=_created, default=None)
+
+        return self._newest
 
     def pending(self) -> Iterator[WorkloadPod]:
         """Yield the pods that have no node."""
@@ -189,6 +199,9 @@ class Workload:
         freed |= not set(member.placeholders) <= {node, *waiting}
         member.pod, member.node, member.placeholders = pod, node, waiting
         member.revision = revision_of(pod)
+        if self._newest is not None and _created(pod) >= _created(self._newest):
+            self._newest = pod
+
         member.since = None if node else unschedulable_since(pod)
         if node:
             member.aim, member.opened, member.assumed = "", (), frozenset()
@@ -237,6 +250,9 @@ class Workload:
         member = self.members.pop(uid, None)
         if member is None:
             return False
+
+        if self._newest is not None and objects.uid(self._newest) == uid:
+            self._newest = None
 
         self._discount(member)
         return bool(member.aim or member.placeholders)
@@ -352,3 +368,7 @@ class Workload:
                     by_size[size] = min(by_size[size], since)
                 elif since <= by_size[size]:
                     del by_size[size]
+
+
+def _created(pod: Object) -> tuple[str, str]:
+    return objects.created(pod), objects.uid(pod)

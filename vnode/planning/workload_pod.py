@@ -10,6 +10,7 @@ from vnode.api import objects
 from vnode.api.objects import Object
 from vnode.planning.failover import OWNER
 from vnode.planning.move_policy import STARTING
+from vnode.planning.pod_facts import PodFacts, facts_of
 from vnode.planning.pod_size import PodSize, size_of
 from vnode.planning.revisions import UNREVISED, Revision, RevisionCounts
 
@@ -34,6 +35,7 @@ class WorkloadPod:
     """Nodes where a bound pod waits for room, too."""
     revision: Revision = UNREVISED
     _sized: tuple[Object, PodSize] | None = None
+    _known: tuple[Object, PodFacts] | None = None
 
     @property
     def size(self) -> PodSize:
@@ -42,6 +44,14 @@ class WorkloadPod:
             self._sized = self.pod, size_of(self.pod)
 
         return self._sized[1]
+
+    @property
+    def facts(self) -> PodFacts:
+        """What moves look at of its present version."""
+        if self._known is None or self._known[0] is not self.pod:
+            self._known = self.pod, facts_of(self.pod)
+
+        return self._known[1]
 
     def holds(self) -> set[str]:
         """Return the nodes on which it has a place, may get one, or waits for room."""

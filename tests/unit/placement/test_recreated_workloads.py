@@ -51,9 +51,7 @@ class WorkloadsEnvironment:
         self.moves = WorkloadMoves(PlannedWorkload(KEY, ""), self._policy, self.workload)
         self.put(pod("old", "a", "web-1", "1"))
         self.settle(0.0)
-        self.moves.begin(
-            Move("old", "default/old", "b", frozenset({"old"}), DRAIN, OwnerKey("default/1"))
-        )
+        self.moves.begin(Move("old", "default/old", "b", DRAIN, OwnerKey("default/1")))
 
     def put(self, *pods: Any) -> None:
         for each in pods:

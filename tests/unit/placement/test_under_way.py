@@ -25,8 +25,7 @@ def begun(*targets: str) -> MovesUnderWay:
     moves = MovesUnderWay()
     for number, target in enumerate(targets):
         uids = frozenset({"other", *(f"old{n}" for n in range(len(targets)))})
-        move = Move(f"old{number}", f"default/old{number}", target, uids, DRAIN, None)
-        moves.begin(move)
+        moves.begin(Move(f"old{number}", f"default/old{number}", target, DRAIN, None), uids)
 
     return moves
 
@@ -96,7 +95,7 @@ def test_a_cluster_where_pods_do_not_start_is_left_alone_for_longer_each_time() 
     assert moves.in_backoff(now) == {"a"}
     now += BACKOFF
     assert moves.in_backoff(now) == frozenset()
-    moves.begin(Move("old9", "default/old9", "a", frozenset({"other", "new"}), DRAIN, None))
+    moves.begin(Move("old9", "default/old9", "a", DRAIN, None), {"other", "new"})
     settle(moves, Replica("new9", "a", ready=False), now=now)
     late = settle(moves, Replica("new9", "a", ready=False), now=now + STARTING)
     assert late == [MoveOutcome.LATE]
@@ -121,9 +120,9 @@ def test_a_back_off_ends_early_once_for_the_same_room() -> None:
     assert not moves.reopen("a", 1, 1.0)
     assert moves.reopen("a", 3, 2.0)
     assert moves.in_backoff(2.0) == frozenset()
-    again = Move("old9", "default/old9", "a", frozenset({"other", "new"}), DRAIN, None)
+    again = Move("old9", "default/old9", "a", DRAIN, None)
     again.fits = 1
-    moves.begin(again)
+    moves.begin(again, {"other", "new"})
     settle(moves, Replica("new9", "b"), now=3.0)
     assert moves.backoffs(3.0) == {"a": 3.0 + 2 * BACKOFF}
     assert not moves.reopen("a", 3, 4.0)
@@ -143,9 +142,8 @@ def test_a_pod_that_another_policy_has_planned_was_not_moved_in_vain(changed: bo
     moves = WorkloadMoves(PlannedWorkload(workload.key, ""), before, workload)
     pod = replica("new", "b")
     pod["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
+    moves.begin(Move("old", "default/old", "a", DRAIN, owner_key(pod)))
     workload.put(pod)
-    owner = owner_key(pod)
-    moves.begin(Move("old", "default/old", "a", frozenset({"old"}), DRAIN, owner))
     after = spread(entry("b")) if changed else replace(before)
     moves.settle(after, workload, lambda _move: False, 0.0, datetime(2026, 1, 1, tzinfo=UTC))
     assert not moves.under_way

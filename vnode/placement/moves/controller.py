@@ -37,8 +37,8 @@ from vnode.placement.moves.workload_moves import WorkloadMoves
 from vnode.placement.workload_index import WorkloadIndex
 from vnode.planning.move_policy import FailbackMode
 from vnode.planning.move_reasons import SETTLED
-from vnode.planning.move_state import has_overflowed, is_ready
 from vnode.planning.plan_changes import PlanChanges
+from vnode.planning.pod_facts import has_overflowed, is_ready
 from vnode.planning.policy import Policy
 from vnode.planning.policy_node import PlannedNode, planned_node
 from vnode.planning.unfinished_move import moved_for

@@ -164,7 +164,7 @@ class Mover:
         It is one of the workload, as it is stored: what informers keep of a bound pod is not enough
         for filters.
         """
-        newest = moves.newest()
+        newest = moves.workload.newest
         if moves.template is None and newest is not None:
             name, namespace = objects.name(newest), objects.namespace(newest)
             try:

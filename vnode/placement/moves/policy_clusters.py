@@ -80,7 +80,8 @@ class PolicyClusters:
             caps={node: cap for node, cap in caps.items() if cap is not None},
             destination=moves.workload.destination,
         )
-        found = (decide_together if policy.is_together else decide)(state, self.wanted.reason)
+        # Pods are evicted one by one: after each the workload is looked at again.
+        found = (decide_together if policy.is_together else decide)(state, self.wanted.reason, 1)
         if found.full:
             names = ", ".join(self.snapshot.target_name(node) for node in found.full)
             found = replace(found, why=f"{found.why} in {names}")
@@ -131,7 +132,6 @@ class PolicyClusters:
             eviction.uid,
             objects.key(pod),
             target,
-            frozenset(members),
             self.wanted.reason,
             owner_key(pod),
             frozenset(n for n, tier in tiers.items() if tier > tiers.get(target, tier)),

@@ -11,13 +11,14 @@ or that was planned by another policy than the one that it was moved by.
 from __future__ import annotations
 
 import enum
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Final
 
 from vnode.api.durations import TICK
 from vnode.api.owners import OwnerKey
+from vnode.placement.moves.known_pods import KnownPods
 from vnode.planning.failover import OWNER
 from vnode.planning.move_policy import STARTING
 from vnode.planning.move_reasons import MoveReason
@@ -50,8 +51,6 @@ class Move:
     uid: str
     key: str
     target: str
-    known: frozenset[str]
-    """UIDs of the pods that there were then: none of these replaces it."""
     reason: MoveReason
     owner: OwnerKey | None
     """The pod's controller."""
@@ -61,6 +60,8 @@ class Move:
     """So many such pods the target seemed to have room for."""
     why: str = ""
     """For people."""
+    number: int = 0
+    """By which those are known that were there when it began: none of these replaces it."""
     alone: float | None = None
     """Since when it is gone without a new pod, None while it is not."""
     replacement: str = ""
@@ -104,6 +105,7 @@ class MovesUnderWay:
 
     def __init__(self) -> None:
         self.moves: list[Move] = []
+        self._known = KnownPods()
         # Nodes, and when a pod that was moved there became ready; of a moment ago.
         self._landed: list[tuple[str, float]] = []
         self._backoffs: dict[str, _Backoff] = {}  # by node
@@ -111,13 +113,16 @@ class MovesUnderWay:
     def __len__(self) -> int:
         return len(self.moves)
 
-    def begin(self, move: Move) -> None:
-        """Add a move: its pod is being evicted."""
+    def begin(self, move: Move, there: Collection[str]) -> None:
+        """Add a move: its pod is being evicted; `there` are UIDs of all pods that there are."""
+        move.number = self._known.begin(there)
         self.moves.append(move)
 
     def withdraw(self, move: Move) -> None:
         """Take a move back: its pod was not evicted after all."""
         self.moves.remove(move)
+        if not self.moves:
+            self._known.clear()
 
     def outdate(self) -> None:
         """Take note that the policy has changed: what becomes of these moves shows nothing."""
@@ -183,8 +188,8 @@ class MovesUnderWay:
         `is_there` tells whether an evicted pod still exists.
         """
         self._landed = [(n, at) for n, at in self._landed if now - at < _REPORTED + TICK]
-        present = {r.uid: r for r in sorted(replicas, key=lambda r: (-r.age, r.uid))}
-        self._match_replacements(present, now)
+        present = {replica.uid: replica for replica in replicas}
+        self._match_replacements(present.values(), now)
         kept, over = [], []
         for move in self.moves:
             replica = present.get(move.replacement)
@@ -200,8 +205,11 @@ class MovesUnderWay:
                 over.append((move, outcome))
 
         self.moves = kept
-        for move in kept:
-            move.known |= {ended.replacement for ended, _ in over}
+        for move, _ in over:
+            self._known.exclude(move.replacement)
+
+        if not kept:
+            self._known.clear()
 
         return over
 
@@ -215,20 +223,29 @@ class MovesUnderWay:
         ends += self.backoffs(now).values()
         return max(0.0, min(ends) - now) if ends else None
 
-    def _match_replacements(self, present: dict[str, Replica], now: float) -> None:
+    def _match_replacements(self, present: Iterable[Replica], now: float) -> None:
         """Find a new pod for each move: at best one that is where it was moved to."""
-        free = dict(present)
+        first = self.moves[0].number if self.moves else 0
+        new = [replica for replica in present if self._known.is_new(replica.uid, first)]
+        new.sort(key=lambda replica: (-replica.age, replica.uid))
         found: dict[str, str] = {}
         for is_exact in (True, False):
+            taken = set(found.values())
+            free: defaultdict[str, deque[str]] = defaultdict(deque)  # by node, if that matters
+            for replica in new:
+                if replica.uid not in taken:
+                    free[replica.node if is_exact else ""].append(replica.uid)
+
             for move in self.moves:
                 if move.uid in found:
                     continue
 
-                for uid, replica in free.items():
-                    if uid not in move.known and (replica.node == move.target or not is_exact):
-                        found[move.uid] = uid
-                        del free[uid]
-                        break
+                waiting = free[move.target if is_exact else ""]
+                while waiting and not self._known.is_new(waiting[0], move.number):
+                    waiting.popleft()  # later moves have found it there, too
+
+                if waiting:
+                    found[move.uid] = waiting.popleft()
 
         for move in self.moves:
             replacement = found.get(move.uid, "")

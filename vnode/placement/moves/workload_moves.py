@@ -83,15 +83,10 @@ class WorkloadMoves:
         all_wanted = self.demands.wanted(self.policy, self._together_for)
         return not any(w.reason.may_move(self.workload, self.policy, nodes) for w in all_wanted)
 
-    def newest(self) -> Object | None:
-        """Return the pod that was made last."""
-        pods = (member.pod for member in self.workload.members.values())
-        return max(pods, key=_created, default=None)
-
     @property
     def template(self) -> Object | None:
         """A pod as its present owner makes the next one; None if none was kept."""
-        newest, kept = self.newest(), self._template
+        newest, kept = self.workload.newest, self._template
         if kept is None or newest is None:
             return None
 
@@ -220,7 +215,7 @@ class WorkloadMoves:
 
     def begin(self, move: Move) -> None:
         """Add a move, and have the pod that replaces the evicted one go to its cluster."""
-        self.under_way.begin(move)
+        self.under_way.begin(move, self.workload.members.keys())
         if not self.policy.is_together:
             self.workload.direct(move.target)
 
@@ -272,7 +267,7 @@ class WorkloadMoves:
 
         Its pods replace none of the former's: they would seem to have arrived elsewhere.
         """
-        newest = self.newest()
+        newest = self.workload.newest
         owner = newest and objects.controller_reference(newest)
         if not owner:
             return False
@@ -280,7 +275,3 @@ class WorkloadMoves:
         before, self._owner = self._owner, owner
         of_one_name = all(before.get(field) == owner.get(field) for field in ("kind", "name"))
         return of_one_name and before.get("uid") != owner.get("uid")
-
-
-def _created(pod: Object) -> tuple[str, str]:
-    return objects.created(pod), objects.uid(pod)
