@@ -131,7 +131,7 @@ class FailingBack(MoveReason):
 
     def _has_movable(self, workload: Workload, policy: Policy, nodes: Iterable[PolicyNode]) -> bool:
         """Tell whether a pod has overflowed."""
-        return any(m.facts.overflowed for m in workload.members.values() if m.node)
+        return any(m.facts().overflowed for m in workload.members.values() if m.node)
 
     def settling(self, policy: Policy) -> float:
         """Return a part of the time for which there must have been room.

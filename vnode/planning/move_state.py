@@ -120,7 +120,7 @@ def replica_of(
     member: WorkloadPod, now: datetime, patience: float, *, moves_jobs: bool = False
 ) -> Replica:
     """Return what moves look at of a pod, which waits if it is unschedulable for so long."""
-    facts = member.facts
+    facts = member.facts()
     return Replica(
         member.uid,
         member.node or member.aim,

@@ -45,9 +45,8 @@ class WorkloadPod:
 
         return self._sized[1]
 
-    @property
     def facts(self) -> PodFacts:
-        """What moves look at of its present version."""
+        """Return what moves look at of its present version, which is kept."""
         if self._known is None or self._known[0] is not self.pod:
             self._known = self.pod, facts_of(self.pod)
 

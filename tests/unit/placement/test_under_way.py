@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from random import Random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.unit.planning.test_plan import replica
 from tests.unit.pods.policies import entry, spread
+from tests.unit.scheduling import costs
 from vnode.api.owners import owner_key
 from vnode.placement.moves.under_way import BACKOFF, Move, MoveOutcome, MovesUnderWay
 from vnode.placement.moves.workload_moves import WorkloadMoves
@@ -148,3 +152,55 @@ def test_a_pod_that_another_policy_has_planned_was_not_moved_in_vain(changed: bo
     moves.settle(after, workload, lambda _move: False, 0.0, datetime(2026, 1, 1, tzinfo=UTC))
     assert not moves.under_way
     assert moves.under_way.in_backoff(0.0) == (frozenset() if changed else {"a"})
+
+
+def crowd(count: int) -> MovesUnderWay:
+    """Return moves of half as many pods as there are; those of the others are replaced in vain."""
+    moves, uids = MovesUnderWay(), {f"old{number}" for number in range(count)}
+    for number in range(count // 2):
+        moves.begin(Move(f"old{number}", f"default/old{number}", "a", DRAIN, None), uids)
+
+    return moves
+
+
+def test_many_moves_of_many_pods_cost_what_each_of_these_does() -> None:
+    def cost(count: int) -> int:
+        old = [Replica(f"old{number}", "b") for number in range(count // 2, count)]
+        new = [Replica(f"new{number}", "b", bound=False, ready=False) for number in range(count)]
+        moves = crowd(count)
+        found = costs.bytecodes(lambda: settle(moves, *old, *new, now=0.0))
+        assert all(move.replacement for move in moves.moves)
+        return found
+
+    assert cost(400) < 5 * cost(100)
+    assert costs.entries(crowd(400)) < 5 * costs.entries(crowd(100))
+
+
+@given(st.lists(st.sampled_from("abx+-"), max_size=30), st.randoms(use_true_random=False))
+def test_a_pod_that_was_there_when_a_move_began_never_replaces_its_pod(
+    acts: list[str], random: Random
+) -> None:
+    """Moves to `a` and `b` begin, pods come (+) and go (-), and a move is settled at each (x)."""
+    moves, pods, known = MovesUnderWay(), {"p": Replica("p", "a")}, dict[str, set[str]]()
+    for number, act in enumerate(acts):
+        if act == "+":
+            node, age = random.choice("ab"), random.random()
+            pods[f"n{number}"] = Replica(f"n{number}", node, ready=random.random() < 0.3, age=age)
+        elif act == "-" and len(pods) > 1:
+            del pods[random.choice(sorted(pods))]
+        elif act in "ab":
+            known[f"m{number}"] = set(pods)
+            moves.begin(Move(f"m{number}", f"default/m{number}", act, DRAIN, None), pods.keys())
+        elif act == "x":
+            left = [*moves.moves]
+            over = moves.settle(pods.values(), lambda _move: True, 0.0)
+            matched = [move.replacement for move in left if move.replacement]
+            assert len(set(matched)) == len(matched)
+            assert all(move.replacement not in known[move.uid] for move in left)
+            free = pods.keys() - set(matched)
+            for move in left:
+                assert move.replacement or not free - known[move.uid]
+
+            for move, _ in over:
+                for others in known.values():
+                    others.add(move.replacement)

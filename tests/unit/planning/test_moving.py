@@ -10,6 +10,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.unit.scheduling import costs
 from vnode.api.owners import OwnerKey
 from vnode.planning.move_policy import STARTING
 from vnode.planning.move_reasons import DRAIN, FAILBACK, REASONS, REBALANCE, RESCHEDULE, MoveReason
@@ -304,3 +305,24 @@ def test_in_a_rollout_pods_are_moved_within_their_revision() -> None:
     steady = of("old", 9000.0, a=2, b=2) + of("new", 5000.0, a=2, b=2)
     assert decide(replace(now, replicas=steady), REBALANCE) == Decision()
     assert len(decide(replace(now, replicas=both[0]), REBALANCE).evictions) == 1
+
+
+@given(workload_states())
+def test_the_first_step_is_the_same_if_only_one_is_asked_for(
+    given: tuple[WorkloadState, MoveReason],
+) -> None:
+    now, reason = given
+    assert decide(now, reason, 1).evictions == decide(now, reason).evictions[:1]
+
+
+def test_a_step_costs_the_same_however_many_may_be_taken_at_once() -> None:
+    seats = Seats((Share("a"), Share("b")), "deployment/default/web")
+    now = WorkloadState(
+        replicas=tuple(Replica(f"p{number}", "a") for number in range(200)),
+        seats=seats,
+        included=frozenset("ab"),
+        room={"b": 200},
+    )
+    seats.plan(200)
+    one = costs.bytecodes(lambda: decide(now, REBALANCE, 1))
+    assert costs.bytecodes(lambda: decide(replace(now, limit=100), REBALANCE, 1)) < 1.1 * one

@@ -145,3 +145,12 @@ def test_pods_that_wait_go_before_others_and_count_as_being_moved() -> None:
 
     old = tuple(replace(each, age=STARTING) for each in young)
     assert len(decide_together(replace(now, replicas=(*old, *bound)), DRAIN).evictions) == 2
+
+
+@given(workload_states())
+def test_the_first_step_is_the_same_if_only_one_is_asked_for(
+    given: tuple[WorkloadState, MoveReason],
+) -> None:
+    now, reason = given
+    one, every = decide_together(now, reason, 1), decide_together(now, reason)
+    assert (one.evictions, one.destination) == (every.evictions[:1], every.destination)

@@ -10,7 +10,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.unit.scheduling import costs
 from vnode.api import objects
+from vnode.planning.move_state import replicas_of
 from vnode.planning.pod_size import PodSize
 from vnode.planning.weighing import Weighting
 from vnode.planning.workload import DELETED_KEPT, Workload
@@ -280,3 +282,44 @@ def test_pods_are_counted_only_as_policies_in_force_divide_them() -> None:
     cache.workloads.keep("", lambda _namespace: set())
     assert not cache.workloads._groups
     assert cache.workloads.of(pod("p"), "team").bound == {"a": 1}
+
+
+@given(st.lists(st.tuples(st.sampled_from("abcd"), st.booleans(), st.integers(0, 3))))
+def test_the_newest_pod_is_the_one_that_was_made_last(
+    acts: list[tuple[str, bool, int]],
+) -> None:
+    workload, there = Workload("job/default/web"), dict[str, dict[str, Any]]()
+    for uid, comes, second in acts:
+        if comes:
+            made = f"2026-01-01T00:00:0{second}Z"
+            created = there[uid]["metadata"]["creationTimestamp"] if uid in there else made
+            there[uid] = pod(uid, metadata={"creationTimestamp": created})
+            workload.put(there[uid])
+        else:
+            there.pop(uid, None)
+            workload.remove(uid)
+
+        found = max(
+            there.values(), key=lambda p: (objects.created(p), objects.uid(p)), default=None
+        )
+        assert workload.newest is found
+
+
+def test_what_moves_look_at_is_found_out_once_for_each_version_of_a_pod() -> None:
+    workload, now = Workload("job/default/web"), datetime.now(UTC)
+    for number in range(20):
+        workload.put(pod(f"p{number}", node="a"))
+
+    def look() -> int:
+        return costs.bytecodes(lambda: replicas_of(workload.members, (), now, 60.0))
+
+    first, again = look(), look()
+    assert again < first / 3
+    changed = pod("p0", node="a") | {
+        "status": {"conditions": [{"type": "Ready", "status": "True"}]}
+    }
+    workload.put(changed)
+    assert again < look() < again + first / 5
+    assert [r.uid for r in replicas_of(workload.members, (), now, 60.0) if r.ready] == ["p0"]
+    newest = costs.bytecodes(lambda: workload.newest)
+    assert costs.bytecodes(lambda: workload.newest) < newest / 10

@@ -209,6 +209,10 @@ class Moves:
     async def _look(self, key: PlannedWorkload) -> float | None:
         """Take the next step for a workload; return when to look at it again."""
         moves = self._workloads.get(key)
+        if moves is not None:  # of which moves see all pods at once below, and there may be many
+            async for member in in_slices(list(moves.workload.members.values()), self._clock):
+                member.facts()
+
         policy = self._policies.of(moves.sample) if moves is not None and moves.sample else None
         if moves is None or policy is None or planned_workload_of(moves.sample, policy) != key:
             self._forget(key)
