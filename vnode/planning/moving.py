@@ -17,10 +17,12 @@ revisions is planned by itself (`revisions`), and moved within it.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Final
 
 from vnode.planning import revisions
 from vnode.planning.move_policy import STARTING
@@ -29,6 +31,10 @@ from vnode.planning.move_state import Decision, PlannedEviction, Replica, Worklo
 from vnode.planning.plan import WorkloadPlan
 from vnode.planning.revisions import Revision
 from vnode.planning.seats import Share
+
+_OLDER: Final = 100  # revisions that are planned apart
+_LOOKED_AT: Final = 10_000
+"""Pods that are looked at for older revisions: each is planned with those of other makers."""
 
 
 def decide(now: WorkloadState, reason: MoveReason, most: int | None = None) -> Decision:
@@ -69,7 +75,8 @@ def _by_revision(now: WorkloadState) -> list[WorkloadState]:
     """Return the parts that are planned apart: one, unless the workload is being rolled out.
 
     Of the pods that are planned with those of an older revision, only these are moved. None goes up
-    to where its plan has no gap, as maximums are about all revisions together.
+    to where its plan has no gap, as maximums are about all revisions together. Where there are very
+    many older ones, those that have made a pod last come first, and of some no pod is moved.
     """
     latest: dict[Revision, float] = {}
     for replica in now.replicas:
@@ -79,18 +86,22 @@ def _by_revision(now: WorkloadState) -> list[WorkloadState]:
         return [now]
 
     newest = frozenset(revisions.current({key: -age for key, age in latest.items()}).values())
-    parts = []
-    for own in (newest, *({each} for each in latest.keys() - newest)):
-        makers = {each.maker for each in own}
-        counted = own | {each for each in newest if each.maker not in makers}
-        replicas = tuple(
-            replica if replica.revision in own else replace(replica, movable=False)
-            for replica in now.replicas
-            if replica.revision in counted
-        )
-        parts.append(replace(now, replicas=replicas, overflows=False))
+    own: dict[Revision, list[Replica]] = {}
+    for replica in now.replicas:
+        own.setdefault(replica.revision, []).append(replica)
 
-    return parts
+    parts = [tuple(replica for revision in newest for replica in own[revision])]
+    counted = {each.maker: [replace(r, movable=False) for r in own[each]] for each in newest}
+    looked_at = 0
+    older = sorted(latest.keys() - newest, key=lambda r: (latest[r], r.maker, r.owner or ""))
+    for revision in older[:_OLDER]:
+        peers = (each for maker, each in counted.items() if maker != revision.maker)
+        parts.append((*own[revision], *itertools.chain.from_iterable(peers)))
+        looked_at += len(parts[-1])
+        if looked_at > _LOOKED_AT:
+            break
+
+    return [replace(now, replicas=replicas, overflows=False) for replicas in parts]
 
 
 class _StepFinder:

@@ -59,11 +59,13 @@ def _of_rollout(
 ) -> Plan:
     """Return the plan of the newest revisions, and what each older one has beside it."""
     latest = {revision: each.latest for revision, each in counts.items()}
-    newest = frozenset(revisions.current(latest).values())
-    whole = seats.plan(sum(sizes[revision] for revision in newest))
+    current = revisions.current(latest)
+    newest = frozenset(current.values())
+    of_newest = sum(sizes[revision] for revision in newest)
+    whole = seats.plan(of_newest)
     found, unplaced = Counter(whole.planned), whole.unplaced
-    for revision in counts.keys() - newest:
-        number = sum(sizes[peer] for peer in revisions.peers(revision, latest))
+    for revision in counts.keys() - newest:  # there may be thousands, each with its own peers
+        number = of_newest - sizes[current[revision.maker]] + sizes[revision]
         more, less = seats.plan(number), seats.plan(number - sizes[revision])
         found.update(more.planned)
         found.subtract(less.planned)

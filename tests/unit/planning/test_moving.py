@@ -326,3 +326,20 @@ def test_a_step_costs_the_same_however_many_may_be_taken_at_once() -> None:
     seats.plan(200)
     one = costs.bytecodes(lambda: decide(now, REBALANCE, 1))
     assert costs.bytecodes(lambda: decide(replace(now, limit=100), REBALANCE, 1)) < 1.1 * one
+
+
+def test_of_very_many_revisions_some_are_planned() -> None:
+    def cost(count: int) -> int:
+        seats = Seats((Share("a"), Share("b")), "label/default/web")
+        replicas = tuple(
+            Replica(
+                f"p{n}", "a", age=1000.0 + n, revision=Revision(f"d{n // 2}", OwnerKey(f"r{n}"))
+            )
+            for n in range(count)
+        )
+        now = WorkloadState(
+            replicas=replicas, seats=seats, included=frozenset("ab"), room={"b": count}
+        )
+        return costs.bytecodes(lambda: decide(now, REBALANCE, 1))
+
+    assert cost(800) < 2.5 * cost(400)

@@ -8,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.planning.test_workload_counts import pod
+from tests.unit.scheduling import costs
 from vnode.api import objects
 from vnode.api.objects import Object
+from vnode.api.owners import OwnerKey
 from vnode.placement.status import accounts, counting
 from vnode.placement.status.counting import WorkloadCounts
 from vnode.planning import choosing, deletion_cost, moving, plan
@@ -18,6 +20,8 @@ from vnode.planning.move_reasons import REBALANCE, RESCHEDULE
 from vnode.planning.move_state import Replica, WorkloadState
 from vnode.planning.policy import Clusters, Mode, Overflow, PlacementTarget, Policy
 from vnode.planning.policy_node import PlannedNode
+from vnode.planning.revisions import Revision, RevisionCounts
+from vnode.planning.seats import Seats, Share
 from vnode.planning.workload import Workload
 from vnode.planning.workload_key import workload_of
 from vnode.planning.workload_pod import WorkloadPod
@@ -147,3 +151,15 @@ def test_what_shrinks_by_cost_is_what_would_have_been_planned(
 
 def _replica(member: WorkloadPod) -> Replica:
     return Replica(member.uid, member.node, revision=member.revision)
+
+
+def test_many_revisions_cost_what_each_of_these_does() -> None:
+    def cost(count: int) -> int:
+        counts = {
+            Revision(f"d{n // 2}", OwnerKey(f"r{n}")): RevisionCounts(1, f"{n:09}", Counter(a=1))
+            for n in range(count)
+        }
+        seats = Seats((Share("a"), Share("b")), "label/default/web")
+        return costs.bytecodes(lambda: plan.of_revisions(seats, counts))
+
+    assert cost(160) < 5 * cost(40)
