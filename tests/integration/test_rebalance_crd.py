@@ -14,9 +14,8 @@ from vnode.api.errors import Invalid
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.placement.moves import rebalance_status
-from vnode.placement.moves.demands import WorkloadRebalance
+from vnode.placement.moves.rebalance_progress import RebalanceSums
 from vnode.planning.move_policy import IntOrPercent
-from vnode.planning.workload_key import PlannedWorkload
 
 WEB = {"kind": "Deployment", "name": "web"}
 
@@ -78,10 +77,9 @@ async def test_what_the_agent_writes_is_kept_and_shown(
     fleet: Fleet, client: Client, namespace: str
 ) -> None:
     created = await create(client, kinds.REBALANCES, namespace, "now", spec={"workloads": [WEB]})
-    key = PlannedWorkload(f"deployment/{namespace}/web", "")
-    progress = {key: WorkloadRebalance(moved=3, left=2, why="no room in c1")}
-    outcome = rebalance_status.judge(progress, is_stuck=True)
-    status = rebalance_status.status(created, progress, outcome, 1, datetime.now(UTC))
+    sums = RebalanceSums(workloads=1, moved=3, left=2, unmet=1, why="no room in c1")
+    outcome = rebalance_status.judge(sums, is_stuck=True)
+    status = rebalance_status.status(created, sums, outcome, 1, datetime.now(UTC))
     patched = await client.patch(
         kinds.REBALANCES, "now", {"status": status}, namespace, subresource="status"
     )

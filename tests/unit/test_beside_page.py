@@ -19,7 +19,7 @@ from vnode.api import keys, status_conditions
 from vnode.api.objects import Object
 from vnode.cli import manifests
 from vnode.issuing import steps
-from vnode.placement.moves.rebalance_status import RebalancePhase
+from vnode.placement.moves import rebalance_status
 from vnode.placement.policies.judging import ACCEPTED
 from vnode.placement.status import conditions as of_policies
 from vnode.targets import conditions as of_targets
@@ -34,7 +34,7 @@ CHOSEN_AT_RUN_TIME: Final[dict[str, tuple[str, ...]]] = {
         steps.EXPIRED,
         steps.REVOKED,
     ),
-    "vnode.placement.moves.rebalance_status": tuple(phase.value for phase in RebalancePhase),
+    "vnode.placement.moves.rebalance_status": rebalance_status.CONDITIONS,
     "vnode.placement.status.conditions": (
         *(ACCEPTED, of_policies.DECIDED, of_policies.PUBLISHED),
         of_policies.CLUSTERS_FOUND,

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from tests import computing
+from tests.computing import BusyClock
 from tests.unit.placement.moving_environment import FrankRoom, MovingEnvironment, fleet
 from tests.unit.pods.policies import spread
+from tests.unit.scheduling import costs
 from vnode.api import kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.objects import Object
 from vnode.placement.moves import planned_workloads
+from vnode.placement.moves.demands import WorkloadRebalance
+from vnode.placement.moves.rebalance_progress import RebalanceProgress
+from vnode.placement.moves.rebalance_turns import AT_ONCE
 from vnode.placement.moves.rebalances import PROGRESS_DEADLINE
-from vnode.planning.workload_key import workload_of
+from vnode.planning.move_state import Decision
+from vnode.planning.workload_key import PlannedWorkload, workload_of
 from vnode.runtime import write_limits
 
 pytestmark = pytest.mark.looptime
@@ -243,6 +251,74 @@ async def test_of_many_of_a_namespace_some_begin_at_once_and_the_others_by_and_b
         assert begun() == limit.burst
         await asyncio.sleep(11 / limit.rate)
         assert begun() == len(names)
+
+
+async def test_few_of_a_namespace_run_at_once_and_the_others_say_that_they_wait(
+    clock: Clock,
+) -> None:
+    env = fleet(clock, 20, 20, 20)
+    names = [f"again-{number}" for number in range(AT_ONCE + 2)]
+
+    def phases() -> dict[str, int]:
+        return Counter(env.rebalanced(name).get("phase") for name in names)
+
+    async with env.moving():
+        await turned(env)
+        env.forbid()
+        for name in names:
+            env.rebalance(name)
+
+        await asyncio.sleep(30)
+        assert phases() == {"Progressing": AT_ONCE, "Pending": 2}
+        *_, first, last = (env.rebalanced(name) for name in names)
+        assert first["message"] == last["message"]
+        assert "4 Rebalances of a namespace are carried out at once" in last["message"]
+        assert {c["reason"] for c in last["conditions"]} == {"Queued"}
+        assert true_conditions(last) == []
+        assert "startTime" not in last
+        env.server.remove(kinds.REBALANCES, names[-2], "default")
+        env.server.remove(kinds.REBALANCES, names[0], "default")
+        await asyncio.sleep(30)
+        assert phases() == {"Progressing": AT_ONCE, None: 2}
+        env.server.remove(kinds.REBALANCES, names[1], "default")
+        env.rebalance(names[0])
+        env.rebalance(names[1])
+        await asyncio.sleep(30)
+        assert phases() == {"Progressing": AT_ONCE, "Pending": 1, None: 1}
+        await asyncio.sleep(PROGRESS_DEADLINE)
+        assert phases() == {"Failed": AT_ONCE, "Progressing": 1, None: 1}
+
+
+async def test_what_is_kept_of_one_that_runs_is_about_workloads_that_are_not_at_their_plan(
+    clock: Clock,
+) -> None:
+    progress, keys = RebalanceProgress(), [PlannedWorkload(f"w{n}", "") for n in range(200)]
+    demands = [WorkloadRebalance() for _ in keys]
+    for key, demand in zip(keys, demands, strict=True):
+        progress.ask(key, demand)
+
+    assert (await progress.sums(clock)).unmet == 200
+    for demand in demands[1:]:
+        demand.count_eviction(0)
+        demand.report(Decision(), 0)
+
+    demands[0].report(Decision(left=3, why="no room"), 1)
+    sums = await progress.sums(clock)
+    assert (sums.workloads, sums.moved, sums.left, sums.under_way) == (200, 199, 3, 1)
+    assert (sums.unmet, sums.why, sums.is_news) == (1, "no room", True)
+    assert costs.entries(progress) < 20
+    assert not (await progress.sums(clock)).is_news
+
+
+async def test_one_for_many_workloads_is_looked_at_in_slices() -> None:
+    progress = RebalanceProgress()
+    for number in range(100):
+        progress.ask(PlannedWorkload(f"w{number}", ""), WorkloadRebalance())
+
+    with computing.steps() as steps:
+        await progress.sums(BusyClock())
+
+    assert len(steps) > 30
 
 
 async def test_one_that_names_many_workloads_does_not_look_at_each_pod_for_each(

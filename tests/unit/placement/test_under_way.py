@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
 from random import Random
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests import background, computing
+from tests.computing import BusyClock
 from tests.unit.planning.test_plan import replica
 from tests.unit.pods.policies import entry, spread
 from tests.unit.scheduling import costs
 from vnode.api.owners import owner_key
+from vnode.placement.moves.controller import Moves
+from vnode.placement.moves.taken_places import REPORTED, TakenPlaces
 from vnode.placement.moves.under_way import BACKOFF, Move, MoveOutcome, MovesUnderWay
 from vnode.placement.moves.workload_moves import WorkloadMoves
 from vnode.planning.failover import OWNER
@@ -204,3 +212,44 @@ def test_a_pod_that_was_there_when_a_move_began_never_replaces_its_pod(
             for move, _ in over:
                 for others in known.values():
                     others.add(move.replacement)
+
+
+def test_what_all_moves_take_is_counted_and_not_looked_up() -> None:
+    every, now = TakenPlaces(), 0.0
+    each = [TakenPlaces(every) for _ in range(300)]
+    for number, places in enumerate(each):
+        places.begin("ab"[number % 2])
+        if number % 3 == 0:
+            places.end("ab"[number % 2])
+            places.land("c", now)
+
+    summed = sum((places.taken(now) for places in each), Counter[str]())
+    assert every.taken(now) == summed == {"a": 100, "b": 100, "c": 100}
+    for places in each[:-1]:
+        places.leave()
+
+    assert every.taken(now) == {"b": 1}
+    assert every.targets(now) == {"b"}
+    assert costs.bytecodes(lambda: every.taken(now)) < 200
+    each[-1].end("b")
+    each[0].land("c", now)
+    each[0].tidy(now + REPORTED + 1)
+    assert costs.entries(every) == costs.entries(TakenPlaces())
+
+
+async def test_a_change_of_a_cluster_has_workloads_looked_at_in_slices() -> None:
+    absent: Any = SimpleNamespace(turns=SimpleNamespace(subscribe=lambda _wake: None))
+    moves = Moves(*(absent,) * 7, clock=BusyClock(), on_plan_freed=lambda _namespace: None)
+    for number in range(100):
+        key = PlannedWorkload(f"pod/default/p{number}", "")
+        moves._workloads[key] = WorkloadMoves(key, spread(), Workload(key.workload))
+
+    async with background.running(moves._cluster_changes.run()):
+        with computing.steps() as steps:
+            moves._cluster_changes.add("node")
+            await asyncio.sleep(0.1)
+
+        assert len(moves._controller._queue._timers) == 100
+
+    moves._controller._queue.close()
+    assert len(steps) > 30

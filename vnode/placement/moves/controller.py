@@ -14,8 +14,9 @@ That a workload is moved as a whole its pods say.
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Final
 
@@ -32,6 +33,7 @@ from vnode.placement.moves.demands import (
 )
 from vnode.placement.moves.mover import Mover
 from vnode.placement.moves.planned_workloads import PlannedWorkloads
+from vnode.placement.moves.taken_places import TakenPlaces
 from vnode.placement.moves.under_way import Move
 from vnode.placement.moves.workload_moves import WorkloadMoves
 from vnode.placement.workload_index import WorkloadIndex
@@ -45,10 +47,12 @@ from vnode.planning.unfinished_move import moved_for
 from vnode.planning.workload_key import PlannedWorkload, namespace_of, planned_workload_of
 from vnode.runtime.controller import Controller
 from vnode.runtime.links import Link, Links
+from vnode.runtime.sliced_work import SlicedWork
 from vnode.scheduling.cache import Cache
 from vnode.telemetry import audit
 
 _CHANGES: Final = PlannedWorkload("", "")  # the key that stands for all policies
+_ANY: Final = ""  # the node that stands for all clusters
 
 log = logging.getLogger(__name__)
 
@@ -85,6 +89,10 @@ class Moves:
         self._on_plan_freed = on_plan_freed
         self._changes = PlanChanges()
         self._workloads: dict[PlannedWorkload, WorkloadMoves] = {}
+        # Their keys by workload, several if policies divide its pods in several ways; none empty.
+        self._by_workload: dict[str, set[PlannedWorkload]] = {}
+        self._taken = TakenPlaces()
+        self._cluster_changes = SlicedWork(self._look_at_cluster, clock)
         self._closings: Listeners[str] = Listeners()
         self._controller: Controller[PlannedWorkload] = Controller(
             "moves",
@@ -107,14 +115,15 @@ class Moves:
         self._policies.subscribe(lambda _namespace: self._controller.add(_CHANGES))
         self._index.subscribe(self._check)
         self._nodes.subscribe(self._on_node)
-        self._links.subscribe(self._on_link, lambda link: self._on_cluster(link.node_name))
-        await self._controller.run()
+        self._links.subscribe(self._on_link, lambda link: self._cluster_changes.add(link.node_name))
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._controller.run(), name="move-pods")
+            group.create_task(self._cluster_changes.run(), name="look-at-clusters-of-moves")
 
     def look_at(self, workload: str) -> None:
         """Decide again about the workload of that key, if it has pods to move."""
-        for key in self._workloads:  # several if policies divide its pods in several ways
-            if key.workload == workload:
-                self._controller.add_after(key, SETTLED)
+        for key in self._by_workload.get(workload, ()):
+            self._controller.add_after(key, SETTLED)
 
     async def ask(self, namespace: str, demands: Mapping[PlannedWorkload, MoveDemand]) -> None:
         """Decide about all workloads of a namespace, on which somebody makes these demands."""
@@ -156,7 +165,8 @@ class Moves:
                 return
 
             workload = self._cache.workloads.of(pod, policy.group_by)
-            moves = self._workloads[key] = WorkloadMoves(key, policy, workload)
+            moves = self._workloads[key] = WorkloadMoves(key, policy, workload, self._taken)
+            self._by_workload.setdefault(key.workload, set()).add(key)
 
         if demand is not None:
             moves.demands.add(demand)
@@ -174,14 +184,12 @@ class Moves:
 
         before, after = (planned_node(node) if node else None for node in (old, new))
         if before != after:
-            for key, moves in self._workloads.items():  # it may be new to any policy
-                self._controller.add_after(key, moves.settling)
-
+            self._cluster_changes.add(_ANY)  # it may be new to any policy
             self._controller.add_after(_CHANGES, SETTLED)
 
     def _on_link(self, link: Link) -> None:
         def changed(_old: Object | None = None, _new: Object | None = None) -> None:
-            self._on_cluster(link.node_name)
+            self._cluster_changes.add(link.node_name)
 
         link.summaries.subscribe(changed)
         link.on_health(changed)
@@ -190,11 +198,13 @@ class Moves:
 
         changed()
 
-    def _on_cluster(self, node: str) -> None:
+    def _look_at_cluster(self, node: str) -> Iterator[None]:
         """Look at the workloads for which it matters what the cluster has."""
-        for key, moves in self._workloads.items():
-            if not moves.clusters or node in moves.clusters:
+        for key, moves in tuple(self._workloads.items()):
+            if node == _ANY or not moves.clusters or node in moves.clusters:
                 self._controller.add_after(key, moves.settling)
+
+            yield
 
     async def _reconcile(self, key: PlannedWorkload) -> float | None:
         if key == _CHANGES:
@@ -228,9 +238,8 @@ class Moves:
             self._cache.workloads.end_move(key.workload, key.group_by)
 
         delays = [settled.wait]
-        others = [each.under_way for each in self._workloads.values() if each is not moves]
         for wanted in moves.due(nodes):
-            step = await self._mover.step(moves, wanted, others)
+            step = await self._mover.step(moves, wanted)
             delays.append(step.delay)
             if step.acted:
                 break
@@ -245,6 +254,11 @@ class Moves:
 
     def _forget(self, key: PlannedWorkload) -> None:
         if moves := self._workloads.pop(key, None):
+            self._by_workload[key.workload].discard(key)
+            if not self._by_workload[key.workload]:
+                del self._by_workload[key.workload]
+
+            moves.under_way.leave()
             moves.demands.end()
             self._cache.workloads.end_move(key.workload, key.group_by)
 

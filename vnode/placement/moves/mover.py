@@ -8,7 +8,7 @@ and at a bounded rate for all workloads together, in turns (`move_turns`).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -23,7 +23,7 @@ from vnode.placement.moves.demands import MovingPolicies, WantedMoves
 from vnode.placement.moves.move_events import MoveEvents
 from vnode.placement.moves.move_turns import MoveTurns
 from vnode.placement.moves.policy_clusters import PolicyClusters
-from vnode.placement.moves.under_way import Move, MovesUnderWay
+from vnode.placement.moves.under_way import Move
 from vnode.placement.moves.workload_moves import WorkloadMoves
 from vnode.placement.policies import decoding
 from vnode.planning.failover import Replacements
@@ -102,9 +102,7 @@ class Mover:
         """Have the workload looked at whose turn it is, after this one was."""
         self.turns.end_look(key, self._evictor.wait(None, PER_MINUTE))
 
-    async def step(
-        self, moves: WorkloadMoves, wanted: WantedMoves, others: Sequence[MovesUnderWay]
-    ) -> MoveStep:
+    async def step(self, moves: WorkloadMoves, wanted: WantedMoves) -> MoveStep:
         """Take one step for what is wanted, if one is due."""
         next_in, now = self._evictor.wait(None, PER_MINUTE), self._clock.monotonic()
         if not self.turns.ask(moves.key, moves.policy, next_in, now):
@@ -124,7 +122,6 @@ class Mover:
             moves=moves,
             wanted=wanted,
             workload_now=moves.look(wanted, snapshot.nodes, takers, rooms, now, wall),
-            others=others,
             snapshot=snapshot,
             size=size_of(template),
             now=now,

@@ -8,8 +8,7 @@ room is not believed for a while. What to do then, `vnode.planning` decides.
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -17,7 +16,7 @@ from vnode.api import objects
 from vnode.api.durations import TICK
 from vnode.api.owners import owner_key
 from vnode.placement.moves.demands import WantedMoves
-from vnode.placement.moves.under_way import Move, MovesUnderWay
+from vnode.placement.moves.under_way import Move
 from vnode.placement.moves.workload_moves import WorkloadMoves
 from vnode.placement.moves.workload_now import WorkloadNow
 from vnode.planning.move_policy import TRIED_AGAIN, FailbackMode, Openings
@@ -46,8 +45,6 @@ class PolicyClusters:
     moves: WorkloadMoves
     wanted: WantedMoves
     workload_now: WorkloadNow
-    others: Sequence[MovesUnderWay]
-    """The moves of other workloads."""
     snapshot: Snapshot
     size: PodSize
     """Of a pod of the workload."""
@@ -155,14 +152,13 @@ class PolicyClusters:
         There is none where another one waits, unless that is larger. What reports say is free may
         not be without the pods that are on their way there, or came a moment ago.
         """
-        workload, going = self.moves.workload, Counter[str]()
-        if not self.moves.policy.is_together:
-            mine = self.workload_now.moves
+        workload, mine = self.moves.workload, self.workload_now.moves
+        going = self.moves.taken.taken(self.now)
+        if self.moves.policy.is_together:
+            going -= mine.taken
+        else:
             new = (m.aim for m in workload.pending() if m.aim and m.uid not in mine.replacements)
-            going = mine.taken + Counter(new)
-
-        for each in self.others:
-            going += each.taken(self.now)
+            going.update(new)
 
         found = {
             node: max(least, count - going[node])
@@ -178,8 +174,7 @@ class PolicyClusters:
         that a pod is being given, or got a moment ago, placeholders do not know yet: they hold
         none, so that one place is enough for all of them to say so.
         """
-        workload, taken = self.moves.workload, self.workload_now.moves.targets
-        taken = taken.union(*(each.targets(self.now) for each in self.others))
+        workload, taken = self.moves.workload, self.moves.taken.targets(self.now)
         found = {}
         for node, count in self._room(self.workload_now.able, least=1).items():
             if workload.placeholders[node]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -11,14 +10,16 @@ from typing import Final
 
 from vnode.api import objects, status_conditions
 from vnode.api.objects import Object
-from vnode.placement.moves.demands import WorkloadRebalance
+from vnode.placement.moves.rebalance_progress import RebalanceSums
+from vnode.placement.moves.rebalance_turns import AT_ONCE
 from vnode.placement.policies import move_fields
 from vnode.planning.move_policy import IntOrPercent
-from vnode.planning.workload_key import PlannedWorkload
 
+PENDING: Final = "Pending"
 PROGRESSING: Final = "Progressing"
 COMPLETE: Final = "Complete"
 FAILED: Final = "Failed"
+CONDITIONS: Final = (PROGRESSING, COMPLETE, FAILED)
 NOT_FOUND: Final = "not found"
 
 _NAMES_SHOWN: Final = 5
@@ -27,9 +28,15 @@ _NAMES_SHOWN: Final = 5
 class RebalancePhase(enum.Enum):
     """How far a Rebalance is."""
 
+    PENDING = PENDING
     PROGRESSING = PROGRESSING
     COMPLETE = COMPLETE
     FAILED = FAILED
+
+    @property
+    def is_end(self) -> bool:
+        """Whether nothing comes after it."""
+        return self in (RebalancePhase.COMPLETE, RebalancePhase.FAILED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,27 +86,30 @@ def _key(namespace: str, workload: Mapping[str, str]) -> str:
     return f"{kind}/{namespace}/{workload.get('name', '')}"
 
 
-def judge(
-    progress: Mapping[PlannedWorkload, WorkloadRebalance], *, is_stuck: bool
-) -> RebalanceOutcome:
+WAITS: Final = RebalanceOutcome(
+    RebalancePhase.PENDING,
+    "Queued",
+    f"waits until others have ended: {AT_ONCE} Rebalances of a namespace are carried out at once",
+)
+"""Of one that has not begun."""
+
+
+def judge(sums: RebalanceSums, *, is_stuck: bool) -> RebalanceOutcome:
     """Return how far a Rebalance of these workloads is; `is_stuck` if nothing moves any more."""
-    moved = sum(each.moved for each in progress.values())
-    if not progress:
+    if not sums.workloads:
         message = "no pods of the namespace have a placement policy of mode Spread, Fill or Single"
         return RebalanceOutcome(RebalancePhase.COMPLETE, "NothingPlanned", message)
 
-    if all(each.is_met for each in progress.values()):
-        message = f"{moved} pods of {len(progress)} workloads were moved; all run as planned"
+    if not sums.unmet:
+        message = f"{sums.moved} pods of {sums.workloads} workloads were moved; all run as planned"
         return RebalanceOutcome(RebalancePhase.COMPLETE, "Planned", message)
 
-    why = Counter(each.why for each in progress.values() if each.why)
-    waits = f": {why.most_common(1)[0][0]}" if why else ""
-    left = sum(each.left for each in progress.values())
+    waits = f": {sums.why}" if sums.why else ""
     if is_stuck:
-        message = f"{moved} pods were moved, {left} could not be{waits}"
+        message = f"{sums.moved} pods were moved, {sums.left} could not be{waits}"
         return RebalanceOutcome(RebalancePhase.FAILED, "Stuck", message)
 
-    message = f"{moved} pods were moved, {left} are left{waits}"
+    message = f"{sums.moved} pods were moved, {sums.left} are left{waits}"
     return RebalanceOutcome(RebalancePhase.PROGRESSING, "Waiting" if waits else "Moving", message)
 
 
@@ -116,29 +126,29 @@ def unplanned(problems: Sequence[str], *, may_come: bool) -> RebalanceOutcome:
 
 
 def status(
-    obj: Object,
-    progress: Mapping[PlannedWorkload, WorkloadRebalance],
-    outcome: RebalanceOutcome,
-    before: int,
-    now: datetime,
+    obj: Object, sums: RebalanceSums, outcome: RebalanceOutcome, before: int, now: datetime
 ) -> Object:
     """Build the status; `before` is how many pods a former leader has moved."""
     present = objects.status(obj)
-    ended = outcome.phase is not RebalancePhase.PROGRESSING
     conditions = [
         status_conditions.build(
-            obj, phase.value, phase is outcome.phase, outcome.reason, outcome.message, now
+            obj, type_, type_ == outcome.phase.value, outcome.reason, outcome.message, now
         )
-        for phase in RebalancePhase
+        for type_ in CONDITIONS
     ]
-    return {
+    said = {
         "phase": outcome.phase.value,
         "message": outcome.message,
-        "workloads": len(progress),
-        "moved": before + sum(each.moved for each in progress.values()),
-        "underWay": sum(each.under_way for each in progress.values()),
-        "remaining": sum(each.left for each in progress.values()),
-        "startTime": present.get("startTime") or objects.timestamp(now),
-        **({"completionTime": objects.timestamp(now)} if ended else {}),
         "conditions": status_conditions.merged(obj, *conditions) or present.get("conditions") or [],
+    }
+    if outcome.phase is RebalancePhase.PENDING:
+        return said
+
+    return said | {
+        "workloads": sums.workloads,
+        "moved": before + sums.moved,
+        "underWay": sums.under_way,
+        "remaining": sums.left,
+        "startTime": present.get("startTime") or objects.timestamp(now),
+        **({"completionTime": objects.timestamp(now)} if outcome.phase.is_end else {}),
     }

@@ -1,6 +1,7 @@
 """Carries out Rebalances: asks the mover for their workloads, and says how far it is.
 
-A Rebalance is for the workloads that there are when it begins. It is complete when each of them has
+A few of a namespace run at once, and the others wait (`rebalance_turns`). A Rebalance is for the
+workloads that there are when it begins. It is complete when each of them has
 been at its plan once, and has failed when nothing has moved for a long time, or what it names is
 not there. Then it is deleted after the time that it names. A new leader begins again with those
 that have not ended.
@@ -11,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from vnode.api import kinds, objects
@@ -19,13 +20,16 @@ from vnode.api.clock import Clock
 from vnode.api.durations import TICK
 from vnode.api.errors import ConfigError, NotFound
 from vnode.api.objects import Object
+from vnode.api.slices import in_slices
 from vnode.kube.client import Client
 from vnode.kube.events import NORMAL, WARNING, EventRecorder
 from vnode.kube.informer import Informer
 from vnode.placement.moves import rebalance_status
 from vnode.placement.moves.controller import Moves
 from vnode.placement.moves.demands import WorkloadRebalance
+from vnode.placement.moves.rebalance_progress import RebalanceProgress, RebalanceSums
 from vnode.placement.moves.rebalance_status import RebalanceOutcome, RebalancePhase, RebalanceSpec
+from vnode.placement.moves.rebalance_turns import RebalanceTurns
 from vnode.planning.workload_key import PlannedWorkload
 from vnode.runtime import write_limits
 from vnode.runtime.controller import Controller
@@ -47,13 +51,12 @@ class _RunningRebalance:
     """A Rebalance that has begun."""
 
     uid: str
-    demands: dict[PlannedWorkload, WorkloadRebalance]
-    """What it asks, and how far it has come, by workload."""
     before: int
     """Pods that a former leader has moved."""
     changed_at: float
-    state: object = None
-    """What was seen last, to tell whether something moves."""
+    progress: RebalanceProgress = field(default_factory=RebalanceProgress)
+    problems: list[str] = field(default_factory=list)
+    """What is wrong with what it names."""
 
 
 class Rebalances:
@@ -68,6 +71,7 @@ class Rebalances:
         self._clock = clock
         self._informer = Informer(client, kinds.REBALANCES)
         self._running: dict[str, _RunningRebalance] = {}
+        self._turns = RebalanceTurns()
         self._controller: Controller[str] = Controller(
             "rebalances",
             self._reconcile,
@@ -106,7 +110,7 @@ class Rebalances:
         except ConfigError as error:
             if not objects.status(obj).get("completionTime"):
                 outcome = RebalanceOutcome(RebalancePhase.FAILED, "Invalid", str(error))
-                await self._write(key, obj, {}, outcome, 0)
+                await self._write(key, obj, RebalanceSums(), outcome, 0)
 
             return None
 
@@ -114,25 +118,35 @@ class Rebalances:
             self._stop(key)
             return await self._expire(obj, spec, str(ended))
 
-        running = self._running.get(key)
+        return await self._carry_out(key, obj, spec)
+
+    async def _carry_out(self, key: str, obj: Object, spec: RebalanceSpec) -> float | None:
+        """Begin with a Rebalance if it is its turn, and say how far it is; return when again."""
+        running, uid = self._running.get(key), objects.uid(obj)
         if running is None:
-            if wait := self._limiter.take(objects.namespace(obj)):
+            is_known = self._turns.waits(key, uid)
+            if not is_known and (wait := self._limiter.take(objects.namespace(obj))):
                 return wait
 
+            if not self._turns.begin(key, uid):
+                await self._write(key, obj, RebalanceSums(), rebalance_status.WAITS, 0)
+                return None  # it is woken when it is its turn
+
+            self._wake_next(key)
             running = await self._start(key, obj, spec)
 
-        progress = running.demands
-        if problems := await self._problems(objects.namespace(obj), spec, progress):
+        sums = await running.progress.sums(self._clock)
+        if running.problems:
             left = self._awaited(obj)
             self._stop(key)
-            outcome = rebalance_status.unplanned(problems, may_come=left > 0)
-            await self._write(key, obj, progress, outcome, running.before)
+            outcome = rebalance_status.unplanned(running.problems, may_come=left > 0)
+            await self._write(key, obj, sums, outcome, running.before)
             return min(left, _SETTLED) if left > 0 else None
 
-        outcome = rebalance_status.judge(progress, is_stuck=self._is_stuck(running))
-        await self._write(key, obj, progress, outcome, running.before)
+        outcome = rebalance_status.judge(sums, is_stuck=self._is_stuck(running, sums))
+        await self._write(key, obj, sums, outcome, running.before)
         left = running.changed_at + PROGRESS_DEADLINE - self._clock.monotonic()
-        return max(left, _SETTLED) if outcome.phase is RebalancePhase.PROGRESSING else None
+        return None if outcome.phase.is_end else max(left, _SETTLED)
 
     async def _start(self, key: str, obj: Object, spec: RebalanceSpec) -> _RunningRebalance:
         """Ask the mover for the workloads that there are."""
@@ -141,17 +155,19 @@ class Rebalances:
         def changed() -> None:
             self._controller.add_after(key, _SETTLED)
 
-        asked_by = audit.of(kinds.REBALANCES, obj)
-        demands = {
-            workload: WorkloadRebalance(limit=spec.limit, changed=changed, asked_by=asked_by)
-            for workload, policy in (await self._moves.planned.of(namespace)).items()
-            if spec.concerns(workload.workload, policy)
-        }
         before, now = int(objects.status(obj).get("moved") or 0), self._clock.monotonic()
-        running = _RunningRebalance(objects.uid(obj), demands, before, now)
+        running = _RunningRebalance(objects.uid(obj), before, now)
+        asked_by, progress = audit.of(kinds.REBALANCES, obj), running.progress
+        planned = (await self._moves.planned.of(namespace)).items()
+        async for workload, policy in in_slices(planned, self._clock):
+            if spec.concerns(workload.workload, policy):
+                demand = WorkloadRebalance(limit=spec.limit, changed=changed, asked_by=asked_by)
+                progress.ask(workload, demand)
+
         self._running[key] = running
-        if not await self._problems(namespace, spec, demands):
-            await self._moves.ask(namespace, demands)
+        running.problems = await self._problems(namespace, spec, progress.unmet)
+        if not running.problems:
+            await self._moves.ask(namespace, progress.unmet)
 
         return running
 
@@ -172,16 +188,23 @@ class Rebalances:
         return max(0.0, _AWAITED - age) if age < _AWAITED - TICK else 0.0
 
     def _stop(self, key: str) -> None:
+        """End what runs or waits; the next one of the namespace may begin."""
         if (running := self._running.pop(key, None)) is not None:
-            self._moves.drop(running.demands)
+            self._moves.drop(running.progress.unmet)
 
-    def _is_stuck(self, running: _RunningRebalance) -> bool:
+        self._turns.leave(key)
+        self._wake_next(key)
+
+    def _wake_next(self, key: str) -> None:
+        """Look at the next one that may begin in the namespace of a key."""
+        if (following := self._turns.next(objects.key_namespace(key))) is not None:
+            self._controller.add(following)
+
+    def _is_stuck(self, running: _RunningRebalance, sums: RebalanceSums) -> bool:
         """Tell whether nothing has moved for too long."""
-        progress = running.demands.items()
-        state = {key: (p.moved, p.left, p.under_way, p.is_met) for key, p in progress}
         now = self._clock.monotonic()
-        if state != running.state:
-            running.state, running.changed_at = state, now
+        if sums.is_news:
+            running.changed_at = now
 
         return now - running.changed_at >= PROGRESS_DEADLINE - TICK
 
@@ -189,11 +212,11 @@ class Rebalances:
         self,
         key: str,
         obj: Object,
-        progress: dict[PlannedWorkload, WorkloadRebalance],
+        sums: RebalanceSums,
         outcome: RebalanceOutcome,
         before: int,
     ) -> None:
-        wanted = rebalance_status.status(obj, progress, outcome, before, self._clock.now())
+        wanted = rebalance_status.status(obj, sums, outcome, before, self._clock.now())
         present = objects.status(obj)
         news = {field: value for field, value in wanted.items() if present.get(field) != value}
         if not news:
@@ -203,7 +226,7 @@ class Rebalances:
         after = await self._expectations.patch(
             self._client, kinds.REBALANCES, obj, body, key=key, subresource="status"
         )
-        if after is not None and outcome.phase is not RebalancePhase.PROGRESSING:
+        if after is not None and outcome.phase.is_end:
             type_ = NORMAL if outcome.phase is RebalancePhase.COMPLETE else WARNING
             kind = kinds.REBALANCES
             about = objects.reference(obj, kind.kind, kind.api_version)

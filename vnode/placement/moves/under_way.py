@@ -19,16 +19,15 @@ from typing import Final
 from vnode.api.durations import TICK
 from vnode.api.owners import OwnerKey
 from vnode.placement.moves.known_pods import KnownPods
+from vnode.placement.moves.taken_places import TakenPlaces
 from vnode.planning.failover import OWNER
 from vnode.planning.move_policy import STARTING
 from vnode.planning.move_reasons import MoveReason
 from vnode.planning.move_state import Replica
-from vnode.scheduling.promises import PROMISE_SECONDS, REPORT_SECONDS
 
 BACKOFF: Final = 600.0
 """Seconds for which nothing is moved to where a move was in vain; doubling."""
 BACKOFF_LIMIT: Final = 86400.0
-_REPORTED: Final = PROMISE_SECONDS + 1  # after that a new pod is no longer counted twice
 
 
 class MoveOutcome(enum.Enum):
@@ -101,13 +100,12 @@ class MovesNow:
 
 
 class MovesUnderWay:
-    """The moves of one workload, oldest first."""
+    """The moves of one workload, oldest first; the places that they take count in `taken`, too."""
 
-    def __init__(self) -> None:
+    def __init__(self, taken: TakenPlaces | None = None) -> None:
         self.moves: list[Move] = []
         self._known = KnownPods()
-        # Nodes, and when a pod that was moved there became ready; of a moment ago.
-        self._landed: list[tuple[str, float]] = []
+        self._places = TakenPlaces(taken)
         self._backoffs: dict[str, _Backoff] = {}  # by node
 
     def __len__(self) -> int:
@@ -117,12 +115,18 @@ class MovesUnderWay:
         """Add a move: its pod is being evicted; `there` are UIDs of all pods that there are."""
         move.number = self._known.begin(there)
         self.moves.append(move)
+        self._places.begin(move.target)
 
     def withdraw(self, move: Move) -> None:
         """Take a move back: its pod was not evicted after all."""
         self.moves.remove(move)
+        self._places.end(move.target)
         if not self.moves:
             self._known.clear()
+
+    def leave(self) -> None:
+        """Take note that the workload is not known any more: its moves take no places."""
+        self._places.leave()
 
     def outdate(self) -> None:
         """Take note that the policy has changed: what becomes of these moves shows nothing."""
@@ -139,9 +143,7 @@ class MovesUnderWay:
 
     def taken(self, now: float) -> Counter[str]:
         """Return node -> places for moved pods that reports of what is free may not show yet."""
-        found = Counter(move.target for move in self.moves)
-        found.update(node for node, at in self._landed if now - at < REPORT_SECONDS - TICK)
-        return found
+        return self._places.taken(now)
 
     def backoffs(self, now: float) -> dict[str, float]:
         """Return the nodes to which moves were in vain lately, and until when none goes there."""
@@ -177,8 +179,7 @@ class MovesUnderWay:
 
     def targets(self, now: float) -> frozenset[str]:
         """Return the nodes that pods are moved to now, or were a moment ago."""
-        recent = (node for node, at in self._landed if now - at < _REPORTED + TICK)
-        return frozenset((*recent, *(move.target for move in self.moves)))
+        return self._places.targets(now)
 
     def settle(
         self, replicas: Iterable[Replica], is_there: Callable[[Move], bool], now: float
@@ -187,7 +188,7 @@ class MovesUnderWay:
 
         `is_there` tells whether an evicted pod still exists.
         """
-        self._landed = [(n, at) for n, at in self._landed if now - at < _REPORTED + TICK]
+        self._places.tidy(now)
         present = {replica.uid: replica for replica in replicas}
         self._match_replacements(present.values(), now)
         kept, over = [], []
@@ -207,6 +208,7 @@ class MovesUnderWay:
         self.moves = kept
         for move, _ in over:
             self._known.exclude(move.replacement)
+            self._places.end(move.target)
 
         if not kept:
             self._known.clear()
@@ -217,10 +219,7 @@ class MovesUnderWay:
         """Return in how many seconds to settle again if no pod changes; None if never."""
         ends = [move.alone + OWNER for move in self.moves if move.alone is not None]
         ends += [move.replaced_at + STARTING for move in self.moves if move.replacement]
-        for seconds in (REPORT_SECONDS, _REPORTED):
-            ends += [at + seconds for _, at in self._landed if now - at < seconds - TICK]
-
-        ends += self.backoffs(now).values()
+        ends += [*self._places.ends(now), *self.backoffs(now).values()]
         return max(0.0, min(ends) - now) if ends else None
 
     def _match_replacements(self, present: Iterable[Replica], now: float) -> None:
@@ -262,7 +261,7 @@ class MovesUnderWay:
 
         if replica.ready and replica.bound and replica.node == move.target:
             self._backoffs.pop(move.target, None)
-            self._landed.append((move.target, now))
+            self._places.land(move.target, now)
             return MoveOutcome.ARRIVED
 
         if not replica.ready and now - move.replaced_at < STARTING - TICK:

@@ -16,6 +16,7 @@ from vnode.api.owners import owner_key
 from vnode.placement.moves.demands import WantedMoves, WorkloadDemands
 from vnode.placement.moves.moves_in_vain import MovesInVain
 from vnode.placement.moves.probed_room import ProbedRoom
+from vnode.placement.moves.taken_places import TakenPlaces
 from vnode.placement.moves.under_way import Move, MovesUnderWay
 from vnode.placement.moves.workload_now import SettledMoves, WorkloadNow
 from vnode.planning import weighing
@@ -36,10 +37,17 @@ UNBOUNDED: Final = 1000
 class WorkloadMoves:
     """The moves of one workload, and what is known and asked for about it.
 
-    Moments are of the monotonic clock, and `wall` is the same moment as `now`.
+    Moments are of the monotonic clock, and `wall` is the same moment as `now`. `taken` are the
+    places that moves of all workloads take.
     """
 
-    def __init__(self, key: PlannedWorkload, policy: Policy, workload: Workload) -> None:
+    def __init__(
+        self,
+        key: PlannedWorkload,
+        policy: Policy,
+        workload: Workload,
+        taken: TakenPlaces | None = None,
+    ) -> None:
         self.key = key
         self.policy = policy
         self.workload = workload
@@ -50,7 +58,8 @@ class WorkloadMoves:
         """Those that it may go to, as far as they are known."""
         self.settling = SETTLED
         """Seconds after which a change of its clusters is looked at."""
-        self.under_way = MovesUnderWay()
+        self.taken = TakenPlaces() if taken is None else taken
+        self.under_way = MovesUnderWay(self.taken)
         self.probed = ProbedRoom()
         self.demands = WorkloadDemands()
         self.closed = MovesInVain()
@@ -175,7 +184,8 @@ class WorkloadMoves:
             for move in list(self.under_way.moves):
                 self.withdraw(move)
 
-            self.under_way = MovesUnderWay()
+            self.under_way.leave()
+            self.under_way = MovesUnderWay(self.taken)
 
         if not self.under_way:
             return
