@@ -14,7 +14,7 @@ from vnode.api.errors import Invalid
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.placement.moves import rebalance_status
-from vnode.placement.moves.rebalance_progress import RebalanceSums
+from vnode.placement.moves.rebalance_status import RebalanceSums
 from vnode.planning.move_policy import IntOrPercent
 
 WEB = {"kind": "Deployment", "name": "web"}

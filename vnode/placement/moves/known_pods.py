@@ -15,27 +15,29 @@ class KnownPods:
 
     def __init__(self) -> None:
         self._first: dict[str, int] = {}  # by UID of a pod
+        self._number: dict[str, int] = {}  # of each move under way, by UID of the pod that is moved
         self._moves = 0
 
-    def begin(self, there: Collection[str]) -> int:
-        """Take note of the pods that there are when a move begins; return its number."""
+    def begin(self, moved: str, there: Collection[str]) -> None:
+        """Take note of the pods that there are when the move of one of them begins."""
         self._moves += 1
+        self._number[moved] = self._moves
         if len(self._first) > 2 * len(there):
             self._first = {uid: first for uid, first in self._first.items() if uid in there}
 
         for uid in there:
             self._first.setdefault(uid, self._moves)
 
-        return self._moves
+    def end(self, moved: str) -> None:
+        """Forget a move; when none is under way, all pods."""
+        del self._number[moved]
+        if not self._number:
+            self._first.clear()
 
-    def is_new(self, uid: str, move: int) -> bool:
-        """Tell whether a pod came after the move of that number began."""
-        return self._first.get(uid, math.inf) > move
+    def is_new(self, uid: str, moved: str) -> bool:
+        """Tell whether a pod came after the move of another one began."""
+        return self._first.get(uid, math.inf) > self._number[moved]
 
     def exclude(self, uid: str) -> None:
         """Take note that a pod can replace no other one: it has replaced one."""
         self._first[uid] = 0
-
-    def clear(self) -> None:
-        """Forget all pods, as no move is under way."""
-        self._first.clear()

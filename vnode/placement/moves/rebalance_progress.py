@@ -7,28 +7,12 @@ long because of one. So only those are kept that are not, and of the others what
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 
 from vnode.api.clock import Clock
 from vnode.api.slices import in_slices
 from vnode.placement.moves.demands import WorkloadRebalance
+from vnode.placement.moves.rebalance_status import RebalanceSums
 from vnode.planning.workload_key import PlannedWorkload
-
-
-@dataclass(frozen=True, slots=True)
-class RebalanceSums:
-    """How far all workloads of a Rebalance are together."""
-
-    workloads: int = 0
-    moved: int = 0
-    left: int = 0
-    under_way: int = 0
-    unmet: int = 0
-    """Workloads that have not been at their plan yet."""
-    why: str = ""
-    """Why most of those wait that do; "" if none does."""
-    is_news: bool = False
-    """Whether one of them is further than when they were summed up last, or less far."""
 
 
 class RebalanceProgress:

@@ -10,7 +10,6 @@ from typing import Final
 
 from vnode.api import objects, status_conditions
 from vnode.api.objects import Object
-from vnode.placement.moves.rebalance_progress import RebalanceSums
 from vnode.placement.moves.rebalance_turns import AT_ONCE
 from vnode.placement.policies import move_fields
 from vnode.planning.move_policy import IntOrPercent
@@ -57,6 +56,22 @@ class RebalanceSpec:
             return False
 
         return not self.policy or policy == f"placementpolicy/{self.policy}"
+
+
+@dataclass(frozen=True, slots=True)
+class RebalanceSums:
+    """How far all workloads of a Rebalance are together."""
+
+    workloads: int = 0
+    moved: int = 0
+    left: int = 0
+    under_way: int = 0
+    unmet: int = 0
+    """Workloads that have not been at their plan yet."""
+    why: str = ""
+    """Why most of those wait that do; "" if none does."""
+    is_news: bool = False
+    """Whether one of them is further than when they were summed up last, or less far."""
 
 
 @dataclass(frozen=True, slots=True)

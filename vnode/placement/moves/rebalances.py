@@ -27,8 +27,13 @@ from vnode.kube.informer import Informer
 from vnode.placement.moves import rebalance_status
 from vnode.placement.moves.controller import Moves
 from vnode.placement.moves.demands import WorkloadRebalance
-from vnode.placement.moves.rebalance_progress import RebalanceProgress, RebalanceSums
-from vnode.placement.moves.rebalance_status import RebalanceOutcome, RebalancePhase, RebalanceSpec
+from vnode.placement.moves.rebalance_progress import RebalanceProgress
+from vnode.placement.moves.rebalance_status import (
+    RebalanceOutcome,
+    RebalancePhase,
+    RebalanceSpec,
+    RebalanceSums,
+)
 from vnode.placement.moves.rebalance_turns import RebalanceTurns
 from vnode.planning.workload_key import PlannedWorkload
 from vnode.runtime import write_limits

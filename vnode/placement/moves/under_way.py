@@ -59,8 +59,6 @@ class Move:
     """So many such pods the target seemed to have room for."""
     why: str = ""
     """For people."""
-    number: int = 0
-    """By which those are known that were there when it began: none of these replaces it."""
     alone: float | None = None
     """Since when it is gone without a new pod, None while it is not."""
     replacement: str = ""
@@ -112,8 +110,11 @@ class MovesUnderWay:
         return len(self.moves)
 
     def begin(self, move: Move, there: Collection[str]) -> None:
-        """Add a move: its pod is being evicted; `there` are UIDs of all pods that there are."""
-        move.number = self._known.begin(there)
+        """Add a move: its pod is being evicted.
+
+        None of the pods that there are replaces it, of which `there` are the UIDs.
+        """
+        self._known.begin(move.uid, there)
         self.moves.append(move)
         self._places.begin(move.target)
 
@@ -121,8 +122,7 @@ class MovesUnderWay:
         """Take a move back: its pod was not evicted after all."""
         self.moves.remove(move)
         self._places.end(move.target)
-        if not self.moves:
-            self._known.clear()
+        self._known.end(move.uid)
 
     def leave(self) -> None:
         """Take note that the workload is not known any more: its moves take no places."""
@@ -208,10 +208,8 @@ class MovesUnderWay:
         self.moves = kept
         for move, _ in over:
             self._known.exclude(move.replacement)
+            self._known.end(move.uid)
             self._places.end(move.target)
-
-        if not kept:
-            self._known.clear()
 
         return over
 
@@ -224,8 +222,8 @@ class MovesUnderWay:
 
     def _match_replacements(self, present: Iterable[Replica], now: float) -> None:
         """Find a new pod for each move: at best one that is where it was moved to."""
-        first = self.moves[0].number if self.moves else 0
-        new = [replica for replica in present if self._known.is_new(replica.uid, first)]
+        oldest = self.moves[0].uid if self.moves else ""
+        new = [r for r in present if oldest and self._known.is_new(r.uid, oldest)]
         new.sort(key=lambda replica: (-replica.age, replica.uid))
         found: dict[str, str] = {}
         for is_exact in (True, False):
@@ -240,7 +238,7 @@ class MovesUnderWay:
                     continue
 
                 waiting = free[move.target if is_exact else ""]
-                while waiting and not self._known.is_new(waiting[0], move.number):
+                while waiting and not self._known.is_new(waiting[0], move.uid):
                     waiting.popleft()  # later moves have found it there, too
 
                 if waiting:
