@@ -197,7 +197,8 @@ class Workload:
 
         waiting = placeholders.of(pod)
         freed |= not set(member.placeholders) <= {node, *waiting}
-        member.pod, member.node, member.placeholders = pod, node, waiting
+        member.take(pod)
+        member.node, member.placeholders = node, waiting
         member.revision = revision_of(pod)
         if self._newest is not None and _created(pod) >= _created(self._newest):
             self._newest = pod

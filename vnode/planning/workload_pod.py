@@ -34,23 +34,28 @@ class WorkloadPod:
     placeholders: tuple[str, ...] = ()
     """Nodes where a bound pod waits for room, too."""
     revision: Revision = UNREVISED
-    _sized: tuple[Object, PodSize] | None = None
-    _known: tuple[Object, PodFacts] | None = None
+    _size: PodSize | None = None
+    _facts: PodFacts | None = None
+
+    def take(self, pod: Object) -> None:
+        """Have its newer version."""
+        if pod is not self.pod:
+            self.pod, self._size, self._facts = pod, None, None
 
     @property
     def size(self) -> PodSize:
         """What it requests while it is pending."""
-        if self._sized is None or self._sized[0] is not self.pod:
-            self._sized = self.pod, size_of(self.pod)
+        if self._size is None:
+            self._size = size_of(self.pod)
 
-        return self._sized[1]
+        return self._size
 
     def facts(self) -> PodFacts:
         """Return what moves look at of its present version, which is kept."""
-        if self._known is None or self._known[0] is not self.pod:
-            self._known = self.pod, facts_of(self.pod)
+        if self._facts is None:
+            self._facts = facts_of(self.pod)
 
-        return self._known[1]
+        return self._facts
 
     def holds(self) -> set[str]:
         """Return the nodes on which it has a place, may get one, or waits for room."""
