@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
@@ -123,11 +123,13 @@ class _StepFinder:
         self._replicas = now.total
         self._elsewhere = sum(n for node, n in self._there.items() if node not in self._able)
         self._candidates: dict[str, list[Replica]] = {}
-        self._waiting: dict[str, Counter[str]] = {}  # source -> where its candidates wait, too
+        # Source -> where its candidates wait, too.
+        self._waiting: defaultdict[str, Counter[str]] = defaultdict(Counter)
         for replica in sorted(now.replicas, key=lambda r: (not r.ready, -r.age, r.uid)):
             if replica.bound and replica.movable and reason.concerns(replica, now, self._able):
                 self._candidates.setdefault(replica.node, []).append(replica)
-                self._waiting.setdefault(replica.node, Counter()).update(replica.placeholders)
+                if replica.placeholders:
+                    self._waiting[replica.node].update(replica.placeholders)
 
     def next(self) -> PlannedEviction | None:
         """Return the next step, and take it; None if there is none."""
