@@ -13,7 +13,7 @@ from tests.unit.pods.policies import entry, spread
 from vnode.api.clock import Clock
 from vnode.api.objects import Object
 from vnode.api.owners import OwnerKey
-from vnode.placement.moves.under_way import Move
+from vnode.placement.moves.move import Move
 from vnode.placement.moves.workload_moves import WorkloadMoves
 from vnode.planning.move_policy import STARTING, Drain, Failback, IntOrPercent
 from vnode.planning.move_reasons import DRAIN

@@ -21,8 +21,9 @@ from tests.unit.pods.policies import entry, spread
 from tests.unit.scheduling import costs
 from vnode.api.owners import owner_key
 from vnode.placement.moves.controller import Moves
+from vnode.placement.moves.move import Move, MoveOutcome
 from vnode.placement.moves.taken_places import REPORTED, TakenPlaces
-from vnode.placement.moves.under_way import BACKOFF, Move, MoveOutcome, MovesUnderWay
+from vnode.placement.moves.under_way import BACKOFF, MovesUnderWay
 from vnode.placement.moves.workload_moves import WorkloadMoves
 from vnode.planning.failover import OWNER
 from vnode.planning.move_policy import STARTING
@@ -242,7 +243,7 @@ async def test_a_change_of_a_cluster_has_workloads_looked_at_in_slices() -> None
     moves = Moves(*(absent,) * 7, clock=BusyClock(), on_plan_freed=lambda _namespace: None)
     for number in range(100):
         key = PlannedWorkload(f"pod/default/p{number}", "")
-        moves._workloads[key] = WorkloadMoves(key, spread(), Workload(key.workload))
+        moves._workloads.add(WorkloadMoves(key, spread(), Workload(key.workload)))
 
     async with background.running(moves._cluster_changes.run()):
         with computing.steps() as steps:

@@ -31,10 +31,11 @@ from vnode.placement.moves.demands import (
     MovingPolicies,
     PlanChange,
 )
+from vnode.placement.moves.known_workloads import KnownWorkloads
+from vnode.placement.moves.move import Move
 from vnode.placement.moves.mover import Mover
 from vnode.placement.moves.planned_workloads import PlannedWorkloads
 from vnode.placement.moves.taken_places import TakenPlaces
-from vnode.placement.moves.under_way import Move
 from vnode.placement.moves.workload_moves import WorkloadMoves
 from vnode.placement.workload_index import WorkloadIndex
 from vnode.planning.move_policy import FailbackMode
@@ -88,9 +89,7 @@ class Moves:
         self._clock = clock
         self._on_plan_freed = on_plan_freed
         self._changes = PlanChanges()
-        self._workloads: dict[PlannedWorkload, WorkloadMoves] = {}
-        # Their keys by workload, several if policies divide its pods in several ways; none empty.
-        self._by_workload: dict[str, set[PlannedWorkload]] = {}
+        self._workloads = KnownWorkloads()
         self._taken = TakenPlaces()
         self._cluster_changes = SlicedWork(self._look_at_cluster, clock)
         self._closings: Listeners[str] = Listeners()
@@ -122,7 +121,7 @@ class Moves:
 
     def look_at(self, workload: str) -> None:
         """Decide again about the workload of that key, if it has pods to move."""
-        for key in self._by_workload.get(workload, ()):
+        for key in self._workloads.keys_of(workload):
             self._controller.add_after(key, SETTLED)
 
     async def ask(self, namespace: str, demands: Mapping[PlannedWorkload, MoveDemand]) -> None:
@@ -165,8 +164,8 @@ class Moves:
                 return
 
             workload = self._cache.workloads.of(pod, policy.group_by)
-            moves = self._workloads[key] = WorkloadMoves(key, policy, workload, self._taken)
-            self._by_workload.setdefault(key.workload, set()).add(key)
+            moves = WorkloadMoves(key, policy, workload, self._taken)
+            self._workloads.add(moves)
 
         if demand is not None:
             moves.demands.add(demand)
@@ -200,9 +199,9 @@ class Moves:
 
     def _look_at_cluster(self, node: str) -> Iterator[None]:
         """Look at the workloads for which it matters what the cluster has."""
-        for key, moves in tuple(self._workloads.items()):
+        for moves in self._workloads.all():
             if node == _ANY or not moves.clusters or node in moves.clusters:
-                self._controller.add_after(key, moves.settling)
+                self._controller.add_after(moves.key, moves.settling)
 
             yield
 
@@ -253,11 +252,7 @@ class Moves:
         return min((delay for delay in delays if delay is not None), default=None)
 
     def _forget(self, key: PlannedWorkload) -> None:
-        if moves := self._workloads.pop(key, None):
-            self._by_workload[key.workload].discard(key)
-            if not self._by_workload[key.workload]:
-                del self._by_workload[key.workload]
-
+        if moves := self._workloads.pop(key):
             moves.under_way.leave()
             moves.demands.end()
             self._cache.workloads.end_move(key.workload, key.group_by)

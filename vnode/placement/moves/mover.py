@@ -20,10 +20,10 @@ from vnode.kube.client import Client
 from vnode.kube.events import EventRecorder
 from vnode.kube.eviction import Evictor
 from vnode.placement.moves.demands import MovingPolicies, WantedMoves
+from vnode.placement.moves.move import Move
 from vnode.placement.moves.move_events import MoveEvents
 from vnode.placement.moves.move_turns import MoveTurns
 from vnode.placement.moves.policy_clusters import PolicyClusters
-from vnode.placement.moves.under_way import Move
 from vnode.placement.moves.workload_moves import WorkloadMoves
 from vnode.placement.policies import decoding
 from vnode.planning.failover import Replacements

@@ -16,7 +16,7 @@ from vnode.api import objects
 from vnode.api.durations import TICK
 from vnode.api.owners import owner_key
 from vnode.placement.moves.demands import WantedMoves
-from vnode.placement.moves.under_way import Move
+from vnode.placement.moves.move import Move
 from vnode.placement.moves.workload_moves import WorkloadMoves
 from vnode.placement.moves.workload_now import WorkloadNow
 from vnode.planning.move_policy import TRIED_AGAIN, FailbackMode, Openings

@@ -14,10 +14,11 @@ from vnode.api import objects
 from vnode.api.objects import Object
 from vnode.api.owners import owner_key
 from vnode.placement.moves.demands import WantedMoves, WorkloadDemands
+from vnode.placement.moves.move import Move
 from vnode.placement.moves.moves_in_vain import MovesInVain
 from vnode.placement.moves.probed_room import ProbedRoom
 from vnode.placement.moves.taken_places import TakenPlaces
-from vnode.placement.moves.under_way import Move, MovesUnderWay
+from vnode.placement.moves.under_way import MovesUnderWay
 from vnode.placement.moves.workload_now import SettledMoves, WorkloadNow
 from vnode.planning import weighing
 from vnode.planning.move_reasons import SETTLED, MoveReason
