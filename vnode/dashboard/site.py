@@ -30,6 +30,7 @@ from vnode.dashboard import (
 from vnode.dashboard.live_model import LiveModel
 from vnode.dashboard.page import Paths
 from vnode.insight import story
+from vnode.runtime.applications import application
 from vnode.runtime.serving import Handler
 
 _MIN_INTERVAL: Final = 1.0  # seconds between two events of one stream, whatever happens
@@ -69,7 +70,7 @@ class Site:
 
     def app(self, middlewares: Iterable[Callable[..., object]] = ()) -> web.Application:
         """Make the application; requests pass through `middlewares` before they reach a page."""
-        app = web.Application(middlewares=[_frame, *middlewares])  # type: ignore[list-item]
+        app = application([_frame, *middlewares])
         base = self._base
         app.add_routes(
             [

@@ -16,11 +16,11 @@ from vnode.kubelet import info, logs, queries, run, unsupported
 from vnode.kubelet.auth.gate import Gate
 from vnode.kubelet.delegates import ServedNode
 from vnode.kubelet.refusal import Refused
-from vnode.kubelet.router import BoundedRouter
 from vnode.kubelet.stream_openings import StreamOpenings
 from vnode.kubelet.streams.pace import StreamPaces
 from vnode.kubelet.streams.routes import Streams
 from vnode.kubelet.usage import serving
+from vnode.runtime.applications import application
 from vnode.telemetry import audit, metrics
 from vnode.telemetry import logs as logging_context
 
@@ -70,8 +70,7 @@ class Routes:
 
     def application(self) -> web.Application:
         """Build the application with all routes."""
-        app = web.Application(middlewares=[self._middleware])
-        app._router = BoundedRouter()  # aiohttp warns of one that is handed over
+        app = application([self._middleware])
         app[_ROUTES] = self
         for resource in _resources():
             app.router.register_resource(resource)

@@ -15,6 +15,7 @@ from aiohttp import web
 
 from vnode.api.clock import Clock
 from vnode.api.listeners import Listeners
+from vnode.runtime.applications import application
 from vnode.runtime.connections import ConnectionLimits
 from vnode.telemetry import metrics
 
@@ -77,7 +78,7 @@ class ProcessHealth:
 
     def app(self) -> web.Application:
         """Build the application with /healthz, /readyz and /metrics."""
-        app = web.Application()
+        app = application()
         app.add_routes(
             [
                 web.get("/healthz", self._healthz),

@@ -23,6 +23,7 @@ from vnode.api.saved_manifest import SavedManifests
 from vnode.api.token_bucket import TokenBucket
 from vnode.planning.failover import Failover
 from vnode.planning.policy import NO_POLICIES, Policies
+from vnode.runtime.applications import application
 from vnode.runtime.connections import ConnectionLimits
 from vnode.telemetry import metrics
 from vnode.webhook import election, mutate, own_pods
@@ -102,7 +103,7 @@ class Webhook:
 
     def app(self) -> web.Application:
         """Return the application to be served over TLS."""
-        app = web.Application(client_max_size=BODY_LIMIT)
+        app = application(client_max_size=BODY_LIMIT)
         for path, handler in (
             (webhook_paths.PODS, self.handle),
             (webhook_paths.OWN_PODS, self.handle_own),

@@ -28,6 +28,7 @@ from vnode.pods.reservations import CandidateGone, Refusal, Reservations
 from vnode.pods.target import preempting
 from vnode.pods.target.preempting import Preempting
 from vnode.runtime import serving
+from vnode.runtime.applications import application
 from vnode.runtime.certs import issued
 from vnode.telemetry import audit
 
@@ -88,8 +89,8 @@ class Extender:
 
     def app(self) -> web.Application:
         """Return the application, which only the candidate scheduler may call."""
-        app = web.Application(
-            middlewares=[serving.only_client(issued.CLIENT, self._is_trusted)],
+        app = application(
+            [serving.only_client(issued.CLIENT, self._is_trusted)],
             client_max_size=preempting.MOST_BYTES,
         )
         app.add_routes([web.post("/bind", self.handle), web.post("/preempt", self.preempt)])

@@ -18,6 +18,7 @@ from vnode.pods import stream_messages
 from vnode.pods.stream_channel import FRAMES, Channel, WebSocketChannel, receive_all, sending
 from vnode.pods.stream_messages import Hello, PermissionNews, ReservationNews, StreamEnded, Welcome
 from vnode.pods.streams import SourceStreams
+from vnode.runtime.applications import application
 
 _FIRST: Final = 10.0  # seconds until a source has said who it is
 _HEARTBEAT: Final = 20.0  # seconds of silence after which a ping is sent
@@ -66,7 +67,7 @@ class StreamPages:
 
     def app(self) -> web.Application:
         """Return the application."""
-        app = web.Application(client_max_size=1024)
+        app = application(client_max_size=1024)
         app.router.add_get(stream_messages.PATH, self._stream)
         app.on_shutdown.append(self._end)
         return app

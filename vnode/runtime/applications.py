@@ -1,4 +1,4 @@
-"""Finds the handler of a request, in a time that its path does not decide.
+"""Makes the applications of all ports, which find a handler in a time that no path decides.
 
 A router of aiohttp looks up a path, then what is before its last slash, and so on. It does so
 before anybody is asked who they are, and where a line may have a MiB, one of slashes took minutes.
@@ -6,13 +6,15 @@ before anybody is asked who they are, and where a line may have a MiB, one of sl
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable, Iterable
+from typing import Any, Final
 
 from aiohttp import web
 from aiohttp.web_urldispatcher import MatchInfoError
 
 LONGEST: Final = 2048
 """Bytes of a path that may have a handler: of the names in one, none has more than 253."""
+_BODY: Final = 1024**2  # bytes, as aiohttp's own
 
 
 class BoundedRouter(web.UrlDispatcher):
@@ -24,3 +26,12 @@ class BoundedRouter(web.UrlDispatcher):
             return MatchInfoError(web.HTTPNotFound())
 
         return await super().resolve(request)
+
+
+def application(
+    middlewares: Iterable[Callable[..., Any]] = (), *, client_max_size: int = _BODY
+) -> web.Application:
+    """Make an application, which has no routes yet; bodies may have `client_max_size` bytes."""
+    app = web.Application(middlewares=list(middlewares), client_max_size=client_max_size)
+    app._router = BoundedRouter()  # aiohttp warns of one that is handed over
+    return app

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import cast
 
 import pytest
 from aiohttp.test_utils import make_mocked_request
 
+import vnode
 from tests import virtual_nodes
 from tests.unit.scheduling import costs
 from vnode.kubelet.auth.gate import Gate
 from vnode.kubelet.delegates import ServedNode
-from vnode.kubelet.router import LONGEST
 from vnode.kubelet.routes import Routes
 from vnode.kubelet.streams.disconnects import DisconnectWatch
 from vnode.kubelet.streams.routes import Streams
+from vnode.runtime.applications import LONGEST, BoundedRouter, application
 from vnode.runtime.links import Links
+
+SOURCES = tuple(Path(vnode.__file__).parent.rglob("*.py"))
 
 
 def cost(path: str) -> int:
@@ -30,6 +34,13 @@ def cost(path: str) -> int:
 
     look_up()
     return costs.bytecodes(look_up)
+
+
+def test_the_application_of_each_port_is_made_here() -> None:
+    """The router that aiohttp gives to others goes through a path part by part."""
+    assert isinstance(application().router, BoundedRouter)
+    made = [path for path in SOURCES if "web.Application(" in path.read_text()]
+    assert [path.name for path in made] == ["applications.py"]
 
 
 async def test_a_path_of_a_mib_of_slashes_is_not_looked_up_part_by_part() -> None:
