@@ -43,6 +43,7 @@ class Claims(Family):
         self._identity = context.identity
         self._wake = context.wake
         self._wake_kind = context.wake_kind
+        self._copies_of = context.copies_of
         self._references = references
         self._informer = Informer(self._local, kinds.CLAIMS, metadata_only=True, trim=self._trim)
         self._running = False
@@ -138,11 +139,15 @@ class Claims(Family):
         return True
 
     def _on_claim(self, old: Object | None, new: Object | None) -> None:
+        """Wake the claim where it is used, and where there is a copy, which outlasts its use."""
         obj = objects.latest(old, new)
         ref = Ref(kinds.CLAIMS, objects.namespace(obj), objects.name(obj))
+        there = self._copies_of(ref)
         for link in self._links:
             if self.serves(link):
-                self._wake(Key(link.node_name, ref))
+                key = Key(link.node_name, ref)
+                if there.get(key.node) is not None or self._references.concerns(key):
+                    self._wake(key)
 
 
 def claim(original: Object, identity: Identity, classes: Mapping[str, str]) -> Object:

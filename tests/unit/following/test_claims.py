@@ -99,6 +99,26 @@ async def test_copies_are_looked_at_once_it_is_known_which_claims_there_are(fami
         assert family.woken == [kinds.CLAIMS]
 
 
+def test_a_change_is_looked_at_where_the_claim_is_used_and_where_it_has_a_copy(clock):
+    """Thousands of targets may serve claims; the volume of a copy outlasts the pods."""
+    local, woken, links = SimpleNamespace(name="c1", scope=EVERYTHING), [], Links()
+    for node in ("uses", "has-copy", "neither"):
+        options = TargetOptions(storage_classes={})
+        links.add(SimpleNamespace(node_name=node, is_self=False, options=options))
+
+    there = {"uses": None, "has-copy": claim("fast"), "neither": None}
+    context = FamilyContext(local, links, US, woken.append, None, lambda _ref: there, clock, None)
+    references = ReferenceIndex(lambda _key: None, clock)
+    family = claims.Claims(context, references)
+    volume = {"name": "v", "persistentVolumeClaim": {"claimName": "data"}}
+    metadata = {"name": "p", "namespace": "ns", "uid": "p"}
+    references.on_pod(
+        None, {"metadata": metadata, "spec": {"nodeName": "uses", "volumes": [volume]}}
+    )
+    family._on_claim(None, claim("fast"))
+    assert [key.node for key in woken] == ["uses", "has-copy"]
+
+
 async def test_only_labels_of_a_claim_change(family):
     family._informer._put(LABELLED)
     present = family.trim(claims.claim(claim("fast"), US, {}))
