@@ -19,7 +19,7 @@ from vnode.api.authors import RecordedAuthors
 from vnode.api.clock import SystemClock
 from vnode.api.errors import NotFound
 from vnode.api.identity import Identity
-from vnode.api.objects import Object, Objects
+from vnode.api.objects import Object
 from vnode.api.saved_manifest import SavedManifests
 from vnode.following import references
 from vnode.kube.client import Client
@@ -221,11 +221,11 @@ class Shared:
         if self._bound is not None:
             self._bound.subscribe(handler)
 
-    def pods_on(self, node: str) -> Objects:
-        """Return the pods on a virtual node that are in the stores."""
+    def pods_on(self, node: str) -> Iterator[Object]:
+        """Iterate over the pods on a virtual node that are in the stores."""
         proxies = self.proxies.store.by_index(proxy_state.NODE_INDEX, node)
         pods = [*proxies, *(self._bound.pods_on(node) if self._bound else ())]
-        return [{k: v for k, v in pod.items() if k != references.FIELD} for pod in pods]
+        return ({k: v for k, v in pod.items() if k != references.FIELD} for pod in pods)
 
 
 def _metadata_only(obj: Object) -> Object:

@@ -6,7 +6,7 @@ the name and namespace of the delegate.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 
 from vnode.api import kinds, names, objects
@@ -20,8 +20,8 @@ from vnode.telemetry import audit
 FindPod = Callable[[str, str, str], Awaitable[Object | None]]
 """(node, namespace, name) -> the proxy pod bound to that node, or None."""
 
-ListPods = Callable[[str], list[Object]]
-"""(node) -> the pods bound to that node."""
+ListPods = Callable[[str], Iterable[Object]]
+"""(node) -> the pods bound to that node, which may be thousands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class ServedNode:
 
         return link
 
-    def pods(self) -> list[Object]:
+    def pods(self) -> Iterable[Object]:
         """Return the pods that are bound to the node. Raises Refused (501)."""
         if self.list_pods is None:
             raise Refused(501, "this agent does not list the pods of its virtual nodes")

@@ -1,17 +1,28 @@
 """Serves the routes that only inform: `healthz`, `pods`, `runningpods`, `configz`.
 
-A pod list comes from the source's API server, which gets the status of delegates by feedback.
+A pod list comes from the source's API server, which gets the status of delegates by feedback. A
+node may have ten thousand pods.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
 
 import msgspec
 from aiohttp import web
 
 from vnode.api import objects
+from vnode.api.clock import Clock
 from vnode.api.objects import Object
+from vnode.api.slices import in_slices
 from vnode.kubelet.delegates import ServedNode
 from vnode.kubelet.refusal import Refused
+
+_JSON: Final = "application/json"
+_BEFORE: Final = b'{"kind":"PodList","apiVersion":"v1","metadata":{},"items":['
+_AFTER: Final = b"]}"
+_PIECE: Final = 64 * 1024  # bytes that are written at once
 
 
 async def healthz(node: ServedNode, _request: web.Request) -> web.StreamResponse:
@@ -28,19 +39,20 @@ async def ping(_node: ServedNode, _request: web.Request) -> web.StreamResponse:
     return web.Response(text="ok")
 
 
-async def pods(node: ServedNode, _request: web.Request) -> web.StreamResponse:
+async def pods(clock: Clock, node: ServedNode, request: web.Request) -> web.StreamResponse:
     """Answer with the pods that are bound to the node."""
-    return _json(_pod_list(node.pods()))
+    return await _pod_list(request, node.pods(), clock)
 
 
-async def running_pods(node: ServedNode, _request: web.Request) -> web.StreamResponse:
+async def running_pods(clock: Clock, node: ServedNode, request: web.Request) -> web.StreamResponse:
     """Answer with the pods of which a container runs, in the short form of a kubelet: no status.
 
     A kubelet asks its container runtime. So a terminating pod is listed as long as one of its
     containers runs, and only containers that run are.
     """
-    listed = [(pod, _running(pod)) for pod in node.pods()]
-    return _json(_pod_list([_short(pod, running) for pod, running in listed if running]))
+    listed = ((pod, _running(pod)) for pod in node.pods())
+    short = (_short(pod, running) if running else None for pod, running in listed)
+    return await _pod_list(request, short, clock)
 
 
 async def configuration(_node: ServedNode, request: web.Request) -> web.StreamResponse:
@@ -57,11 +69,29 @@ async def configuration(_node: ServedNode, request: web.Request) -> web.StreamRe
         "enableProfilingHandler": False,
         "enableDebugFlagsHandler": False,
     }
-    return _json({"kubeletconfig": fields})
+    body = msgspec.json.encode({"kubeletconfig": fields})
+    return web.Response(body=body, content_type=_JSON)
 
 
-def _pod_list(items: list[Object]) -> Object:
-    return {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": items}
+async def _pod_list(
+    request: web.Request, pods: Iterable[Object | None], clock: Clock
+) -> web.StreamResponse:
+    """Answer with the pods, but for None, in slices and as the caller reads them."""
+    response = web.StreamResponse(headers={"Content-Type": _JSON})
+    response.enable_chunked_encoding()
+    await response.prepare(request)
+    piece, is_first = bytearray(_BEFORE), True
+    async for pod in in_slices(pods, clock):
+        if pod is not None:
+            piece += (b"" if is_first else b",") + msgspec.json.encode(pod)
+            is_first = False
+
+        if len(piece) >= _PIECE:
+            await response.write(bytes(piece))
+            piece.clear()
+
+    await response.write(bytes(piece) + _AFTER)
+    return response
 
 
 def _running(pod: Object) -> list[Object]:
@@ -91,7 +121,3 @@ def _short(pod: Object, running: list[Object]) -> Object:
         "spec": {"containers": containers},
         "status": {},
     }
-
-
-def _json(body: Object) -> web.Response:
-    return web.Response(body=msgspec.json.encode(body), content_type="application/json")

@@ -60,9 +60,9 @@ class Routes:
         on_authorized: Callable[[web.Request], None] = lambda _request: None,
     ) -> None:
         self.node = node
-        clock = clock or SystemClock()
-        self.usage = serving.UsageRoutes(node, clock)
-        self._openings = openings or StreamOpenings(clock)
+        self.clock = clock or SystemClock()
+        self.usage = serving.UsageRoutes(node, self.clock)
+        self._openings = openings or StreamOpenings(self.clock)
         self.streams = streams
         self._gate = gate
         self._on_authorized = on_authorized
@@ -166,6 +166,11 @@ def _paced(handler: Callable[[StreamPaces, ServedNode, web.Request], _Response])
     return lambda routes: partial(handler, routes.streams.paces)
 
 
+def _in_slices(handler: Callable[[Clock, ServedNode, web.Request], _Response]) -> Choose:
+    """Give a handler that goes through all pods the clock by which it gives way to others."""
+    return lambda routes: partial(handler, routes.clock)
+
+
 def _table() -> list[tuple[str, str, Choose]]:
     """Return method, path, and what chooses the handler for a virtual node."""
     table: list[tuple[str, str, Choose]] = [
@@ -174,7 +179,7 @@ def _table() -> list[tuple[str, str, Choose]]:
         ("GET", "/healthz/ping", _always(info.ping)),
         ("GET", "/healthz/log", _always(info.ping)),
         ("GET", "/configz", _always(info.configuration)),
-        ("GET", "/metrics", _always(serving.kubelet)),
+        ("GET", "/metrics", _in_slices(serving.kubelet)),
         ("GET", "/metrics/resource", lambda routes: routes.usage.resource),
         ("GET", "/metrics/cadvisor", _always(serving.cadvisor)),
         ("GET", "/metrics/probes", _always(serving.probes)),
@@ -182,8 +187,8 @@ def _table() -> list[tuple[str, str, Choose]]:
     ]
     either_way: list[tuple[str, str, Choose]] = [
         ("GET", f"/containerLogs/{_CONTAINER}", _paced(logs.serve)),
-        ("GET", "/pods", _always(info.pods)),
-        ("GET", "/runningpods", _always(info.running_pods)),
+        ("GET", "/pods", _in_slices(info.pods)),
+        ("GET", "/runningpods", _in_slices(info.running_pods)),
         ("POST", f"/run/{_CONTAINER}", _paced(run.serve)),
         ("POST", f"/run/{_CONTAINER_UID}", _paced(run.serve)),
         ("POST", f"/checkpoint/{_CONTAINER}", _always(unsupported.checkpoint)),

@@ -97,10 +97,10 @@ class Collector:
     async def _lacks(self, report: UsageReport) -> bool:
         """Tell whether a container has just started, and the report has no value of it."""
         latest = self._clock.now().timestamp() - STARTING
-        known = {
-            objects.uid(usage.pod): {container.name for container in usage.containers}
-            for usage in report.pods
-        }
+        known = dict[str, set[str]]()
+        async for usage in in_slices(report.pods, self._clock):
+            known[objects.uid(usage.pod)] = {container.name for container in usage.containers}
+
         async for pod in in_slices(self._node.pods(), self._clock):
             names = known.get(objects.uid(pod), ())
             if any(start > latest and name not in names for name, start in _running(pod).items()):
@@ -123,11 +123,15 @@ class Collector:
         )
         self._log(findings.problems)
         oldest = self._clock.now().timestamp() - _REMEMBERED
-        points_ = {key: point for key, point in self._points.items() if point.time > oldest}
+        points_ = dict[_Key, Point]()
+        async for key, point in in_slices(self._points.items(), self._clock):
+            if point.time > oldest:
+                points_[key] = point
+
         usages = pod_usages(proxies, findings, points_)
         pods = [usage async for usage in in_slices(usages, self._clock)]
         self._points = points_
-        return build(pods, findings, points_)
+        return await asyncio.to_thread(build, pods, findings, points_)
 
     def _log(self, problems: Collection[str]) -> None:
         """Log problems once for each change, since scrapers come every few seconds."""

@@ -10,6 +10,7 @@ from aiohttp import web
 
 from vnode.api import objects
 from vnode.api.clock import Clock
+from vnode.api.slices import in_slices
 from vnode.kubelet.delegates import ServedNode
 from vnode.kubelet.refusal import Refused
 from vnode.kubelet.usage import exposition, summary
@@ -44,17 +45,19 @@ def _encoded(name: str, report: UsageReport) -> bytes:
     return msgspec.json.encode(summary.render(name, None, report))
 
 
-async def kubelet(node: ServedNode, _request: web.Request) -> web.StreamResponse:
+async def kubelet(clock: Clock, node: ServedNode, _request: web.Request) -> web.StreamResponse:
     """Answer with a kubelet's metrics of itself, as far as they are true of a virtual node.
 
     The agent's own metrics are on its health port, once, and not once for each virtual node.
     """
-    running = [pod for pod in node.pods() if objects.status(pod).get("phase") == "Running"]
-    containers = sum(
-        "running" in (entry.get("state") or {})
-        for pod in running
-        for entry in objects.status(pod).get("containerStatuses") or ()
-    )
+    running = containers = 0
+    async for pod in in_slices(node.pods(), clock):
+        status = objects.status(pod)
+        if status.get("phase") == "Running":
+            running += 1
+            entries = status.get("containerStatuses") or ()
+            containers += sum("running" in (entry.get("state") or {}) for entry in entries)
+
     return _text(
         exposition.render(
             [
@@ -65,7 +68,7 @@ async def kubelet(node: ServedNode, _request: web.Request) -> web.StreamResponse
                     containers,
                     container_state="running",
                 ),
-                exposition.gauge("kubelet_running_pods", "Pods that run.", len(running)),
+                exposition.gauge("kubelet_running_pods", "Pods that run.", running),
             ]
         )
     )
