@@ -7,19 +7,20 @@ plugins judge it. How many of them fit, `deciding` counts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from vnode.api import keys, objects, packing, resources, saved_manifest
 from vnode.api import shape as shapes
+from vnode.api.limit_ranges import Nanos
 from vnode.api.objects import Object
-from vnode.api.packing import PodsOfShape
 from vnode.api.resources import Resources
 from vnode.api.rows import Rows
 from vnode.api.shape import Shape
 from vnode.kueue import pod_defaults
 from vnode.kueue.deciding import PodsThere, TargetRoom, Wanted
+from vnode.kueue.promised_beside import PromisedBeside
 from vnode.kueue.promised_room import PromisedPodSet
 from vnode.kueue.workloads import PodSet
 from vnode.scheduling.cache import Cache
@@ -117,49 +118,40 @@ def _shape(judged_by: JudgedBy, proxy: Object, counted: Resources) -> Shape:
     return shapes.read(requests, judged_by.constraints(proxy)) or Shape(requests)
 
 
-def rooms(
-    judged_by: JudgedBy,
-    pods: Mapping[str, PromisedPodSet],
-    promised: Callable[[str], list[tuple[PromisedPodSet, int]]],
-    awaited: Collection[str],
-) -> list[TargetRoom]:
-    """Return what each target has for these pods.
+def beside(judged_by: JudgedBy, pods: Mapping[str, PromisedPodSet]) -> PromisedBeside:
+    """Return what sums up the promises that count beside these pods."""
+    spaces = {objects.namespace(each.pod) for each in pods.values()}
+    quotas = judged_by.cache.quotas
+    return PromisedBeside(spaces, lambda node, each, n: quotas.demand(each.pod, n, node))
 
-    `promised` returns what of a target other workloads are promised; `awaited` are pods that have
-    a part of that.
-    """
+
+def rooms(
+    judged_by: JudgedBy, pods: Mapping[str, PromisedPodSet], others: PromisedBeside
+) -> Iterator[TargetRoom]:
+    """Yield what each target has for these pods, beside what others are promised."""
     cache, snapshot = judged_by.cache, judged_by.cache.snapshot()
     verdicts = {
         name: judged_by.framework.verdicts(each.pod, snapshot) for name, each in pods.items()
     }
-    found = []
     for node in snapshot:
         free, rows = cache.reported(node.name)
         there = {
             name: _pods_there(judged_by, node, rows, each.shape, *verdicts[name][node.name])
             for name, each in pods.items()
         }
-        on_way = cache.promised(node.name)
-        others = promised(node.name)
-        listed = [requests for uid, requests in on_way.items() if uid not in awaited]
-        found.append(
-            TargetRoom(
-                node.name,
-                "/".join(filter(None, node.virtual.target)),
-                there,
-                rows,
-                node.known_free() if free is None else free,
-                # A target with pools that may grow is never too small.
-                None if node.virtual.pools else node.virtual.allocatable,
-                (
-                    *packing.by_shape(listed),
-                    *packing.together(PodsOfShape(each.shape, n) for each, n in others),
-                ),
-                _quotas(cache, node.name, pods, others),
-            )
+        on_way, promised = cache.promised(node.name), others.at(node.name)
+        listed = [requests for uid, requests in on_way.items() if uid not in others.awaited]
+        yield TargetRoom(
+            node.name,
+            "/".join(filter(None, node.virtual.target)),
+            there,
+            rows,
+            node.known_free() if free is None else free,
+            # A target with pools that may grow is never too small.
+            None if node.virtual.pools else node.virtual.allocatable,
+            (*packing.by_shape(listed), *promised.pods),
+            _quotas(cache, node.name, pods, promised.demand),
         )
-
-    return found
 
 
 def _pods_there(
@@ -188,14 +180,12 @@ def _quotas(
     cache: Cache,
     node: str,
     pods: Mapping[str, PromisedPodSet],
-    others: Iterable[tuple[PromisedPodSet, int]],
+    taken: Mapping[str, Nanos],
 ) -> Callable[[Wanted], str]:
     """Return what tells what quotas of a target lack for some of these pods, beside others."""
-    spaces = {objects.namespace(each.pod) for each in pods.values()}
-    beside = [(each.pod, n) for each, n in others if objects.namespace(each.pod) in spaces]
 
     def lack(wanted: Wanted) -> str:
         asked = [(pods[name].pod, count) for name, count in wanted.items()]
-        return cache.quotas.lack([*beside, *asked], node)
+        return cache.quotas.lack(asked, node, taken)
 
     return lack

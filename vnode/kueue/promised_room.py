@@ -11,7 +11,7 @@ Pods say which workload they are of by an annotation, which the answer has Kueue
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
@@ -33,12 +33,24 @@ class PromisedPodSet:
     shape: Shape
 
 
+@dataclass(frozen=True, slots=True)
+class PromisedPart:
+    """What of the promise of one workload is left."""
+
+    left: Sequence[tuple[str, PromisedPodSet, int]]
+    """Node, pod set, and how many of its pods."""
+    awaited: Set[str]
+    """The UIDs of pods that are on their way, and still have their part of `left`: the scheduler
+    may keep room for them, too."""
+
+
 @dataclass(slots=True)
 class _WorkloadPromise:
     since: datetime
     placement: Placement
     pods: Mapping[str, PromisedPodSet]
-    come: dict[str, tuple[str, str]] = field(default_factory=dict)  # UID -> pod set, node
+    come: set[str] = field(default_factory=set)  # UIDs
+    taken: Counter[tuple[str, str]] = field(default_factory=Counter)  # by pod set and node
     ignored: frozenset[str] = frozenset()  # UIDs of pods of an earlier admission
 
 
@@ -47,7 +59,7 @@ class PromisedRoom:
 
     def __init__(self) -> None:
         self._promises: dict[str, _WorkloadPromise] = {}
-        self._recent: set[str] = set()  # those that may be in force
+        self._recent: dict[str, None] = {}  # those that may be in force, the oldest first
         # By workload, of those that exist and are marked: UID -> the pod.
         self._pods: dict[str, dict[str, Object]] = {}
 
@@ -70,14 +82,14 @@ class PromisedRoom:
         present = self._pods.get(key, {})
         ignored = frozenset(present) if anew else frozenset()
         promise = self._promises[key] = _WorkloadPromise(since, placement, pods, ignored=ignored)
-        self._recent.add(key)
+        self._recent[key] = None
         for pod in present.values():
             _note(promise, pod)
 
     def drop(self, key: str) -> None:
         """End the promise of a workload."""
         self._promises.pop(key, None)
-        self._recent.discard(key)
+        self._recent.pop(key, None)
 
     def has(self, key: str) -> bool:
         """Tell whether a workload has a promise, which may be over."""
@@ -108,38 +120,30 @@ class PromisedRoom:
         if (promise := self._promises.get(key)) is not None:
             _note(promise, pod)
 
-    def by_node(
-        self, now: datetime, *, but: str = ""
-    ) -> dict[str, list[tuple[PromisedPodSet, int]]]:
-        """Return what of each target is promised to workloads other than `but`, and not taken."""
-        found: dict[str, list[tuple[PromisedPodSet, int]]] = {}
-        for promise in self._in_force(now, but).values():
-            come = Counter(promise.come.values())
-            for pod_set, nodes in promise.placement.items():
-                for node, count in nodes.items():
-                    if (left := count - come[pod_set, node]) > 0:
-                        found.setdefault(node, []).append((promise.pods[pod_set], left))
+    def parts(self, now: datetime, *, but: str = "") -> Iterator[PromisedPart | None]:
+        """Yield what each workload other than `but` is promised, and has not taken.
 
-        return found
-
-    def awaited(self, now: datetime, *, but: str = "") -> set[str]:
-        """Return the UIDs of pods that are on their way, and still have their part of
-        `by_node`.
-
-        The scheduler may keep room for them, too.
+        None for each other that is looked at: there may be others' work in between. Most workloads
+        run for much longer than their promises.
         """
-        return {
-            uid
-            for key, promise in self._in_force(now, but).items()
-            for uid in self._pods.get(key, {})
-            if uid not in promise.come and uid not in promise.ignored
-        }
+        for key in list(self._recent):
+            promise = self._promises.get(key)
+            if promise is None or key == but:
+                yield None
+            elif now >= promise.since + PROMISED_FOR:
+                self._recent.pop(key, None)
+                yield None
+            else:
+                yield self._part(key, promise)
 
-    def _in_force(self, now: datetime, but: str) -> dict[str, _WorkloadPromise]:
-        """Return the promises that count; most workloads run for much longer than theirs."""
-        over = {key for key in self._recent if now >= self._promises[key].since + PROMISED_FOR}
-        self._recent -= over
-        return {key: self._promises[key] for key in sorted(self._recent) if key != but}
+    def _part(self, key: str, promise: _WorkloadPromise) -> PromisedPart:
+        left = [
+            (node, promise.pods[pod_set], count - promise.taken[pod_set, node])
+            for pod_set, nodes in promise.placement.items()
+            for node, count in nodes.items()
+        ]
+        awaited = self._pods.get(key, {}).keys() - promise.come - promise.ignored
+        return PromisedPart([each for each in left if each[2] > 0], awaited)
 
 
 def _note(promise: _WorkloadPromise, pod: Object) -> None:
@@ -153,5 +157,7 @@ def _note(promise: _WorkloadPromise, pod: Object) -> None:
         return
 
     is_proxy = objects.spec(pod).get("schedulerName") == keys.PROXY_SCHEDULER
-    if is_proxy or objects.status(pod).get("phase", "Pending") != "Pending":
-        promise.come.setdefault(uid, (member[1], node))
+    has_come = is_proxy or objects.status(pod).get("phase", "Pending") != "Pending"
+    if has_come and uid not in promise.come:
+        promise.come.add(uid)
+        promise.taken[member[1], node] += 1

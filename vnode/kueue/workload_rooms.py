@@ -12,7 +12,7 @@ from dataclasses import replace
 from vnode.api import objects, resources, virtual_constraints
 from vnode.api.clock import Clock
 from vnode.api.objects import Object
-from vnode.api.slices import Slices
+from vnode.api.slices import Slices, in_slices
 from vnode.kube.informer import Informer
 from vnode.kueue import deciding, judging, workloads
 from vnode.kueue.deciding import AskedPodSet, Placement, RoomAnswer, RoomDecision, TargetRoom
@@ -59,14 +59,13 @@ class WorkloadRooms:
         all_known: bool,
     ) -> RoomDecision:
         """Return where a workload can go now, or why it can go nowhere."""
-        now = self._clock.now()
-        promised = self._promised.by_node(now, but=key)
-        rooms = judging.rooms(
-            self._judged_by,
-            pods,
-            lambda node: promised.get(node, []),
-            self._promised.awaited(now, but=key),
-        )
+        beside = judging.beside(self._judged_by, pods)
+        parts = self._promised.parts(self._clock.now(), but=key)
+        async for _ in in_slices(beside.steps(parts), self._clock):
+            pass
+
+        judged = judging.rooms(self._judged_by, pods, beside)
+        rooms = [room async for room in in_slices(judged, self._clock)]
         asked = [AskedPodSet(each.name, each.count, self._places(each)) for each in sets]
         decision = await self._decide(asked, rooms, all_known=all_known)
         if decision.answer is not RoomAnswer.LATER:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from vnode.api import keys, limit_ranges, objects, resource_quotas, resources
@@ -123,22 +123,30 @@ class NamespaceRules:
         on_way = self._on_way[kind] - (self._kinds.get(uid) == kind)
         return f"{guess}, and pods like it are being asked for" if on_way >= at_once else ""
 
-    def lack(self, pods: Iterable[tuple[Object, int]]) -> str:
+    def lack(self, pods: Iterable[tuple[Object, int]], taken: Mapping[str, Nanos]) -> str:
         found: list[str] = []
-        before: list[QuotaUsage] = []
+        sums = dict(taken)
         for pod, count in pods:
-            usage = self._usage(pod)
-            found += usage.violations
-            amounts = {name: amount * count for name, amount in usage.amounts.items()}
-            wanted = dataclasses.replace(usage, amounts=amounts)
+            wanted = self._usage_of_all(pod, count)
+            found += wanted.violations
             for quota in self._in_order():
                 if quota.matches(wanted):
-                    taken = self._promised(quota, objects.uid(pod), before)
-                    found.append(quota.refusal(wanted, taken))
-
-            before.append(wanted)
+                    before = sums.get(quota.name, {})
+                    promised = resources.add(self._promised(quota, objects.uid(pod)), before)
+                    found.append(quota.refusal(wanted, promised))
+                    sums[quota.name] = resources.add(before, wanted.amounts)
 
         return "; ".join(filter(None, found))
+
+    def demand(self, pod: Object, count: int) -> dict[str, Nanos]:
+        wanted = self._usage_of_all(pod, count)
+        counted = (quota for quota in self.quotas.values() if quota.matches(wanted))
+        return {quota.name: wanted.amounts for quota in counted}
+
+    def _usage_of_all(self, pod: Object, count: int) -> QuotaUsage:
+        usage = self._usage(pod)
+        amounts = {name: amount * count for name, amount in usage.amounts.items()}
+        return dataclasses.replace(usage, amounts=amounts)
 
     def is_outdated(self, pod: Object) -> bool:
         wanted = self._usage(pod)

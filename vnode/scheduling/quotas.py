@@ -15,14 +15,18 @@ What a target says is bounded: of a namespace with more quotas the rest is left 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
 
 from vnode.api import objects
-from vnode.api.limit_ranges import LimitRange
+from vnode.api.limit_ranges import LimitRange, Nanos
 from vnode.api.objects import Object
 from vnode.api.priorities import BY_NAME, PriorityMapping
 from vnode.api.resource_quotas import Quota
 from vnode.scheduling.quota_rules import NamespaceRules
+
+_NOTHING: Final[Mapping[str, Nanos]] = MappingProxyType({})
 
 
 class Quotas:
@@ -81,10 +85,20 @@ class Quotas:
         rules = self._rules.get((node, objects.namespace(pod)))
         return rules.refusals(pod, now, asks=asks) if rules else ()
 
-    def lack(self, pods: Sequence[tuple[Object, int]], node: str) -> str:
-        """Return what so many pods of one namespace seem to lack together; "" for nothing."""
+    def lack(
+        self, pods: Sequence[tuple[Object, int]], node: str, taken: Mapping[str, Nanos] = _NOTHING
+    ) -> str:
+        """Return what so many pods of one namespace seem to lack together; "" for nothing.
+
+        `taken` is what others take, by quota.
+        """
         rules = self._rules.get((node, objects.namespace(pods[0][0]))) if pods else None
-        return rules.lack(pods) if rules else ""
+        return rules.lack(pods, taken) if rules else ""
+
+    def demand(self, pod: Object, count: int, node: str) -> dict[str, Nanos]:
+        """Return what so many pods would take of each quota of their namespace."""
+        rules = self._rules.get((node, objects.namespace(pod)))
+        return rules.demand(pod, count) if rules else {}
 
     def waits(self, pod: Object, node: str, now: float, *, asks: bool) -> str:
         """Return what the pod seems to lack, if it has to wait until it may be asked for; else "".

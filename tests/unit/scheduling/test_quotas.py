@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.unit.scheduling import costs
 from tests.unit.scheduling.builders import pod, virtual_node
 from vnode.api import limit_ranges, resource_quotas
 from vnode.api.limit_ranges import LimitRange
@@ -200,3 +201,24 @@ def test_who_does_not_ask_counts_what_was_taken_until_the_target_has_reported_it
     assert not quotas.refusals(PODS[1], "x", 10.0), "it is asked, and refuses"
     assert quotas.refusals(PODS[1], "x", 10.0, asks=False)
     assert not quotas.refusals(PODS[1], "x", 10.0 + REPORT_SECONDS, asks=False)
+
+
+def test_what_others_take_counts_beside_pods_that_are_asked_for_together() -> None:
+    quotas = Quotas()
+    quotas.set_quota("x", "n0", "q", quota({"cpu": "7"}))
+    taken = quotas.demand(PODS[2], 2, "x")
+    assert not quotas.lack([(PODS[2], 1)], "x", taken)
+    assert quotas.lack([(PODS[2], 2)], "x", taken)
+    assert quotas.lack([(PODS[2], 1), (PODS[2], 1)], "x", taken)
+    assert quotas.demand(PODS[2], 2, "y") == {}
+
+
+def test_each_of_many_pods_that_are_asked_for_together_costs_the_same() -> None:
+    quotas = Quotas()
+    quotas.set_quota("x", "n0", "q", quota({"cpu": "1000000"}))
+
+    def cost(count: int) -> int:
+        pods = [(PODS[2], 1)] * count
+        return costs.bytecodes(lambda: quotas.lack(pods, "x"))
+
+    assert cost(400) < 5 * cost(100)
