@@ -165,6 +165,11 @@ class NetworkObjects(Family):
 
         return need if self._copies_of(key.ref).get(key.node) else Need.TOLERATED
 
+    def cost_of_need(self, ingress: Object, need: Need) -> int:
+        """Return how much that need of an Ingress has taken to find, in parts of it and targets."""
+        parts = 1 + len(list(services.backends(ingress))) + len(objects.annotations(ingress))
+        return parts + (len(self._links) if need is Need.TOLERATED else 0)  # all were asked
+
     @property
     def known(self) -> bool:
         """Whether all originals are known."""

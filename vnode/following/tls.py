@@ -6,7 +6,9 @@ carries it; only the need for it, and the objects that get Events, come from her
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
+from typing import Final
 
 from vnode.api import kinds, objects
 from vnode.api.objects import Object
@@ -16,25 +18,59 @@ from vnode.following.reference_index import Key, Need, strongest
 from vnode.following.references import Ref
 from vnode.runtime.links import Link
 
+LOOKED_AT: Final = 2_000
+"""Ingresses, and what each of them takes to judge, in one look at a Secret."""
+_PLACES: Final = 1_000
+
 
 class TlsSecrets:
-    """The demand of Ingresses for Secrets."""
+    """The demand of Ingresses for Secrets.
+
+    Thousands of Ingresses may name one Secret. A look begins with the one that wanted it when it
+    was looked at before, or, if there was none, where that look has ended.
+    """
 
     def __init__(self, network: NetworkObjects) -> None:
         self._network = network
+        self._places: dict[Key, str] = {}  # names of the Ingresses to begin with
 
     def need(self, key: Key, link: Link) -> Need:
         """Return the strongest need of the Ingresses that name it.
 
-        Before Ingresses are known, no Secret is copied or removed.
+        Before Ingresses are known, no Secret is copied or removed; nor is one that none wants of
+        those that were looked at, while there are more.
         """
         if not self._network.known:
             return Need.TOLERATED
 
-        return strongest(
-            self._network.need_of_certificates(Key(key.node, _ref(found)), link)
-            for found in self._network.ingresses_with(key.ref)
-        )
+        found, left = Need.NONE, LOOKED_AT
+        for ingress in self._in_order(key):
+            if left <= 0:
+                self._begin_with(key, ingress)
+                return strongest((found, Need.TOLERATED))
+
+            need = self._network.need_of_certificates(Key(key.node, _ref(ingress)), link)
+            if need is Need.WANTED:
+                self._begin_with(key, ingress)
+                return need
+
+            found = strongest((found, need))
+            left -= self._network.cost_of_need(ingress, need)
+
+        self._places.pop(key, None)
+        return found
+
+    def _in_order(self, key: Key) -> list[Object]:
+        """Return the Ingresses that name a Secret, beginning at its place."""
+        named, place = self._network.ingresses_with(key.ref), self._places.get(key, "")
+        first = bisect_left(named, place, key=objects.name)  # they are sorted, of one namespace
+        return named[first:] + named[:first]
+
+    def _begin_with(self, key: Key, ingress: Object) -> None:
+        self._places.pop(key, None)
+        self._places[key] = objects.name(ingress)
+        if len(self._places) > _PLACES:
+            del self._places[next(iter(self._places))]  # then a look begins with the first one
 
     def keys_on(self, node: str) -> Iterator[Key | None]:
         for found in self._network.ingresses_on(node):

@@ -14,7 +14,7 @@ from vnode.following.family import FamilyContext
 from vnode.following.network_objects import NetworkObjects
 from vnode.following.reference_index import Key, Need, ReferenceIndex
 from vnode.following.references import Ref
-from vnode.following.tls import TlsSecrets
+from vnode.following.tls import LOOKED_AT, TlsSecrets
 from vnode.runtime.links import Links
 from vnode.runtime.target_options import NO_OPTIONS
 
@@ -179,3 +179,62 @@ def test_originals_are_watched_while_a_global_ingress_without_pods_may_want_them
     put(network, kinds.INGRESSES, everywhere)
     assert demand.in_namespace("ns")
     assert not demand.in_namespace("other")
+
+
+class ManyIngresses:
+    """Ingresses that all name one Secret; `wanting` are those that are where the look is at."""
+
+    known = True
+
+    def __init__(self, count, cost=1):
+        self.named = [named(f"i{number:05}") for number in range(count)]
+        self.wanting, self.asked, self._cost = set(), [], cost
+
+    def ingresses_with(self, _ref):
+        return self.named
+
+    def need_of_certificates(self, key, _link):
+        self.asked.append(key.ref.name)
+        return Need.WANTED if key.ref.name in self.wanting else Need.NONE
+
+    def cost_of_need(self, _ingress, _need):
+        return self._cost
+
+
+def test_of_thousands_that_name_one_secret_some_are_asked_and_the_others_the_next_time():
+    network = ManyIngresses(2 * LOOKED_AT + 10)
+    demand = TlsSecrets(network)
+    network.wanting = {f"i{2 * LOOKED_AT:05}"}
+    assert demand.need(HERE, LINK) is Need.TOLERATED
+    assert len(network.asked) == LOOKED_AT
+    assert demand.need(HERE, LINK) is Need.TOLERATED
+    assert demand.need(HERE, LINK) is Need.WANTED
+    assert len(network.asked) == 2 * LOOKED_AT + 1
+    network.asked.clear()
+    assert demand.need(HERE, LINK) is Need.WANTED  # that one is asked first by now
+    assert network.asked == [f"i{2 * LOOKED_AT:05}"]
+
+
+def test_the_parts_of_those_that_name_a_secret_count():
+    network = ManyIngresses(100, cost=LOOKED_AT // 10)
+    assert TlsSecrets(network).need(HERE, LINK) is Need.TOLERATED
+    assert len(network.asked) == 10
+
+
+def test_all_of_a_few_are_asked_wherever_a_look_begins():
+    network = ManyIngresses(3)
+    demand = TlsSecrets(network)
+    network.wanting = {"i00002"}
+    assert demand.need(HERE, LINK) is Need.WANTED
+    network.wanting = {"i00000"}
+    assert demand.need(HERE, LINK) is Need.WANTED
+    network.wanting = set()
+    assert demand.need(HERE, LINK) is Need.NONE
+
+
+def test_an_ingress_costs_what_is_looked_at_of_it(network):
+    rules = [{"http": {"paths": [{"backend": {"service": {"name": f"s{n}"}}} for n in range(20)]}}]
+    large = named("site", rules=rules)
+    assert network.cost_of_need(large, Need.NONE) == 21
+    network._links = [LINK] * 7
+    assert network.cost_of_need(large, Need.TOLERATED) == 28
