@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from vnode.api import keys, objects, renaming, route
+from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.api.patterns import LabelPattern
 from vnode.api.service_tokens import CONTAINERS
@@ -27,6 +28,9 @@ NAME: Final = "metadata.name"
 UID: Final = "metadata.uid"
 _KEYED: Final = re.compile(r"metadata\.(labels|annotations)\['(.*)'\]")
 _DIGITS: Final = 10
+_MOST_FIELDS: Final = 200
+_MOST: Final = 256 * 1024
+"""Characters of values in variables: ten thousand variables may each show the same annotation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +38,7 @@ class Shown:
     """Fields that a pod may show: the proxy's, and the labels by which its delegate has the same.
 
     `made` are the annotations that the delegate is to have besides, which `rewrite` fills in.
+    `resolved` has what each path has led to, and `written` how long the values of variables are.
     """
 
     name: str
@@ -44,6 +49,20 @@ class Shown:
     keep: LabelPattern | None
     is_delegate: bool
     made: dict[str, str] = field(default_factory=dict)
+    resolved: dict[str, tuple[str, str | None]] = field(default_factory=dict)
+    written: list[int] = field(default_factory=lambda: [0])
+
+    def write(self, value: str) -> str:
+        """Return a value as that of a variable; ConfigError if all have become too long."""
+        self.written[0] += len(value)
+        if self.written[0] > _MOST:
+            raise ConfigError(
+                f"the variables by which containers are shown fields of the pod have more than "
+                f"{_MOST} characters, as targets cannot show them otherwise: show long annotations "
+                "in files of a downwardAPI volume"
+            )
+
+        return value.replace("$", "$$")  # a kubelet expands $(NAME) in it
 
 
 def shown(proxy: Object, source: Object, delegate_labels: Mapping[str, str]) -> Shown:
@@ -100,7 +119,7 @@ def _variable(entry: Object, pod: Shown) -> Object:
     target_path, value = _resolve(path, pod)
     if value is not None:
         others = {k: v for k, v in entry.items() if k != "valueFrom"}
-        return {**others, "value": value.replace("$", "$$")}  # a kubelet expands $(NAME) in it
+        return {**others, "value": pod.write(value)}
 
     if target_path == path:
         return entry
@@ -158,7 +177,23 @@ def _annotation(path: str) -> str:
 
 
 def _resolve(path: str, pod: Shown) -> tuple[str, str | None]:
-    """Return the path that shows the value in the delegate; where none does, the value, too."""
+    """Return the path that shows the value in the delegate; where none does, the value, too.
+
+    Containers mostly refer to the same fields.
+    """
+    if (known := pod.resolved.get(path)) is None:
+        if len(pod.resolved) >= _MOST_FIELDS:
+            raise ConfigError(
+                f"containers are shown over {_MOST_FIELDS} different fields of the pod: show "
+                f"{_MOST_FIELDS} at most"
+            )
+
+        known = pod.resolved[path] = _resolved(path, pod)
+
+    return known
+
+
+def _resolved(path: str, pod: Shown) -> tuple[str, str | None]:
     if path == NAME:
         return path, pod.name
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tests.permitted import MANIFESTS
 from vnode.api import keys, objects
+from vnode.api.errors import ConfigError
 from vnode.api.identity import Identity
 from vnode.pods import changes, chaperons, delegate
 from vnode.pods.source import proxy_state
@@ -245,3 +246,20 @@ def test_every_field_is_shown_as_the_proxy_has_it(paths, labels, annotations, ke
         *paths, labels=labels, annotations={**annotations, keys.NO_PREFIX_LABEL_REGEXP: kept}
     )
     assert all_show(send(proxy), *(field(proxy, path) for path in paths))
+
+
+def test_variables_do_not_repeat_a_long_annotation_thousands_of_times():
+    key = f"{keys.OWN_PREFIX}mine"
+    proxy = pod(*[annotation(key)] * 10_000, annotations={key: "$" * 100_000})
+    with pytest.raises(ConfigError, match="more than 262144 characters"):
+        send(proxy)
+
+
+def test_a_pod_shows_a_bounded_number_of_fields():
+    with pytest.raises(ConfigError, match="over 200 different fields"):
+        send(pod(*[label(f"l{number}") for number in range(201)]))
+
+
+def test_many_containers_may_show_the_same_fields():
+    key = f"{keys.OWN_PREFIX}mine"
+    assert all_show(send(pod(*[annotation(key)] * 1000, annotations={key: "x"})), *["x"] * 1000)
