@@ -8,6 +8,7 @@ from vnode.api import visible
 from vnode.api.objects import Object
 
 UNSCHEDULABLE: Final = "Unschedulable"
+_LONGEST: Final = 8192  # characters of a scheduler's message; users are shown 1,024
 _REJECTIONS: Final = (UNSCHEDULABLE, "SchedulingGated")
 
 
@@ -15,7 +16,7 @@ def rejection(status: Object) -> str | None:
     """Return why the target's scheduler rejects a pod of that status; None if it does not."""
     for entry in status.get("conditions") or ():
         if entry.get("type") == "PodScheduled" and entry.get("status") == "False":
-            message = visible.line(str(entry.get("message", "")))
+            message = visible.line(str(entry.get("message", ""))[:_LONGEST])
             return message if entry.get("reason") in _REJECTIONS else None
 
     return None

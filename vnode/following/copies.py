@@ -28,6 +28,7 @@ TOKEN_TYPE: Final = "kubernetes.io/service-account-token"  # noqa: S105 - a type
 """Secrets that the source's API server fills in, and of no use elsewhere."""
 
 _NAMES: Final = ("name", "namespace", "uid", "resourceVersion")
+_LARGEST: Final = 256 * 1024  # characters; all annotations of an object together have no more
 _CONTENT: Final = ("immutable", "type", "data", "binaryData")
 
 
@@ -126,14 +127,17 @@ def holds(present: Any, wanted: Any) -> bool:
 def added(copy: Object) -> Object:
     """Return the fields that the target has added to a specification; all of them if none is
     recorded."""
-    sent = _followed(copy).fields
+    sent = frozenset(_followed(copy).fields)
     return {field: value for field, value in objects.spec(copy).items() if field not in sent}
 
 
 def _followed(copy: Object) -> _Followed:
     """Read the annotation; empty if there is none or somebody has spoilt it."""
+    text = objects.annotations(copy).get(keys.FOLLOWED, "{}")
+    if len(text) > _LARGEST:
+        return _Followed()
+
     try:
-        text = objects.annotations(copy).get(keys.FOLLOWED, "{}")
         return msgspec.json.decode(text, type=_Followed)
     except documents.NO_JSON:
         return _Followed()

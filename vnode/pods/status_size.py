@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from vnode.api import objects
+from vnode.api import documents, objects
 from vnode.api.errors import ApiError
 from vnode.api.objects import Object
 
@@ -33,6 +33,13 @@ _REPEATED: Final = frozenset(
 )
 _CUT: Final = 256  # characters of a message
 
+MOST_VALUES: Final = 10_000
+"""Values of a status that is looked at as it is: a hundred containers with 20 mounts each."""
+_LARGEST: Final = 1536 * 1024  # bytes; etcd takes no larger object
+_LONGEST: Final = 4096  # characters of a field, where there is too much
+_MOST_CONDITIONS: Final = 100
+_MOST_ENTRIES: Final = {"conditions": _MOST_CONDITIONS, "podIPs": 16, "hostIPs": 16}
+
 
 def limit(pod: Object) -> int:
     """Return how many bytes of JSON the status of a pod may have; the pod may be trimmed."""
@@ -44,6 +51,37 @@ def limit(pod: Object) -> int:
 def size(status: Object) -> int:
     """Return the bytes of a status as JSON."""
     return len(msgspec.json.encode(status))
+
+
+def is_excessive(status: Object) -> bool:
+    """Tell whether a status has more than any kubelet writes.
+
+    A megabyte may have hundreds of thousands of values, and looking at each takes a second.
+    """
+    payload = msgspec.json.encode(status)
+    return len(payload) > _LARGEST or not documents.has_at_most(MOST_VALUES, payload)
+
+
+def readable(status: Object) -> Object:
+    """Return what of another cluster's status can be looked at in a few milliseconds.
+
+    Of one that has too much, that is what has no parts, and the conditions.
+    """
+    found = status
+    if is_excessive(status):
+        conditions = (status.get("conditions") or [])[:_MOST_CONDITIONS]
+        found = {**_flat(status), "conditions": list(map(_flat, conditions))}
+
+    long = {k: v[:most] for k, most in _MOST_ENTRIES.items() if isinstance(v := found.get(k), list)}
+    return {**found, **long}
+
+
+def _flat(value: Object) -> Object:
+    return {
+        k: inner[:_LONGEST] if isinstance(inner, str) else inner
+        for k, inner in value.items()
+        if not isinstance(inner, dict | list)
+    }
 
 
 def fitting(status: Object, most: int) -> Object:

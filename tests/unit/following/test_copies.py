@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -136,3 +138,9 @@ def test_tokens_of_service_accounts_stay_at_home():
     assert copies.is_stray({"type": "kubernetes.io/service-account-token"})
     assert copies.is_stray({"metadata": {"labels": {keys.TOKEN: ""}}, "type": "Opaque"})
     assert not copies.is_stray({"type": "Opaque"})
+
+
+def test_a_note_that_no_api_server_takes_counts_as_none():
+    note = json.dumps({"fields": [f"{number}" for number in range(100_000)]})
+    copy = {"metadata": {"annotations": {keys.FOLLOWED: note}}, "spec": {"1": "theirs"}}
+    assert copies.added(copy) == {"1": "theirs"}

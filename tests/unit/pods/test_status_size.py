@@ -83,3 +83,28 @@ def test_an_api_server_says_that_an_object_is_too_large(
     code: int, message: str, is_size: bool
 ) -> None:
     assert status_size.is_too_large(errors.from_status(code, "", message)) is is_size
+
+
+def test_of_a_status_with_more_values_than_any_kubelet_writes_its_plain_fields_are_read() -> None:
+    many = [{"name": f"{number}", "parts": []} for number in range(status_size.MOST_VALUES)]
+    ready = {"type": "Ready", "status": "True"}
+    reported = {"phase": "Running", "containerStatuses": many, "conditions": [{**ready, "x": many}]}
+    assert status_size.readable(reported) == {"phase": "Running", "conditions": [ready]}
+
+
+def test_of_a_status_that_no_etcd_takes_texts_are_cut() -> None:
+    found = status_size.readable({"phase": "Failed", "message": "x" * 2_000_000})
+    assert found == {"phase": "Failed", "message": "x" * 4096, "conditions": []}
+
+
+def test_few_conditions_and_addresses_of_another_cluster_are_read() -> None:
+    conditions = [{"type": f"{number}", "status": "True"} for number in range(1000)]
+    addresses = [{"ip": f"10.0.0.{number}"} for number in range(200)]
+    found = status_size.readable({"conditions": conditions, "podIPs": addresses, "phase": "Failed"})
+    assert found["conditions"] == conditions[:100]
+    assert found["podIPs"] == addresses[:16]
+    assert found["phase"] == "Failed"
+
+
+def test_an_honest_status_is_read_whole() -> None:
+    assert status_size.readable(status(40)) == status(40)

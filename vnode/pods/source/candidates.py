@@ -28,6 +28,8 @@ After that it has lost its wake-up (kubernetes/kubernetes#141694), and tries aga
 """
 
 
+_LONGEST: Final = 8192  # characters of what a target says; users are shown 1,024
+
 _OF_QUOTA: Final = re.compile(
     r"(exceeded|failed) quota: |usage per (Container|Pod) is |max limit to request ratio per "
 )
@@ -94,7 +96,7 @@ def read(chaperon: Object, since: float) -> Candidate:
         return Candidate(CandidateState.LOST, since, "the candidate pod was deleted in the target")
 
     if keys.GANG_REFUSED in annotations:
-        why = visible.line(annotations[keys.GANG_REFUSED])
+        why = visible.line(annotations[keys.GANG_REFUSED][:_LONGEST])
         return Candidate(CandidateState.REJECTED, since, why)
 
     if keys.IS_RESERVED in annotations:
@@ -109,7 +111,7 @@ def read(chaperon: Object, since: float) -> Candidate:
     scheduled = objects.condition(chaperon, "PodScheduled") or {}
     failed = scheduled.get("status") == "False"  # the scheduler, and it tries again
     why = f"{scheduled.get('reason')}: {scheduled.get('message')}" if failed else ""
-    return Candidate(CandidateState.WAITING, since, visible.line(why))
+    return Candidate(CandidateState.WAITING, since, visible.line(why[:_LONGEST]))
 
 
 def has_node(chaperon: Object) -> bool:

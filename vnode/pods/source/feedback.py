@@ -86,8 +86,12 @@ def shown(proxy: Object, chaperon: Object, *, tight: bool = False) -> Object:
 
 def excess(proxy: Object, chaperon: Object, *, tight: bool) -> int:
     """Return the bytes of a chaperon's status if its proxy cannot show all of it, else 0."""
-    most = _most(proxy, tight=tight)
-    if status_size.size(objects.status(chaperon)) <= most:
+    status, most = objects.status(chaperon), _most(proxy, tight=tight)
+    whole = status_size.size(status)
+    if status_size.is_excessive(status):
+        return whole
+
+    if whole <= most:
         return 0
 
     size = status_size.size(_whole(chaperon))
@@ -95,7 +99,7 @@ def excess(proxy: Object, chaperon: Object, *, tight: bool) -> int:
 
 
 def _whole(chaperon: Object) -> Object:
-    reported = objects.status(chaperon).items()
+    reported = status_size.readable(objects.status(chaperon)).items()
     plain: Object = _plain({k: v for k, v in reported if k != event_record.FIELD})
     return plain
 

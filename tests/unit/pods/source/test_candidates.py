@@ -220,3 +220,15 @@ def test_settings_that_no_pod_could_be_placed_by_are_refused(settings, complaint
 
 def test_the_default_settings_are_good():
     CandidateSettings().check()
+
+
+@pytest.mark.parametrize("reason", ["Unschedulable", "SchedulerError"])
+def test_of_a_message_of_a_mebibyte_some_is_read(reason):
+    condition = {"type": "PodScheduled", "status": "False", "reason": reason}
+    status = {"conditions": [{**condition, "message": "\u202e" * 1024 * 1024}]}
+    assert len(candidates.read({"metadata": {}, "status": status}, 0.0).message) <= 8192
+
+
+def test_of_what_a_target_says_of_a_gang_some_is_read():
+    annotations = {keys.GANG_REFUSED: "\u202e" * 1024 * 1024}
+    assert len(candidates.read({"metadata": {"annotations": annotations}}, 0.0).message) <= 8192

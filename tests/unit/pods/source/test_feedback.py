@@ -337,3 +337,11 @@ def test_the_health_of_devices_comes_back():
     status = {"phase": "Running", "containerStatuses": containers}
     patch = feedback.status_patch(proxy({"phase": "Running"}), chaperon(status))
     assert patch["status"] == {"containerStatuses": containers}
+
+
+def test_of_a_status_of_a_hundred_thousand_values_few_are_compared():
+    entries = [{"name": "main", "ready": [number]} for number in range(40_000)]
+    reported = chaperon({"phase": "Failed", "reason": "Evicted", "containerStatuses": entries})
+    patch = feedback.status_patch(proxy(), reported)
+    assert patch["status"] == {"phase": "Failed", "reason": "Evicted"}
+    assert feedback.excess(proxy(), reported, tight=False) == status_size.size(reported["status"])
