@@ -14,6 +14,7 @@ from vnode.api import keys, objects
 from vnode.api.objects import Object
 
 _MOST: Final = 100_000  # pods of a gang
+_LONGEST: Final = 253  # characters of a name; annotations may be of any length
 _ANNOTATIONS: Final = (keys.GANG, *keys.VOLCANO_GROUPS)
 
 
@@ -66,6 +67,10 @@ def of(pod: Object) -> Membership | None:
         return None
 
     place, first = found[0]
+    if (longest := max(len(each.name) for _, each in found)) > _LONGEST:
+        problem = f"the name of the pod's gang has {longest} characters: use {_LONGEST} at most"
+        return Membership(first._replace(name=first.name[:_LONGEST]), problem=problem)
+
     others = [f"{each.name} by {where}" for where, each in found[1:] if each.name != first.name]
     if others:
         problem = (

@@ -107,3 +107,11 @@ def test_a_group_that_does_not_say_it_is_told_with_what_to_write(
     found = pod_groups.standing(key(api), {"spec": spec})
     assert found.minimum is None
     assert "write" in found.problem
+
+
+@pytest.mark.parametrize("where", [keys.GANG, *keys.VOLCANO_GROUPS])
+def test_a_name_that_is_too_long_is_told_and_is_in_no_message(where: str) -> None:
+    found = membership.of(pod("a", annotations={where: "g" * 100_000}))
+    assert found is not None
+    assert "has 100000 characters: use 253 at most" in found.problem
+    assert len(found.key.name) == 253

@@ -12,6 +12,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
+import msgspec
+
 from vnode.api import keys, objects
 from vnode.api.objects import Object
 from vnode.targets.profiles.profile_references import ProfileReference
@@ -27,19 +29,19 @@ def text_of(profile: Object) -> str:
     status = objects.status(profile)
     kept = [field for field in _KEPT if field in status]
     for fields in (kept, [field for field in kept if field != "properties"]):
-        text = json.dumps(
-            {
-                "metadata": {
-                    "namespace": objects.namespace(profile),
-                    "name": objects.name(profile),
-                    "labels": objects.labels(profile),
-                },
-                "spec": objects.spec(profile),
-                "status": {field: _without_moments(status[field]) for field in fields},
+        found = {
+            "metadata": {
+                "namespace": objects.namespace(profile),
+                "name": objects.name(profile),
+                "labels": objects.labels(profile),
             },
-            separators=(",", ":"),
-            sort_keys=True,
-        )
+            "spec": objects.spec(profile),
+            "status": {field: _without_moments(status[field]) for field in fields},
+        }
+        if len(msgspec.json.encode(found)) > _LARGEST:  # at once, which the text below is not
+            continue
+
+        text = json.dumps(found, separators=(",", ":"), sort_keys=True)
         if len(text) <= _LARGEST:
             return text
 
