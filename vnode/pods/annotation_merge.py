@@ -11,11 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Final
 
 import msgspec
 
 from vnode.api import documents, keys, objects
 from vnode.api.objects import Object
+from vnode.pods import travel_size
+
+_LARGEST: Final = 256 * 1024  # characters; all annotations of an object together have no more
+_VALUES: Final = 4 * travel_size.MOST  # annotations, labels and the rest of a record
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +42,14 @@ def settle(
 
     Only annotations of others: those of vnode and Admiralty belong to the object they are on, and
     those of a queue to the cluster they are in. Nor those `apart`, of which each side has its own.
-    What a target makes of some does not come back (`keys.comes_back`).
+    What a target makes of some does not come back (`keys.comes_back`). If either side has too many
+    to look at each, all stay as they are.
     """
     source, target = objects.annotations(proxy), objects.annotations(chaperon)
     known = read(proxy, keys.FED_BACK)
+    if not all(map(travel_size.is_small, (source, target, sent, known))):
+        return MergedAnnotations({}, dict(sent), {})
+
     fed, sent, down, up = dict(known), dict(sent), {}, {}
     names = _unequal(source, target, sent) | known.keys()
     for key in filter(keys.travels, names.difference(apart)):
@@ -107,6 +116,10 @@ def read(obj: Object, key: str) -> Object:
     """Return the JSON object in an annotation of ours; empty if there is none, or it was spoilt."""
     value = objects.annotations(obj).get(key)
     if not value:
+        return {}
+
+    # It may also be a target's, or a user's: 85,000 empty lists fit into an annotation.
+    if len(value) > _LARGEST or not documents.has_at_most(_VALUES, value.encode(errors="replace")):
         return {}
 
     try:

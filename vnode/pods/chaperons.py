@@ -13,6 +13,7 @@ from typing import Final
 
 from vnode.api import (
     changeable,
+    documents,
     keys,
     kinds,
     merged_selectors,
@@ -29,7 +30,7 @@ from vnode.api.identity import Identity
 from vnode.api.objects import Object
 from vnode.api.priorities import BY_NAME, PriorityMapping
 from vnode.api.saved_manifest import SavedManifests
-from vnode.pods import annotation_merge, downward_api, overriding, token_volumes
+from vnode.pods import annotation_merge, downward_api, overriding, token_volumes, travel_size
 from vnode.pods.overriding import Override
 from vnode.runtime.links import Link
 
@@ -70,10 +71,12 @@ def build(
     delegate is gone, which only vnode does. With `source_api` (`TargetOptions.source_api`) the
     delegate has a token of the source, and one for each Secret in `tokens`. `override` has the last
     word on what travels. `preemption` is that of `vnode.pods.preemption.mark`. Raises ConfigError
-    for annotations that cannot be read, for delegates that are not to be sent on, and if the
-    override fails.
+    for annotations that cannot be read, for what is too much, for delegates that are not to be
+    sent on, and if the override fails.
     """
+    travel_size.check(proxy)
     pod = manifests.source_pod(proxy)
+    travel_size.check(pod)
     plain = _travelling(pod, proxy, identity, target)
     priorities.translate(plain["spec"])
     storage.translate(plain["spec"], storage_classes or {})
@@ -180,7 +183,11 @@ def constraints(proxy: Object, manifests: SavedManifests) -> Object | None:
 
 
 def labels(proxy: Object, identity: Identity) -> dict[str, str]:
-    """Return the labels of a chaperon, and so of the delegate; ConfigError for a bad expression."""
+    """Return the labels of a chaperon, and so of the delegate.
+
+    ConfigError for a bad expression, or too many labels or annotations.
+    """
+    travel_size.check_metadata(proxy)
     keep = renaming.kept_labels_of(proxy)
     renamed = renaming.renamed(renaming.travelling(objects.labels(proxy), keep), keep)
     renamed[keys.PARENT_UID] = objects.uid(proxy)
@@ -231,8 +238,12 @@ def is_held(chaperon: Object) -> bool:
 
 
 def tokens_of(chaperon: Object) -> Collection[str]:
-    """Return the Secrets for which a delegate has tokens of the source."""
-    return list(filter(None, objects.annotations(chaperon).get(keys.TOKEN, "").split(",")))
+    """Return the Secrets for which a delegate has tokens of the source; none if far too many.
+
+    Each Secret of a pod is looked for among them, and its target may write any.
+    """
+    text = objects.annotations(chaperon).get(keys.TOKEN, "")
+    return frozenset(filter(None, text.split(","))) if len(text) <= documents.NOTE else frozenset()
 
 
 def for_link(
@@ -268,6 +279,7 @@ def overridden(
     proxy: Object, identity: Identity, link: Link, manifests: SavedManifests, override: Override
 ) -> Object:
     """Return a proxy with the spec that its delegate is to have, for what it refers to."""
+    travel_size.check(proxy)
     plain = _travelling(manifests.source_pod(proxy), proxy, identity, str(link.target))
     link.priorities.translate(plain["spec"])
     storage.translate(plain["spec"], link.options.storage_classes or {})

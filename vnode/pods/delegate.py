@@ -31,6 +31,7 @@ from vnode.pods import (
     rejections,
     results,
     status_size,
+    travel_size,
 )
 
 _MOST_DIGITS: Final = 10  # of a number of seconds
@@ -231,7 +232,8 @@ def report(
     end well, which is not the same as having finished; `ended_first` is the `seen` of
     `results.had_ended`. That note stays until the status is of the next delegate, or its end would
     seem to be a result. Of a delegate that came after the result nothing is told. `events` is
-    the list of its Events, which the status then has (`event_record`). It is `tight` if the API
+    the list of its Events, which the status then has (`event_record`). Of a pod with too many
+    annotations (`travel_size`) the chaperon keeps those that it has. It is `tight` if the API
     server has refused the chaperon for its size: then the status is shortened.
     """
     if results.is_late(chaperon, pod):
@@ -254,7 +256,8 @@ def report(
     if verdict is not None and verdict != scheduled_condition.rejection(objects.status(chaperon)):
         wanted.pop(keys.IS_RESERVED, None)
 
-    wanted.update(annotation_merge.foreign(pod))
+    shown = pod if travel_size.is_small(objects.annotations(pod)) else chaperon
+    wanted.update(annotation_merge.foreign(shown))
     for key in changes.pending(chaperon, pod).get("annotations") or ():
         wanted.pop(key, None)
         if key in known:

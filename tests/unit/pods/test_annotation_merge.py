@@ -58,7 +58,7 @@ def test_of_thousands_only_those_that_differ_are_merged(monkeypatch):
         return travels(key)
 
     monkeypatch.setattr(keys, "travels", noted)
-    same = {f"k{number}": "1" for number in range(10_000)}
+    same = {f"k{number}": "1" for number in range(4_000)}
     settled = annotation_merge.settle(
         pod({**same, "a": "2"}), pod({**same, "a": "1"}), {**same, "a": "1", "gone": "1"}
     )

@@ -25,6 +25,7 @@ from vnode.pods import (
     observed_generation,
     overriding,
     status_size,
+    travel_size,
 )
 
 CLAIM_STATUSES: Final = frozenset(
@@ -86,7 +87,7 @@ def shown(proxy: Object, chaperon: Object, *, tight: bool = False) -> Object:
 
 def excess(proxy: Object, chaperon: Object, *, tight: bool) -> int:
     """Return the bytes of a chaperon's status if its proxy cannot show all of it, else 0."""
-    status, most = objects.status(chaperon), _most(proxy, tight=tight)
+    status, most = _own(chaperon), _most(proxy, tight=tight)
     whole = status_size.size(status)
     if status_size.is_excessive(status):
         return whole
@@ -99,9 +100,13 @@ def excess(proxy: Object, chaperon: Object, *, tight: bool) -> int:
 
 
 def _whole(chaperon: Object) -> Object:
-    reported = status_size.readable(objects.status(chaperon)).items()
-    plain: Object = _plain({k: v for k, v in reported if k != event_record.FIELD})
+    plain: Object = _plain(status_size.readable(_own(chaperon)))
     return plain
+
+
+def _own(chaperon: Object) -> Object:
+    """Return the status of a chaperon without its list of Events, of which few are ever read."""
+    return {k: v for k, v in objects.status(chaperon).items() if k != event_record.FIELD}
 
 
 def _most(proxy: Object, *, tight: bool) -> int:
@@ -194,8 +199,11 @@ def annotations_patch(proxy: Object, chaperon: Object, *, two_way: bool) -> Obje
 
     With `two_way` the proxy's changes go to the delegate as well, and only what the target changed
     comes back. Admiralty's targets take no changes: there the delegate's annotations count, and
-    those that it does not have are kept.
+    those that it does not have are kept. Of too many none comes back.
     """
+    if not travel_size.is_small(objects.annotations(chaperon)):
+        return {}
+
     if two_way:
         news = changes.settle(proxy, chaperon).up
     else:

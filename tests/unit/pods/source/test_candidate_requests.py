@@ -134,7 +134,7 @@ async def test_secrets_that_the_target_has_tokens_for_are_exchanged_for_them(clo
     (made,) = target.server.all(kinds.POD_CHAPERONS)
     (volume,) = objects.spec(made)["volumes"]
     assert volume["secret"]["secretName"] == names.token_secret("p", "p")
-    assert chaperons.tokens_of(made) == ["exec"]
+    assert chaperons.tokens_of(made) == {"exec"}
 
 
 async def test_a_namespace_that_a_cluster_source_does_not_give_is_told_with_the_cure(

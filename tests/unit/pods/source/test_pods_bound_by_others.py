@@ -51,7 +51,7 @@ async def test_secrets_that_the_target_has_tokens_for_are_exchanged_for_them(
         env.add(**{**pod, "spec": {**pod["spec"], "volumes": [volume]}})
         await asyncio.sleep(1)
         made = env.target.chaperon() or {}
-        assert chaperons.tokens_of(made) == ["exec"]
+        assert chaperons.tokens_of(made) == {"exec"}
         assert objects.spec(made)["volumes"] != [volume]
 
 
