@@ -134,20 +134,30 @@ def _containers(spec: Object, field: str) -> dict[str, int]:
     for container in spec.get("containers") or ():
         _accumulate(total, _listed(container, field))
 
+    peak = _peak(spec, field, total)
+    return largest((total, peak)) if peak else total
+
+
+def _peak(spec: Object, field: str, total: dict[str, int]) -> dict[str, int]:
+    """Return the most that init containers take at any moment; sidecars are added to the total.
+
+    Each looks at its own resources only: a pod may have thousands of both.
+    """
     sidecars: dict[str, int] = {}
     peak: dict[str, int] = {}
     for container in spec.get("initContainers") or ():
+        listed, moment = _listed(container, field) or {}, sidecars
         if container.get("restartPolicy") == "Always":
-            _accumulate(total, _listed(container, field))
-            _accumulate(sidecars, _listed(container, field))
-            moment = sidecars
+            _accumulate(total, listed)
+            _accumulate(sidecars, listed)
         else:
-            moment = dict(sidecars)
-            _accumulate(moment, _listed(container, field))
+            moment = {name: sidecars.get(name, 0) for name in listed}
+            _accumulate(moment, listed)
 
-        peak = largest((peak, moment))
+        for name in listed:
+            peak[name] = max(peak.get(name, moment[name]), moment[name])
 
-    return largest((total, peak)) if peak else total
+    return peak
 
 
 def _listed(container: Object, field: str) -> Mapping[str, str | int | float] | None:

@@ -109,7 +109,9 @@ class Usage:
         found: dict[str, Resources] = {}
         for (source, node_name), amounts in self._of_sources.items():
             if node_name in node_names:
-                found[source] = resources.add(found.get(source, {}), amounts)
+                total = found.setdefault(source, {})
+                for name, amount in amounts.items():
+                    total[name] = total.get(name, 0) + amount
 
         return found
 

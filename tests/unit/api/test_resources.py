@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -106,3 +107,43 @@ def test_no_shortage_leaves_nothing_negative(asked: dict[str, int], free: dict[s
         all(amount >= 0 for amount in left.values())
         and all(not amount for name, amount in asked.items() if name not in free)
     )
+
+
+INIT = st.lists(st.tuples(st.booleans(), AMOUNTS), max_size=6)
+
+
+@given(INIT)
+def test_init_containers_take_the_most_of_all_moments(listed: list[Any]) -> None:
+    spec = [
+        {
+            "restartPolicy": "Always" if is_sidecar else None,
+            **container(**{name: str(amount) for name, amount in amounts.items()}),
+        }
+        for is_sidecar, amounts in listed
+    ]
+    sidecars: dict[str, int] = {}
+    moments = []
+    for is_sidecar, amounts in listed:
+        moments.append(resources.add(sidecars, amounts))
+        sidecars = moments[-1] if is_sidecar else sidecars
+
+    wanted = resources.largest(moments)
+    found = resources.in_nano({"initContainers": spec}, resources.REQUESTS)
+    assert {name: amount // 10**9 for name, amount in found.items()} == wanted
+
+
+def test_thousands_of_init_containers_are_not_compared_each_with_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked, largest = list[int](), resources.largest
+
+    def counting(lists: Any) -> Any:
+        looked.extend(map(len, lists := list(lists)))
+        return largest(lists)
+
+    monkeypatch.setattr(resources, "largest", counting)
+    listed = [container(**{f"example.com/r{number}": "1"}) for number in range(1_000)]
+    sidecars = [{**each, "restartPolicy": "Always"} for each in listed]
+    found = resources.pod_requests(pod(initContainers=[*sidecars, *listed]))
+    assert found["example.com/r7"] == 2
+    assert sum(looked) <= 2 * 1_000
