@@ -9,6 +9,7 @@ others it has no such label.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
@@ -24,6 +25,7 @@ _HONOR: Final = "Honor"
 OLD_PLACES: Final = "failure-domain.beta.kubernetes.io"
 _DOMAINS: Final = (OLD_PLACES, "node-role.kubernetes.io", "karpenter.sh")
 TOPOLOGY: Final = "topology."
+_MOST_KEYS: Final = 100  # of a pod; its Nodes' labels are compared with all that pods ever had
 _LIMIT: Final = 256 * 1024  # bytes; all annotations of an object together have no more
 
 ALL: Final = "*"
@@ -100,9 +102,10 @@ def spread_keys(pod: Object) -> frozenset[str]:
     if any(taints.tolerates(t, keys.PROVIDER_TAINT) for t in spec.get("tolerations") or ()):
         return frozenset()
 
-    return frozenset(
+    found = (
         str(constraint.get("topologyKey"))
         for constraint in constraints
         if constraint.get("whenUnsatisfiable") == "DoNotSchedule"
         and constraint.get("nodeTaintsPolicy") != _HONOR
     )
+    return frozenset(itertools.islice(found, _MOST_KEYS))

@@ -18,6 +18,8 @@ from vnode.api.objects import Object
 
 MOST_NAMES: Final = 100
 """Resources of a quota or a limit that are read; quotas have a dozen."""
+MOST_LIMITS: Final = 200
+"""Amounts of a LimitRange that are read, of all its items: each container is held to each."""
 MOST_ITEMS: Final = 20
 """Scopes of a quota, or items of a LimitRange, that are read."""
 _NAME_LENGTH: Final = 320  # characters: a prefix, a DNS name and a label
@@ -94,13 +96,15 @@ def trim_quota(quota: Object) -> Object:
 def trim_limit_range(limit_range: Object) -> Object:
     """Keep what `limit_ranges.parse` reads, of each list the first."""
     limits = itertools.islice(objects.spec(limit_range).get("limits") or (), MOST_ITEMS)
-    kept = [
-        {
-            field: _first(value) if isinstance(value, dict) else value
-            for field, value in each.items()
-        }
-        for each in limits
-    ]
+    kept, left = [], MOST_LIMITS
+    for each in limits:
+        item: Object = {}
+        for field, value in each.items():
+            item[field] = _first(value, left) if isinstance(value, dict) else value
+            left -= len(item[field]) if isinstance(value, dict) else 0
+
+        kept.append(item)
+
     return {"metadata": _metadata(limit_range), "spec": {"limits": kept}}
 
 
@@ -126,9 +130,9 @@ def _metadata(obj: Object) -> Object:
     return {field: given[field] for field in kept if field in given}
 
 
-def _first(amounts: Mapping[str, Any] | None) -> Object:
+def _first(amounts: Mapping[str, Any] | None, most: int = MOST_NAMES) -> Object:
     listed = ((k, v) for k, v in (amounts or {}).items() if len(k) <= _NAME_LENGTH)
-    return dict(itertools.islice(listed, MOST_NAMES))
+    return dict(itertools.islice(listed, min(most, MOST_NAMES)))
 
 
 is_quota: Final = _test(_QuotaShape, trim_quota, resource_quotas.parse)

@@ -10,7 +10,7 @@ or a CronJob, would else change the Nodes each time.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import Final
 
 from vnode.api import keys, kinds
@@ -34,12 +34,12 @@ class Coexistence:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._listeners: Listeners[()] = Listeners()
-        self._spread_over: frozenset[str] = frozenset()
+        self._spread_over: set[str] = set()
         self._is_known = False
         self._role: dict[str, str] | None = None  # None until it was asked for
 
     @property
-    def spread_over(self) -> frozenset[str]:
+    def spread_over(self) -> Set[str]:
         """The keys over which pods of this cluster have to be spread."""
         return self._spread_over
 

@@ -68,7 +68,7 @@ class DesiredNodes:
         role = await own.role_label()
         spread_over = own.spread_over
         if not own.is_known:
-            spread_over |= node_labels.hidden_of(node).keys()
+            spread_over = spread_over | node_labels.hidden_of(node).keys()
 
         if excluded and any(excluded(f"{key}={value}") for key, value in role.items()):
             role = {}

@@ -23,7 +23,9 @@ from vnode.scheduling.promises import REPORT_SECONDS
 from vnode.scheduling.quota_answers import PodKind, QuotaAnswers, kind_of
 
 MOST: Final = 50
-"""Quotas, and LimitRanges, that are read of one namespace."""
+"""Quotas that are read of one namespace."""
+_MOST_RANGES: Final = 10
+"""LimitRanges that are read of one namespace: each container is held to each."""
 
 log = logging.getLogger(__name__)
 
@@ -69,7 +71,7 @@ class NamespaceRules:
 
     def set_limit_range(self, name: str, limit_range: LimitRange | None) -> None:
         before = self._ranges.pop(name, None)
-        if limit_range is not None and (before is not None or len(self._ranges) < MOST):
+        if limit_range is not None and (before is not None or len(self._ranges) < _MOST_RANGES):
             self._ranges[name] = limit_range
 
         self.answers.forget()

@@ -64,3 +64,5 @@ def test_little_is_kept_of_a_large_one() -> None:
     kept_limits = quota_shapes.trim_limit_range(limits)["spec"]["limits"]
     assert len(kept_limits) == quota_shapes.MOST_ITEMS
     assert len(kept_limits[0]["max"]) == quota_shapes.MOST_NAMES
+    kept_amounts = sum(len(each.get("max", ())) for each in kept_limits)
+    assert kept_amounts == quota_shapes.MOST_LIMITS

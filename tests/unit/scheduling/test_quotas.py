@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -222,3 +223,19 @@ def test_each_of_many_pods_that_are_asked_for_together_costs_the_same() -> None:
         return costs.bytecodes(lambda: quotas.lack(pods, "x"))
 
     assert cost(400) < 5 * cost(100)
+
+
+def test_of_hundreds_of_limit_ranges_few_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[LimitRange] = []
+
+    def look(each: LimitRange, _spec: Object) -> list[str]:
+        looked.append(each)
+        return []
+
+    monkeypatch.setattr(LimitRange, "violations", look)
+    quotas = Quotas()
+    for number in range(200):
+        quotas.set_limit_range("x", "n0", f"l{number}", limit_range("1"))
+
+    quotas.refusals(PODS[0], "x", 0)
+    assert 0 < len(looked) <= 10
