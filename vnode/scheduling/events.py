@@ -49,10 +49,17 @@ class ClusterEvent:
     namespace: str | None = None
     pod: Object | None = field(default=None, compare=False)
     """The pod that came or went, if it was one; events about several are equal."""
+    home: str | None = None
+    """The only namespace whose pods may go to the node; None if that is not so, or not known."""
 
     def concerns(self, namespace: str) -> bool:
         """Tell whether it may help pods of that namespace."""
         return self.namespace is None or self.namespace == namespace
+
+    def opens_for(self, namespace: str) -> bool:
+        """Tell whether pods of that namespace may go to its node; else only what they meet in
+        places that are larger, such as a zone, may have changed for them."""
+        return self.home is None or self.home == namespace
 
 
 class EventReading(ABC):

@@ -196,8 +196,8 @@ class SchedulingQueue:
         rejected = unschedulable_pods.signature(rejections)
         missed = queued.changed or any(
             number > queued.seen_event
-            and event.concerns(objects.namespace(queued.pod))
-            and self._unschedulable.wakes(event, rejected)
+            and event.concerns(queued.namespace)
+            and self._unschedulable.wakes(event, rejected, queued.namespace)
             for event, number in self._newest.items()
         )
         self._fail(queued, retry_at)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import math
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -36,6 +37,8 @@ class QueuedPod:
     """How long the scheduling cycle of its last attempt took."""
     remade: int = 0
     """How many candidates its last attempt made anew."""
+    told_at: float = -math.inf
+    """When (monotonic) its user was last told why it has no node."""
     asked: dict[str, float] = field(default_factory=dict)
     """Node -> when (monotonic) an attempt that failed last asked its target."""
     # One of the five names above.

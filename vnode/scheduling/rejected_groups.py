@@ -129,33 +129,38 @@ class RejectedGroups:
         found: dict[RejectedGroup, list[ClusterEventWithHint]] = {}
         for plugin, hint in self._registered.get(event.kind, ()):
             for group in self._concerned(plugin, hint, event):
-                found.setdefault(group, []).append(hint)
+                if hint.anywhere or event.opens_for(group.key.namespace):
+                    found.setdefault(group, []).append(hint)
 
         for group in self._without:
-            found.setdefault(group, [])
+            if event.opens_for(group.key.namespace):
+                found.setdefault(group, [])
 
         # A node on which a pod was not tried may take it, whatever rejected it elsewhere.
         if event.kind is EventKind.NODE_ADD:
             for group in self._groups.values():
-                if group not in found and not group.knows(event.node):
+                is_for_it = event.opens_for(group.key.namespace)
+                if is_for_it and group not in found and not group.knows(event.node):
                     found[group] = []
 
         ordered = sorted(found.items(), key=lambda each: each[0].number)
         return [each for each in ordered if event.concerns(each[0].key.namespace)]
 
-    def wakes(self, event: ClusterEvent, rejected: Signature) -> bool:
-        """Tell whether the event may undo one of the rejections, whatever pod it is about."""
+    def wakes(self, event: ClusterEvent, rejected: Signature, namespace: str) -> bool:
+        """Tell whether the event may undo one of the rejections of a pod of that namespace,
+        whatever pod it is about."""
+        is_open = event.opens_for(namespace)
         if not rejected:
-            return True
+            return is_open
 
         for node, plugin in rejected:
             for hint in self.hints(plugin):
-                here = hint.anywhere or event.node is None or event.node == node
+                here = hint.anywhere or (is_open and event.node in (None, node))
                 if hint.kind is event.kind and here:
                     return True
 
         is_new = event.kind is EventKind.NODE_ADD
-        return is_new and all(event.node != node for node, _plugin in rejected)
+        return is_open and is_new and all(event.node != node for node, _plugin in rejected)
 
     def _register(self, plugin: str, hints: Iterable[ClusterEventWithHint]) -> None:
         for hint in hints:

@@ -82,9 +82,10 @@ class UnschedulablePods:
 
         return woken
 
-    def wakes(self, event: ClusterEvent, rejected: Signature) -> bool:
-        """Tell whether the event may undo one of the rejections, whatever pod it is about."""
-        return self._groups.wakes(event, rejected)
+    def wakes(self, event: ClusterEvent, rejected: Signature, namespace: str) -> bool:
+        """Tell whether the event may undo one of the rejections of a pod of that namespace,
+        whatever pod it is about."""
+        return self._groups.wakes(event, rejected, namespace)
 
 
 class _AskedPods:

@@ -95,6 +95,36 @@ async def test_a_new_node_wakes_everybody_who_has_not_been_tried_there(
     assert queue.place("p") == queued_pod.ACTIVE
 
 
+async def test_a_node_of_another_namespace_wakes_only_who_counts_what_is_anywhere(
+    queue: SchedulingQueue, clock: ManualClock
+) -> None:
+    await rejected(queue)
+    await rejected(queue, "nowhere", none=frozenset())
+    await rejected(queue, "skewed", a=frozenset({"Spread"}))
+    await rejected(queue, "q", a=frozenset({"Stranger"}))
+    clock.seconds = 5
+    queue.move(ClusterEvent(EventKind.NODE_ADD, "c", home="other"))
+    queue.move(ClusterEvent(EventKind.TARGET_FREE, "a", home="other"))
+    assert [queue.place(uid) for uid in ("p", "nowhere", "skewed")] == ["unschedulable"] * 3
+    assert queue.place("q") == queued_pod.ACTIVE
+    queue.move(ClusterEvent(EventKind.POD_ADD, "c", home="other"))
+    assert queue.place("skewed") == queued_pod.ACTIVE
+    queue.move(ClusterEvent(EventKind.NODE_ADD, "c", home="default"))
+    assert [queue.place(uid) for uid in ("p", "nowhere")] == [queued_pod.ACTIVE] * 2
+
+
+async def test_a_node_of_another_namespace_that_comes_during_the_attempt_is_nothing_missed(
+    queue: SchedulingQueue,
+) -> None:
+    outcomes = (("other", queued_pod.UNSCHEDULABLE), ("default", queued_pod.BACKOFF))
+    for home, place in outcomes:
+        queue.add(pod(home))
+        assert await pop(queue) == home
+        queue.move(ClusterEvent(EventKind.NODE_ADD, "c", home=home))
+        queue.reject(home, FULL)
+        assert queue.place(home) == place
+
+
 async def test_without_any_node_or_with_an_unknown_plugin_every_event_wakes(
     queue: SchedulingQueue, clock: ManualClock
 ) -> None:

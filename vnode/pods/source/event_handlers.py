@@ -71,7 +71,7 @@ class EventHandlers:
 
         def on_returned(node: str) -> None:
             self._update(node)
-            self._queue.move(ClusterEvent(EventKind.TARGET_HEALTH, node))
+            self._move(EventKind.TARGET_HEALTH, node)
 
         self._returned = returned
         returned.subscribe(on_returned)
@@ -115,17 +115,17 @@ class EventHandlers:
         name = objects.name(objects.latest(old, new))
         if new is None:
             self._cache.remove_node(name)
-            self._queue.move(ClusterEvent(EventKind.TARGET_LOST, name))
+            self._move(EventKind.TARGET_LOST, name, old)
             return
 
         self._update(name)
         for kind in _changes(old, new):
-            self._queue.move(ClusterEvent(kind, name))
+            self._move(kind, name, new)
 
     def _on_link_gone(self, link: Link) -> None:
         self._scores.pop(link.node_name, None)
         self._cache.remove_target(link.node_name)
-        self._queue.move(ClusterEvent(EventKind.TARGET_LOST, link.node_name))
+        self._move_for(link, EventKind.TARGET_LOST)
 
     def _on_scores(self, now: datetime) -> None:
         """Count by scores that have changed; one that was only renewed helps no pod."""
@@ -135,7 +135,7 @@ class EventHandlers:
             if before is not None and before != after:
                 self._update(name)
                 if before.counting(now) != after.counting(now):
-                    self._queue.move(ClusterEvent(EventKind.TARGET_SCORES, name))
+                    self._move(EventKind.TARGET_SCORES, name)
 
     def _on_namespace(self, _name: str) -> None:
         self._queue.move(ClusterEvent(EventKind.NAMESPACE_LABEL))
@@ -144,23 +144,23 @@ class EventHandlers:
         link.summaries.subscribe(lambda old, new: self._on_summary(link, old, new))
         link.on_health(lambda: self._on_health(link))
         self._update(link.node_name)
-        self._queue.move(ClusterEvent(EventKind.NODE_ADD, link.node_name))
-        self._queue.move(ClusterEvent(EventKind.TARGET_CHANGED, link.node_name))
+        self._move_for(link, EventKind.NODE_ADD)
+        self._move_for(link, EventKind.TARGET_CHANGED)
 
     def _on_health(self, link: Link) -> None:
         self._update(link.node_name)
         if link.lacks_vnode != (link.node_name in self._without_vnode):
             self._update_free(link)  # its classes are not believed any more, or again
-            self._queue.move(ClusterEvent(EventKind.TARGET_CHANGED, link.node_name))
+            self._move_for(link, EventKind.TARGET_CHANGED)
 
         kind = EventKind.TARGET_HEALTH if link.health.healthy else EventKind.TARGET_LOST
-        self._queue.move(ClusterEvent(kind, link.node_name))
+        self._move_for(link, kind)
 
     def _on_summary(self, link: Link, old: Object | None, new: Object | None) -> None:
         self._update(link.node_name)
         before, after = (objects.annotations(obj or {}) for obj in (old, new))
         if any(before.get(key) != after.get(key) for key in (keys.CLUSTER_UID, keys.CLASSES)):
-            self._queue.move(ClusterEvent(EventKind.TARGET_CHANGED, link.node_name))
+            self._move_for(link, EventKind.TARGET_CHANGED)
 
         self._update_free(link)
 
@@ -176,7 +176,23 @@ class EventHandlers:
             nodes = reported.read_nodes(link.summary, rows, largest)
 
         if self._cache.update_free(link.node_name, free, largest, nodes, rows):
-            self._queue.move(ClusterEvent(EventKind.TARGET_FREE, link.node_name))
+            self._move_for(link, EventKind.TARGET_FREE)
+
+    def _move(self, kind: EventKind, name: str, node: Object | None = None) -> None:
+        """Tell the queue of a node, and whose pods alone may go there.
+
+        When an agent starts, hundreds of targets of others connect: whoever waits for a target of
+        its own would be tried in vain at each, and be in back-off when that answers.
+        """
+        if (link := self._links.get(name)) is not None:
+            self._move_for(link, kind)
+        else:
+            home = objects.labels(node or {}).get(keys.TARGET_NAMESPACE) or None
+            self._queue.move(ClusterEvent(kind, name, home=home))
+
+    def _move_for(self, link: Link, kind: EventKind) -> None:
+        home = link.target.namespace or None
+        self._queue.move(ClusterEvent(kind, link.node_name, home=home))
 
     def _update(self, name: str) -> None:
         node, link = self._nodes.store.get(name), self._links.get(name)
