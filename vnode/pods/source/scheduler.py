@@ -73,6 +73,9 @@ REGISTRATIONS: Final = {
 OnCycle: TypeAlias = Callable[[Object, CycleResult, float], None]
 """Is told of a scheduling cycle: the pod, what was found, and the seconds that it took."""
 
+_TOLD: Final = 10.0
+"""Seconds in which users are not told again of a pod that waits for targets that connect."""
+
 _COSTLY: Final = 0.005  # seconds; most cycles take a twentieth of it
 
 log = logging.getLogger(__name__)
@@ -340,6 +343,18 @@ class ProxyScheduler:
             for link in links
         )
 
+    def _waits_for_answer(self, result: CycleResult) -> bool:
+        """Tell whether nothing else keeps a pod off a target than that it still connects.
+
+        Such an attempt says nothing of the pod, so that it is not to wait longer for the next one.
+        """
+        for node, status in result.statuses.items():
+            link = self._links.get(node) if status.is_pending else None
+            if link is not None and link.health.reason == CONNECTING:
+                return True
+
+        return False
+
     async def _attempt(self, queued: QueuedPod, attempt: Attempt, result: CycleResult) -> None:
         outcome = Outcome.UNSCHEDULABLE
         try:
@@ -412,9 +427,7 @@ class ProxyScheduler:
             self._gangs.ended(attempt, result, reasons)
 
         if reasons or not result.feasible:
-            told = await self._reporter.report(queued.pod, result, reasons)
-            if attempt.in_gang:
-                self._gangs.unplaced(queued.uid, told)
+            await self._report(queued, attempt, reasons, result)
 
         offers = attempt.offers
         more = bool(reasons) and self._rotation.record(queued, attempt, result, reasons)
@@ -434,6 +447,21 @@ class ProxyScheduler:
             rejections[node] = frozenset({self._refuser(queued, attempt, node)})
 
         self._queue.reject(queued.uid, rejections, result.state.retry_at)
+
+    async def _report(
+        self, queued: QueuedPod, attempt: Attempt, reasons: dict[str, str], result: CycleResult
+    ) -> None:
+        """Tell a pod's user why it has no node; while targets connect, not at each attempt."""
+        now = self._clock.monotonic()
+        if not attempt.ranked and self._waits_for_answer(result):
+            self._queue.soon(queued.uid)
+            if now < queued.told_at + _TOLD and not attempt.in_gang:
+                return
+
+        queued.told_at = now
+        told = await self._reporter.report(queued.pod, result, reasons)
+        if attempt.in_gang:
+            self._gangs.unplaced(queued.uid, told)
 
     def _refuser(self, queued: QueuedPod, attempt: Attempt, node: str) -> str:
         """Return the plugin that is against a node, or what stands for its target's answer."""
