@@ -50,11 +50,11 @@ class FairSlots(Generic[K]):
         finally:
             self.release()
 
-    async def acquire(self, key: K) -> None:
-        """Wait for a slot, which is the caller's until `release`."""
+    async def acquire(self, key: K, rank: int = 0) -> None:
+        """Wait for a slot, which is the caller's until `release`; lower ranks go first."""
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(key, deque()).append(turn)
-        self._turns.wait(key)
+        self._turns.wait(key, rank)
         self._give()
         if turn.done():
             return

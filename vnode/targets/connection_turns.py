@@ -5,7 +5,8 @@ that is there. An agent that began with a hundred targets made all links at the 
 none of them was of use before all were, twenty seconds later. Now the next begins when one is of
 use, or has taken its time: whoever does not answer has nobody wait for longer.
 
-Namespaces take turns. A ClusterTarget is for all of them, and has a turn of its own.
+Namespaces take turns. A ClusterTarget is for all of them: it has a turn of its own, before those of
+namespaces that wait.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class ConnectionTurns:
         A turn ends by itself after some time, whatever goes on in the block.
         """
         lane = key.namespace or key
-        await self._slots.acquire(lane)
+        await self._slots.acquire(lane, rank=1 if key.namespace else 0)
         self._slots.pay(lane, 1.0)
         turn = _Turn(self._slots.release)
         timer = asyncio.get_running_loop().call_later(PATIENCE, turn.end)

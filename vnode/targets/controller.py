@@ -165,7 +165,7 @@ class TargetController:
 
     async def run(self) -> None:
         """Connect to all targets until cancelled."""
-        for informer in self._targets.informers:
+        for informer in reversed(self._targets.informers):  # who serves all connects first
             informer.subscribe(self._on_target)
 
         self._targets.quota.subscribe(self._controller.add)

@@ -84,8 +84,8 @@ class TargetLister:
     async def run(self) -> None:
         """Watch them until cancelled."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._targets.run(), name="targets")
             group.create_task(self._cluster_targets.run(), name="clustertargets")
+            group.create_task(self._targets.run(), name="targets")
 
     def get(self, key: TargetKey) -> Object | None:
         """Return the object, None if there is none."""

@@ -110,3 +110,16 @@ async def test_who_is_cancelled_while_it_waits_takes_no_turn(connecting: Connect
 
     await asyncio.sleep(0.1)
     assert len(connecting.begun) == AT_ONCE
+
+
+async def test_who_serves_all_is_next_although_hundreds_of_others_came_before(
+    connecting: Connecting,
+) -> None:
+    for number in range(10 * AT_ONCE):
+        connecting.start(TargetKey(f"team-{number}", "c2"), 0.2)
+
+    await asyncio.sleep(0.1)
+    connecting.start(TargetKey("", "c3"), 0.2)
+    await asyncio.sleep(0.2)
+    assert TargetKey("", "c3") in connecting.begun
+    assert len(connecting.begun) == 2 * AT_ONCE

@@ -179,6 +179,19 @@ async def test_those_beyond_the_limit_have_no_connection_and_no_node_and_say_why
         assert "oldest 2" in cluster.message("team", "x")
 
 
+async def test_who_serves_all_namespaces_is_connected_first(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = Cluster(clock, 2)
+    for number in range(40):
+        cluster.add(f"team-{number}", "a")
+
+    cluster.add("", "z")
+    async with cluster.running(monkeypatch) as links:
+        assert str(next(iter(links)).target) == "z"
+        assert len(links) == 41
+
+
 async def test_the_next_one_takes_the_place_of_one_that_is_deleted(
     clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
