@@ -268,6 +268,7 @@ class Term:
             coexistence=self._coexistence,
             model_labels=config.model_labels,
             streams_namespace=shared.options.namespace if config.ports.streams else "",
+            proxies=shared.proxies,
         )
 
     def _make_streams(self) -> TargetStreams:

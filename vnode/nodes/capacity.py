@@ -15,6 +15,7 @@ import msgspec
 from vnode import __version__
 from vnode.api import (
     keys,
+    names,
     node_features,
     node_labels,
     objects,
@@ -36,6 +37,19 @@ _SOURCE: Final = "source"  # of a trimmed delegate: the UID of the cluster that 
 
 RUNNING_PODS: Final = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 """Field selector of the pods that hold resources of a node."""
+
+
+PLAIN_PODS: Final = f"{RUNNING_PODS},spec.schedulerName!={keys.PROXY_SCHEDULER}"
+"""Likewise, of those but proxies, nearly all of which are on virtual nodes."""
+
+
+def on_machine(proxy: Object | None) -> Object | None:
+    """Return a trimmed proxy if it holds resources of a machine, to which somebody has bound it."""
+    if proxy is None or objects.is_finished(proxy):
+        return None
+
+    name = objects.node_name(proxy)
+    return trim_pod(proxy) if name and not names.may_be_virtual_node(name) else None
 
 
 def trim_pod(pod: Object) -> Object:

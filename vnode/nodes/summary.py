@@ -57,7 +57,8 @@ class SummaryWriter:
 
     `namespace` is that of the agents, which has the candidate scheduler's Lease. `model_labels` are
     the labels by which its rows tell models of nodes apart. `streams_namespace` is that of the
-    Service for streams of sources, "" if there is none.
+    Service for streams of sources, "" if there is none. `proxies` has the proxy pods, if others
+    watch them: with thousands of them on virtual nodes it costs much to watch them twice.
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class SummaryWriter:
         coexistence: Coexistence | None = None,
         model_labels: Sequence[str] = MODEL_LABELS,
         streams_namespace: str = "",
+        proxies: Informer | None = None,
     ) -> None:
         self._streams_namespace = streams_namespace
         self._cluster = cluster
@@ -87,9 +89,10 @@ class SummaryWriter:
         self._pods = Informer(
             client,
             kinds.PODS,
-            field_selector=capacity.RUNNING_PODS,
+            field_selector=capacity.PLAIN_PODS if proxies else capacity.RUNNING_PODS,
             trim=capacity.trim_pod,
         )
+        self._proxies = proxies
         self._summaries = Informer.of_object(client, kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME)
         self._classes = Classes(client, self._enqueue)
         self._scheduler = SchedulerLiveness(client, namespace, clock=clock, changed=self._enqueue)
@@ -115,6 +118,10 @@ class SummaryWriter:
             for informer in informers:
                 await informer.synced.wait()
 
+            if self._proxies is not None:
+                await self._proxies.synced.wait()
+                self._proxies.subscribe(self._on_proxy)
+
             tasks.start(self._scheduler.run(), "summary-candidate-scheduler")
             self._coexistence.pods_known()
             self._enqueue()
@@ -123,6 +130,12 @@ class SummaryWriter:
     def _on_pod(self, old: Object | None, new: Object | None) -> None:
         if self._usage.change(old, new):
             self._enqueue()
+
+    def _on_proxy(self, old: Object | None, new: Object | None) -> None:
+        """Count a proxy that somebody has bound to a machine; spread it is by vnode alone."""
+        counted = capacity.on_machine(new)
+        if counted is not None or capacity.on_machine(old) is not None:
+            self._on_pod(objects.latest(old, new), counted)
 
     def _on_summary(self, _old: Object | None, new: Object | None) -> None:
         """Take the summary as it is now: after our write, a change by others, or a deletion."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from contextlib import asynccontextmanager
 
 import pytest
@@ -12,7 +13,9 @@ from tests.apiserver.server import APIServer
 from vnode.api import class_names, keys, kinds, node_features, objects
 from vnode.api.class_names import PriorityValue
 from vnode.api.errors import Denied, NotFound, Unreachable
+from vnode.kube.informer import Informer
 from vnode.nodes.summary import SummaryWriter
+from vnode.pods.source import proxy_state
 
 pytestmark = pytest.mark.looptime
 
@@ -141,3 +144,41 @@ async def test_a_new_agent_keeps_what_the_summary_says_until_it_knows_better(clu
         fault.clear()
         await asyncio.sleep(2 * LONG)
         assert cluster.classes.priority_classes == frozenset()
+
+
+def machine_pod(name, node, scheduler, **status):
+    container = {"name": "main", "image": "i", "resources": {"requests": {"cpu": "1"}}}
+    spec = {"nodeName": node, "schedulerName": scheduler, "containers": [container]}
+    metadata = {"name": name, "namespace": "default", "uid": name}
+    return {"metadata": metadata, "spec": spec, "status": {"phase": "Running", **status}}
+
+
+async def test_proxies_that_others_watch_are_not_watched_twice_and_count_on_machines(clock):
+    server = APIServer("c1", clock)
+    amounts = {"cpu": "8", "pods": "10"}
+    ready = [{"type": "Ready", "status": "True"}]
+    status = {"capacity": amounts, "allocatable": amounts, "conditions": ready}
+    server.add(kinds.NODES, {"metadata": {"name": "m"}, "status": status})
+    server.add(kinds.PODS, machine_pod("plain", "m", "default-scheduler"))
+    for name, node in (("by-hand", "m"), ("usual", "admiralty-default-c2-1")):
+        server.add(kinds.PODS, machine_pod(name, node, keys.PROXY_SCHEDULER))
+
+    def free():
+        summary = server.find(kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME)
+        return json.loads(objects.annotations(summary or {})[keys.FREE_RESOURCES])["sum"]
+
+    client = server.client()
+    proxies = Informer(client, kinds.PODS, field_selector=keys.PROXY_PODS, trim=proxy_state.trim)
+    writer = SummaryWriter(client, "vnode", clock=clock, proxies=proxies)
+    async with background.running(writer.run(), proxies.run()):
+        await asyncio.sleep(LONG)
+        assert free() == {"cpu": "6", "pods": "8"}
+        assert len(writer._pods.store) == 1
+        server.change(
+            kinds.PODS, "by-hand", "default", lambda pod: pod["status"].update(phase="Succeeded")
+        )
+        await asyncio.sleep(LONG)
+        assert free() == {"cpu": "7", "pods": "9"}
+        server.remove(kinds.PODS, "plain", "default")
+        await asyncio.sleep(LONG)
+        assert free() == {"cpu": "8", "pods": "10"}
