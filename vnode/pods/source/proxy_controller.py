@@ -42,6 +42,7 @@ from vnode.pods.source.lost_pods import LostPods
 from vnode.pods.source.refused_requests import RefusedRequests
 from vnode.pods.source.returned_targets import ReturnedTargets
 from vnode.pods.source.status_writer import StatusWriter
+from vnode.pods.source.target_looks import TargetLooks
 from vnode.pods.source.termination import LOOK_AGAIN, Termination
 from vnode.pods.source.unreserved_pods import UnreservedPods
 from vnode.runtime.controller import Controller
@@ -151,7 +152,8 @@ class ProxyController:
     def _on_link(self, link: Link) -> None:
         self.bound.watch(link.node_name)
         link.chaperons.subscribe(lambda old, new: self._on_chaperon(link, old, new))
-        link.on_health(lambda: self._on_health(link))
+        looks = TargetLooks(link)
+        link.on_health(lambda: self._on_health(link, looks))
         self.returned.observe(link, lambda: ())
 
     def _on_link_gone(self, link: Link) -> None:
@@ -183,11 +185,11 @@ class ProxyController:
             if objects.namespace(pod) == name and objects.node_name(pod) in nodes:
                 self._controller.add(objects.key(pod))
 
-    def _on_health(self, link: Link) -> None:
+    def _on_health(self, link: Link, looks: TargetLooks) -> None:
         """Reconcile all of a target that answers again, or whose agent has come or gone."""
         ending = filter(objects.is_terminating, self._pods_on(link.node_name))
         self.returned.observe(link, lambda: map(objects.key, ending))
-        if link.answers:
+        if looks.is_due():
             self._answering.add(link)
 
     def _look_at(self, link: Link) -> Iterator[None]:
