@@ -150,14 +150,17 @@ class DelegateEventReporter:
         if not entries:
             return None
 
-        record, now = self._record_of(key, proxy, entries, link), self._clock.monotonic()
+        events = self._wanted(proxy, entries, link)
+        record, now = self._record_of(key, proxy, events), self._clock.monotonic()
         left = record.since + SUMMARY_DELAY - now
         wait = left if left > TICK and proxy_events.summary_may_wait(candidate, entries) else None
         if self._mode != "Summary":
             wait = None
 
         is_ending = objects.is_terminating(proxy) or objects.is_terminating(candidate)
-        events = self._wanted(proxy, entries, link, summarize=wait is None and not is_ending)
+        if wait is not None or is_ending:
+            events = [event for event in events if not event.is_summary]
+
         later = [await self._publish(record, event, link) for event in events]
         if wait is None and not is_ending:
             names = {event.name for event in events}
@@ -165,21 +168,11 @@ class DelegateEventReporter:
 
         return min((each for each in (wait, *later) if each is not None), default=None)
 
-    def _wanted(
-        self, proxy: Object, entries: list[EventEntry], link: Link, *, summarize: bool = True
-    ) -> list[ProxyEvent]:
-        return proxy_events.wanted(
-            proxy,
-            entries,
-            str(link.target),
-            mode=self._mode,
-            now=self._clock.now(),
-            summarize=summarize,
-        )
+    def _wanted(self, proxy: Object, entries: list[EventEntry], link: Link) -> list[ProxyEvent]:
+        target, now = str(link.target), self._clock.now()
+        return proxy_events.wanted(proxy, entries, target, mode=self._mode, now=now)
 
-    def _record_of(
-        self, key: str, proxy: Object, entries: list[EventEntry], link: Link
-    ) -> _EventRecord:
+    def _record_of(self, key: str, proxy: Object, events: list[ProxyEvent]) -> _EventRecord:
         """Return what is told of a delegate, with what an earlier leader has."""
         record = self._records.get(key)
         if record is not None and record.uid == objects.uid(proxy):
@@ -188,7 +181,7 @@ class DelegateEventReporter:
         now, oldest = self._clock.monotonic(), self._clock.now() - EXPIRED
         record = self._records[key] = _EventRecord(objects.uid(proxy), now)
         created = objects.created_at(proxy)
-        for event in self._wanted(proxy, entries, link):
+        for event in events:
             earlier = self._earlier.pop(objects.key(event.body), None)
             if earlier is None and created and max(created, event.last) < oldest:
                 earlier = event.words, event.count  # it was told, and has expired

@@ -39,6 +39,7 @@ class ProxyEvent:
     words: str
     count: int
     last: datetime
+    is_summary: bool = False
 
 
 def summary_may_wait(chaperon: Object, entries: Iterable[EventEntry]) -> bool:
@@ -54,11 +55,10 @@ def wanted(
     *,
     mode: DelegateEventsMode,
     now: datetime,
-    summarize: bool = True,
 ) -> list[ProxyEvent]:
     """Return the Events that the entries of a delegate come to.
 
-    By the mode Summary all that went as it should is one Event, left out without `summarize`.
+    By the mode Summary all that went as it should is one Event, the summary.
     """
     if reason := reasons.of(proxy):
         entries = [_with_reason(entry, reason) for entry in entries]
@@ -71,8 +71,9 @@ def wanted(
         normal = []
 
     events = [_of(proxy, entry, target, entry.key, now=now) for entry in single]
-    if normal and summarize:
-        events.insert(0, _of(proxy, _summary(normal), target, (NORMAL, "", ""), now=now))
+    if normal:
+        summary = _of(proxy, _summary(normal), target, (NORMAL, "", ""), now=now)
+        events.insert(0, replace(summary, is_summary=True))
 
     return events
 

@@ -14,6 +14,7 @@ from vnode.api.errors import Denied, Unreachable
 from vnode.pods import event_record
 from vnode.pods.event_record import FIELD
 from vnode.pods.source import delegate_events as telling
+from vnode.pods.source import proxy_events
 from vnode.pods.source.delegate_events import DelegateEventReporter
 
 pytestmark = pytest.mark.looptime
@@ -391,3 +392,23 @@ async def test_the_list_does_not_come_to_the_proxys_status(env, clock):
         report(env, [*start(env), warning(env)])
         await asyncio.sleep(60)
         assert len(env.written()) == before
+
+
+async def test_what_is_to_be_told_of_a_pod_is_worked_out_once_each_time(env, clock, monkeypatch):
+    await place(env)
+    looks = []
+
+    def note(module, name):
+        original = getattr(module, name)
+
+        def noted(*args, **rest):
+            looks.append(name)
+            return original(*args, **rest)
+
+        monkeypatch.setattr(module, name, noted)
+
+    note(event_record, "read")
+    note(proxy_events, "wanted")
+    report(env, start(env))
+    async with running(env, clock):
+        assert looks.count("wanted") == looks.count("read") > 0
