@@ -9,6 +9,7 @@ account, and another address of the same cluster, are taken over by the link's c
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -348,6 +349,10 @@ class Links:
 
     def __init__(self) -> None:
         self._links: dict[str, Link] = {}
+        # Namespace, "" for ClusterTargets -> the number of each of its links, by which the order
+        # among all is known; no empty dicts.
+        self._covering: dict[str, dict[Link, int]] = {}
+        self._numbers = itertools.count()
         self._added: Listeners[Link] = Listeners()
         self._removed: Listeners[Link] = Listeners()
 
@@ -362,8 +367,15 @@ class Links:
         return self._links.get(node_name)
 
     def covering(self, namespace: str) -> list[Link]:
-        """Return the links that pods of that namespace may use."""
-        return [link for link in self._links.values() if link.covers(namespace)]
+        """Return the links that pods of that namespace may use, in the order in which they came.
+
+        It is asked for each change of a pod, while hundreds of others have Targets of their own.
+        """
+        found = self._covering.get("", {})
+        if own := self._covering.get(namespace, {}) if namespace else {}:
+            found = found | own
+
+        return sorted(found, key=found.__getitem__)
 
     def candidates_of(self, pod: Object) -> list[tuple[str, float]]:
         """Return the nodes where a proxy pod has a candidate, oldest first.
@@ -382,12 +394,18 @@ class Links:
     def add(self, link: Link) -> None:
         """Add a link; there must be none of its name."""
         self._links[link.node_name] = link
+        self._covering.setdefault(link.target.namespace, {})[link] = next(self._numbers)
         self._added.call(link)
 
     def remove(self, link: Link) -> None:
         """Remove a link; its client is closed afterwards."""
         if self._links.get(link.node_name) is link:
             del self._links[link.node_name]
+            namespace = link.target.namespace
+            del self._covering[namespace][link]
+            if not self._covering[namespace]:
+                del self._covering[namespace]
+
             self._removed.call(link)
 
     def subscribe(self, added: Callable[[Link], None], removed: Callable[[Link], None]) -> None:

@@ -143,3 +143,21 @@ def test_which_cluster_a_target_is_is_known_when_its_summary_says_so():
     annotations = {"vnode.dev/cluster-uid": "u"}
     link.summaries.store.put({"metadata": {"name": "singleton", "annotations": annotations}})
     assert link.cluster_uid == "u"
+
+
+def test_links_of_other_namespaces_cost_a_pod_nothing_and_leave_the_order_as_it_was():
+    links, wide, near = Links(), make_link("", "wide"), make_link()
+    gone = make_link("", "gone")
+    for link in (make_link("ns", "first"), wide, gone, near):
+        links.add(link)
+
+    links.remove(gone)
+    alone = costs.bytecodes(lambda: links.covering("ns"))
+    for number in range(200):
+        links.add(make_link(f"other-{number}"))
+
+    assert costs.bytecodes(lambda: links.covering("ns")) == alone
+    assert [link.target.name for link in links.covering("ns")] == ["first", "wide", "c2"]
+    assert links.covering("") == [wide]
+    links.remove(near)
+    assert near not in links.covering("ns")
