@@ -12,8 +12,9 @@ from typing import Any, Final
 from vnode.api import errors, objects, shapes
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
-from vnode.kube import answer_limits, answers
+from vnode.kube import answer_limits, answers, decoding
 from vnode.kube.answer_limits import AnswerLimit
+from vnode.kube.decoding import Kept
 from vnode.kube.endpoint import Endpoint
 from vnode.kube.namespace_scope import EVERYTHING, NamespaceScope
 from vnode.kube.paging import ListReader
@@ -92,8 +93,9 @@ class Client(Transport):
         field_selector: str = "",
         metadata_only: bool = False,
         limit: AnswerLimit | None = None,
+        kept: Kept = decoding.whole,
     ) -> tuple[Objects, str]:
-        """Return all objects that match, and the resource version to watch from.
+        """Return what is `kept` of all objects that match, and the version to watch from.
 
         They are read in pages of one consistent snapshot; Gone if that expires on the way. With
         `metadata_only` the server sends nothing but metadata. TooLarge if all pages together are
@@ -102,7 +104,7 @@ class Client(Transport):
         selectors = {"labelSelector": label_selector, "fieldSelector": field_selector}
         query = {name: value for name, value in selectors.items() if value}
         accept = METADATA_LIST if metadata_only else JSON
-        reader = ListReader(self, kind, accept=accept, limit=limit)
+        reader = ListReader(self, kind, accept=accept, limit=limit, kept=kept)
         return await reader.read(kind.path(namespace), query)
 
     async def version(self, kind: Kind, namespace: str | None = None) -> str:

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Generator, Iterator
-from typing import Any, Final
+from collections.abc import Callable, Generator, Iterator
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
 from vnode.api import documents, errors
-from vnode.api.objects import Objects
+from vnode.api.objects import Object, Objects
 from vnode.kube import answer_limits
 from vnode.kube.answer_limits import AnswerLimit
 
@@ -35,7 +35,12 @@ _STRING: Final = re.compile(rb'"[^"]*+"?')  # of an outline: there are no escape
 _AT_ONCE: Final = 50_000  # strings of an outline
 _STRINGS: Final = re.compile(rb'[^"]*+(?:"[^"]*+"[^"]*+){0,%d}+' % _AT_ONCE)
 _LEAST: Final = 2  # bytes of a value, with its comma
-_ITEM: Final = 50  # bytes that cost as much time as it takes to begin with an object of a list
+_ITEM: Final = PIECE // 200
+"""Bytes that cost as much time as it takes to judge and to trim an object, which may be small."""
+
+Kept: TypeAlias = Callable[[Any], Object | None]
+"""Tells what is kept of an item of a list, None for nothing. It is asked as soon as the item is
+decoded: whole lists would take several times the memory of what is kept of them."""
 
 
 class _ListMetadata(msgspec.Struct, rename="camel"):
@@ -50,9 +55,9 @@ class _List(msgspec.Struct):
 
 
 class Page(msgspec.Struct):
-    """Holds a page of a list; `token` asks for the next one, and is "" on the last.
+    """Holds what is kept of a page of a list; `token` asks for the next one, and is "" on the last.
 
-    `values` is the number of JSON values in it.
+    `values` is the number of JSON values in the whole page.
     """
 
     items: Objects
@@ -63,6 +68,11 @@ class Page(msgspec.Struct):
 
 _any: Final = msgspec.json.Decoder()
 _list: Final = msgspec.json.Decoder(_List)
+
+
+def whole(item: Any) -> Any:
+    """Keep an item as it is."""
+    return item
 
 
 async def decode(payload: bytes, bound: AnswerLimit) -> Any:
@@ -122,8 +132,8 @@ def _decode(payload: bytes) -> Any:
         raise errors.Unreachable(f"the answer is not JSON: {error}") from error
 
 
-async def decode_page(payload: bytes, bound: AnswerLimit) -> Page | None:
-    """Decode a page of a list; None if it is none. Raises as `decode` does.
+async def decode_page(payload: bytes, bound: AnswerLimit, kept: Kept = whole) -> Page | None:
+    """Decode a page of a list; None if it is none. Raises as `decode` does, and what `kept` raises.
 
     An API server names the kind of its answer, and a list that lacks items is no empty one.
     """
@@ -133,7 +143,7 @@ async def decode_page(payload: bytes, bound: AnswerLimit) -> Page | None:
         if not found.kind.endswith("List"):
             return None
 
-        items = await _decode_items(found.items or [])
+        items = await _decode_items(found.items or [], kept)
     except msgspec.ValidationError:
         return None
     except documents.NO_JSON as error:
@@ -143,7 +153,7 @@ async def decode_page(payload: bytes, bound: AnswerLimit) -> Page | None:
     return Page(items, metadata.resource_version or "", metadata.continue_ or "", values)
 
 
-async def _decode_items(raw: list[msgspec.Raw]) -> Objects:
+async def _decode_items(raw: list[msgspec.Raw], kept: Kept) -> Objects:
     items: Objects = []
     size = 0
     for item in raw:
@@ -153,7 +163,8 @@ async def _decode_items(raw: list[msgspec.Raw]) -> Objects:
             size = 0
 
         await _check_object(item)
-        items.append(_any.decode(item))
+        if (obj := kept(_any.decode(item))) is not None:
+            items.append(obj)
 
     return items
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from vnode.api import objects
 from vnode.api.clock import Clock, SystemClock
@@ -30,6 +30,7 @@ from vnode.api.slices import in_slices
 from vnode.kube import assumed_annotations, watching
 from vnode.kube.assumed_annotations import AssumedAnnotations
 from vnode.kube.client import Client
+from vnode.kube.object_filter import Accept, Trim
 from vnode.kube.reflector import Reflector
 from vnode.kube.store import IndexFunction, Store
 from vnode.kube.watching import ListOptions
@@ -60,7 +61,7 @@ def measure() -> None:
 class Informer:
     """Keeps a store of objects of one kind up to date in `run`.
 
-    `trim` makes an object smaller before it is stored; with `metadata_only` the server sends no
+    `trim` makes an object smaller as soon as it is read; with `metadata_only` the server sends no
     more than metadata. `accept` is for API servers that need not be honest: an object that it
     refuses is treated as if it had not been sent, and the bytes that are taken are bounded, in all
     and over time (`read_limit`). One that is `optional` may be denied, for good: then it asks
@@ -80,8 +81,8 @@ class Informer:
         label_selector: str = "",
         field_selector: str = "",
         metadata_only: bool = False,
-        trim: Callable[[Object], Object] | None = None,
-        accept: Callable[[Any], bool] | None = None,
+        trim: Trim | None = None,
+        accept: Accept | None = None,
         indexes: Mapping[str, IndexFunction] | None = None,
         optional: bool = False,
         ends_denied: bool = False,
@@ -92,7 +93,6 @@ class Informer:
         self.synced = asyncio.Event()
         self.answered = asyncio.Event()
         self._client = client
-        self._trim = trim
         self._clock = clock or SystemClock()
         self._handlers: Listeners[Object | None, Object | None] = Listeners()
         self._assumed = AssumedAnnotations()
@@ -107,6 +107,7 @@ class Informer:
                 optional=optional,
                 ends_denied=ends_denied,
                 accept=accept,
+                trim=trim,
                 clock=self._clock,
             )
             for place in places
@@ -229,7 +230,7 @@ class Informer:
                 group.create_task(each.run(), name=f"{self.kind.plural}-of-{each.namespace}")
 
     async def replace(self, items: Objects, namespace: str | None) -> None:
-        """Take the complete list of a namespace, or of all: what it lacks is gone."""
+        """Take what is kept of a whole list, of a namespace or of all: what it lacks is gone."""
         seen = {objects.key(item) async for item in in_slices(items, self._clock)}
         place = f"{namespace}/" if namespace else ""
         gone = [key for key in self.store if key not in seen and key.startswith(place)]
@@ -240,7 +241,7 @@ class Informer:
             self._put(item)
 
     def apply(self, type_: str, obj: Object) -> None:
-        """Take an event of a watch."""
+        """Take an event of a watch, with what is kept of its object."""
         if type_ == watching.TOO_LARGE:
             self._remove(objects.key(obj))
         elif type_ == watching.DELETED:
@@ -261,10 +262,6 @@ class Informer:
         if known is not None and objects.resource_version(known) == objects.resource_version(obj):
             return
 
-        objects.metadata(obj).pop("managedFields", None)
-        if self._trim is not None:
-            obj = self._trim(obj)
-
         if known is not None and objects.uid(known) != objects.uid(obj):
             self._remove(objects.key(obj))
 
@@ -275,8 +272,7 @@ class Informer:
         """Forget an object; subscribers get its last known state."""
         old = self.store.pop(key)
         if old is not None:
-            last = (self._trim(last) if self._trim else last) if last else old
-            self._notify(self._assumed.shown(last), None)
+            self._notify(self._assumed.shown(last or old), None)
             self._assumed.forget(objects.uid(old))
 
     def _notify(self, old: Object | None, new: Object | None) -> None:

@@ -17,7 +17,7 @@ from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
 from vnode.kube import answer_limits, decoding
 from vnode.kube.answer_limits import AnswerLimit
-from vnode.kube.decoding import Page
+from vnode.kube.decoding import Kept, Page
 from vnode.kube.transport import JSON, METADATA_LIST, Transport
 from vnode.telemetry import metrics
 
@@ -33,22 +33,32 @@ log = logging.getLogger(__name__)
 
 
 class ListReader:
-    """Reads one list of a kind; `limit` bounds all its pages together."""
+    """Reads one list of a kind; `limit` bounds all its pages together, as they are sent.
+
+    It has of each item what `kept` makes of it.
+    """
 
     def __init__(
-        self, transport: Transport, kind: Kind, *, accept: str, limit: AnswerLimit | None = None
+        self,
+        transport: Transport,
+        kind: Kind,
+        *,
+        accept: str,
+        limit: AnswerLimit | None = None,
+        kept: Kept = decoding.whole,
     ) -> None:
         self._transport = transport
         self._kind = kind
         self._accept = accept
         self._limit = limit
+        self._kept = kept
         self._count = PAGE  # objects that the next request asks for
         self._size = 0  # bytes of all pages so far
         self._values = 0
         self._is_logged = False  # whether an object was that was left out
 
     async def read(self, path: str, query: Mapping[str, str]) -> tuple[Objects, str]:
-        """Return all objects and the resource version of the list; `query` has the selectors.
+        """Return what is kept of all, and the resource version of the list; `query` has selectors.
 
         Gone if the snapshot expires on the way; TooLarge if all pages together are out of bounds;
         Unreachable if there are more than MOST_PAGES.
@@ -84,7 +94,7 @@ class ListReader:
                     accept=self._accept,
                     limit=bound.size,
                 )
-                page = await decoding.decode_page(payload, bound)
+                page = await decoding.decode_page(payload, bound, self._kept)
             except errors.TooLarge:
                 if not answer_limits.is_paged(self._kind):
                     raise
@@ -126,7 +136,7 @@ class ListReader:
         return page
 
     async def _read(self, metadata: Object) -> Object | None:
-        """Read an object whose metadata are known; None if it is too large, or gone, or none."""
+        """Read an object whose metadata are known; None if too large, or gone, or not kept."""
         if not shapes.is_object(metadata):
             return None
 
@@ -139,7 +149,7 @@ class ListReader:
         except errors.NotFound:
             return None
 
-        return answer if isinstance(answer, dict) else None
+        return self._kept(answer) if isinstance(answer, dict) else None
 
     def _leave_out(self, metadata: Object) -> None:
         cluster, plural = self._transport.name, self._kind.plural

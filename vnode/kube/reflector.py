@@ -11,7 +11,7 @@ import logging
 import random
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack, aclosing
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from vnode.api import kinds, objects
 from vnode.api.clock import Clock, happens_within
@@ -28,7 +28,7 @@ from vnode.api.objects import Object, Objects
 from vnode.api.slices import Slices
 from vnode.kube import read_limit, reflector_backoff, watching
 from vnode.kube.client import Client
-from vnode.kube.object_filter import ObjectFilter
+from vnode.kube.object_filter import Accept, ObjectFilter, Trim
 from vnode.kube.watching import ListOptions
 from vnode.telemetry import metrics
 
@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 
 
 class Sink(Protocol):
-    """Takes what a reflector reads."""
+    """Takes what a reflector keeps of what it reads."""
 
     async def replace(self, items: Objects, namespace: str | None) -> None:
         """Take a complete list of a namespace; None for all that the sink has."""
@@ -54,8 +54,8 @@ class Reflector:
     """Follows a selection in `run`.
 
     With `in_scope` it is about one namespace among those that the client is held to. `optional`,
-    `ends_denied` and `accept` are those of the informer. `failure` says why the last attempt
-    failed; None after a success.
+    `ends_denied`, `accept` and `trim` are those of the informer. `failure` says why the last
+    attempt failed; None after a success.
     """
 
     def __init__(
@@ -67,7 +67,8 @@ class Reflector:
         in_scope: bool = False,
         optional: bool = False,
         ends_denied: bool = False,
-        accept: Callable[[Any], bool] | None = None,
+        accept: Accept | None = None,
+        trim: Trim | None = None,
         clock: Clock,
     ) -> None:
         self.failure: VnodeError | None = None
@@ -79,7 +80,7 @@ class Reflector:
         self._in_scope = in_scope
         self._optional = optional
         self._ends_denied = ends_denied
-        self._filter = ObjectFilter(client, selection.kind, accept)
+        self._filter = ObjectFilter(client, selection.kind, accept, trim)
         self._wait_for_tokens: Callable[[float], Awaitable[None]] = (
             read_limit.unlimited if accept is None else client.read_limiter.wait
         )
@@ -208,6 +209,7 @@ class Reflector:
 
     async def list(self) -> None:
         """Have the sink know all objects that there are."""
+        self._filter.begin()
         items, version = await self._client.list_at(
             self._selection.kind,
             self._selection.namespace,
@@ -215,14 +217,14 @@ class Reflector:
             field_selector=self._selection.field_selector,
             metadata_only=self._selection.metadata_only,
             limit=self._filter.limit,
+            kept=self._filter.keep,
         )
         if not version:
             raise Unreachable(f"{self._client.name}: a list of {self._plural} has no version")
 
         metrics.RELISTS.labels(*self.series).inc()
         self._last_answer = self._clock.monotonic()
-        self._filter.begin()
-        items = await self._filter.filter(items)
+        self._filter.forget_events()
         await self._sink.replace(items, self.namespace if self._in_scope else None)
         self._version = version
         was_refused, self.is_refused = self.is_refused, False
@@ -254,14 +256,16 @@ class Reflector:
             await self._clock.sleep(_HOT)
 
     def _apply(self, event: watching.Event) -> None:
-        obj = event.object
+        obj: Object | None = event.object
         if event.type == watching.TOO_LARGE:
-            self._filter.leave_out(objects.key(obj))
-            self._sink.apply(event.type, obj)
+            self._filter.leave_out(objects.key(event.object))
         elif event.type != watching.BOOKMARK:
-            if not self._filter.takes(obj):
-                return
+            obj = self._filter.keep(event.object)
 
+        if obj is None:
+            return
+
+        if event.type != watching.BOOKMARK:
             self._sink.apply(event.type, obj)
 
         self._version = objects.resource_version(obj) or self._version

@@ -25,9 +25,10 @@ from vnode.api.errors import Denied, NotFound, Unreachable
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
 from vnode.api.target_key import TargetKey
-from vnode.kube import answer_limits
+from vnode.kube import answer_limits, decoding
 from vnode.kube.answer_limits import AnswerLimit
 from vnode.kube.client import Client
+from vnode.kube.decoding import Kept
 from vnode.kube.endpoint import Endpoint
 from vnode.kube.namespace_scope import EVERYTHING, NamespaceScope
 from vnode.runtime.links import CONNECTING, OTHER_CLUSTER
@@ -251,6 +252,7 @@ class RecognizedClient(Client):
         field_selector: str = "",
         metadata_only: bool = False,
         limit: AnswerLimit | None = None,
+        kept: Kept = decoding.whole,
     ) -> tuple[Objects, str]:
         """List as every client does, bounded in any case.
 
@@ -263,6 +265,7 @@ class RecognizedClient(Client):
             field_selector=field_selector,
             metadata_only=metadata_only,
             limit=limit or answer_limits.LIST,
+            kept=kept,
         )
         if kind in _CHECKED and self._recognition.uid:
             await self._recognition.check(self)

@@ -120,7 +120,7 @@ def test_a_change_is_looked_at_where_the_claim_is_used_and_where_it_has_a_copy(c
 
 
 async def test_only_labels_of_a_claim_change(family):
-    family._informer._put(LABELLED)
+    family._informer._put(family._trim(LABELLED))
     present = family.trim(claims.claim(claim("fast"), US, {}))
     present["spec"] |= {"volumeName": "theirs", "storageClassName": "premium"}
     known = await family.original(Ref(kinds.CLAIMS, "ns", "data"), SimpleNamespace(), {})
@@ -144,10 +144,10 @@ async def test_a_claim_that_was_made_again_does_not_take_the_volume_of_the_earli
     assert family.replaces(
         copy, await family.original(ref, SimpleNamespace(), {})
     )  # nothing is known yet
-    family._informer._put(LABELLED)
+    family._informer._put(family._trim(LABELLED))
     assert family.replaces(copy, await family.original(ref, SimpleNamespace(), {}))
     again = {**LABELLED["metadata"], "uid": "again", "resourceVersion": "2"}
-    family._informer._put({**LABELLED, "metadata": again})
+    family._informer._put(family._trim({**LABELLED, "metadata": again}))
     assert not family.replaces(copy, await family.original(ref, SimpleNamespace(), {}))
 
 
