@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import weakref
 from typing import Any
@@ -9,8 +10,11 @@ from typing import Any
 import pytest
 
 from scheduler_plugins.placement_shares import KnownShares
+from tests import background
+from tests.apiserver.server import APIServer
 from tests.unit.scheduling.builders import pod, virtual_node
 from vnode.api import keys, pod_terms, selectors
+from vnode.api.clock import Clock
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.following import references
@@ -18,6 +22,7 @@ from vnode.overrides import record
 from vnode.placement.policies import matching
 from vnode.placement.policies.matching import PolicyIndex
 from vnode.planning.policy import Policy
+from vnode.pods.target import chaperon_controller
 from vnode.scheduling.cache import Cache
 from vnode.targets import kept_chaperons
 
@@ -101,3 +106,21 @@ def test_shares_are_made_anew_when_a_node_changes_and_are_the_same_if_equal() ->
 def kept(cached: Any) -> int:
     """Return how many results a cache holds."""
     return int(cached.cache_info().currsize)
+
+
+@pytest.mark.looptime
+async def test_chaperons_and_delegates_share_strings_whether_listed_or_watched(
+    clock: Clock,
+) -> None:
+    server = APIServer("c1", clock)
+    for informer in chaperon_controller.informers(server.client()):
+        async with background.running(informer.run()):
+            for name in ("a", "b"):
+                metadata = {"name": name, "namespace": "team-a", "labels": {keys.PARENT_UID: name}}
+                status = {"hostIP": "10.0.0.4"}
+                server.add(informer.kind, {"metadata": metadata, "status": status})
+                await asyncio.sleep(1)
+                await informer.synced.wait()
+
+        first, second = informer.store.values()
+        assert first["status"]["hostIP"] is second["status"]["hostIP"]

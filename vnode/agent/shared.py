@@ -14,7 +14,7 @@ from typing import Final
 
 from vnode.agent.config import AgentConfig
 from vnode.agent.parts import AwaitedStep, Part, Parts
-from vnode.api import keys, kinds, node_labels, objects
+from vnode.api import keys, kinds, node_labels, objects, shared_strings
 from vnode.api.authors import RecordedAuthors
 from vnode.api.clock import SystemClock
 from vnode.api.errors import NotFound
@@ -48,7 +48,7 @@ from vnode.telemetry.span_sender import SpanSender
 POLICIES_AWAITED: Final = 30.0
 """Seconds for which a replica is not ready, at most, because it does not know the policies."""
 
-trim_pod = references.keeping(proxy_state.trim)
+trim_pod = shared_strings.sharing(references.keeping(proxy_state.trim))
 """Trims a pod for the store: the fields that a proxy needs, and the objects it refers to."""
 
 

@@ -21,6 +21,7 @@ from vnode.api.clock import Clock
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
 from vnode.api.rows import MODEL_LABELS
+from vnode.api.shared_strings import sharing
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.nodes import capacity
@@ -90,7 +91,7 @@ class SummaryWriter:
             client,
             kinds.PODS,
             field_selector=capacity.PLAIN_PODS if proxies else capacity.RUNNING_PODS,
-            trim=capacity.trim_pod,
+            trim=sharing(capacity.trim_pod),
         )
         self._proxies = proxies
         self._summaries = Informer.of_object(client, kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME)

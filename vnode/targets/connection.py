@@ -21,6 +21,7 @@ from vnode.api.identity import (
     parent_key,
 )
 from vnode.api.objects import Object
+from vnode.api.shared_strings import sharing
 from vnode.kube.client import Client
 from vnode.kube.endpoint import Endpoint
 from vnode.kube.informer import Informer
@@ -337,7 +338,7 @@ class Connection:
             kinds.POD_CHAPERONS,
             namespace=self.spec.key.namespace or None,
             label_selector=self._identity.selector,
-            trim=trim_chaperon,
+            trim=sharing(trim_chaperon),
             accept=shapes.is_chaperon,
             indexes={
                 PARENT_UID_INDEX: parent_uid,

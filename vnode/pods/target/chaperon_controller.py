@@ -17,6 +17,7 @@ from vnode.api import keys, kinds, objects, permissions
 from vnode.api.clock import Clock
 from vnode.api.errors import Denied, Invalid
 from vnode.api.objects import Object
+from vnode.api.shared_strings import sharing
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.pods import delegate, preemption, rejections, results, streams
@@ -57,8 +58,10 @@ def trim_delegate(pod: Object) -> Object:
 def informers(client: Client) -> tuple[Informer, Informer]:
     """Return informers of this cluster's chaperons, and of their delegates."""
     indexes = {streams.DIGEST_INDEX: streams.digest_of}
-    chaperons = Informer(client, kinds.POD_CHAPERONS, trim=trim_chaperon, indexes=indexes)
-    delegates = Informer(client, kinds.PODS, label_selector=keys.PARENT_UID, trim=trim_delegate)
+    chaperons = Informer(client, kinds.POD_CHAPERONS, trim=sharing(trim_chaperon), indexes=indexes)
+    delegates = Informer(
+        client, kinds.PODS, label_selector=keys.PARENT_UID, trim=sharing(trim_delegate)
+    )
     return chaperons, delegates
 
 
