@@ -60,6 +60,14 @@ def test_a_copy_is_bound_to_no_volume_of_the_source():
 LABELLED = claim("fast") | {"metadata": {**claim("fast")["metadata"], "labels": {"a": "1"}}}
 
 
+class Serving:
+    """A link to a target that serves claims."""
+
+    def __init__(self, node_name):
+        self.node_name, self.target, self.is_self = node_name, TargetKey("", node_name), False
+        self.options = TargetOptions(storage_classes={})
+
+
 async def read(_kind, _name, _namespace):
     return LABELLED
 
@@ -84,7 +92,7 @@ async def test_copies_are_looked_at_once_it_is_known_which_claims_there_are(fami
 
     monkeypatch.setattr(family._informer, "run", run)
     copy = Key("n1", Ref(kinds.CLAIMS, "ns", "data"))
-    link = SimpleNamespace(node_name="n1", is_self=False, options=TargetOptions(storage_classes={}))
+    link = Serving("n1")
     async with supervise() as tasks:
         await family.open(tasks)
         family._links.add(link)
@@ -103,8 +111,7 @@ def test_a_change_is_looked_at_where_the_claim_is_used_and_where_it_has_a_copy(c
     """Thousands of targets may serve claims; the volume of a copy outlasts the pods."""
     local, woken, links = SimpleNamespace(name="c1", scope=EVERYTHING), [], Links()
     for node in ("uses", "has-copy", "neither"):
-        options = TargetOptions(storage_classes={})
-        links.add(SimpleNamespace(node_name=node, is_self=False, options=options))
+        links.add(Serving(node))
 
     there = {"uses": None, "has-copy": claim("fast"), "neither": None}
     context = FamilyContext(local, links, US, woken.append, None, lambda _ref: there, clock, None)
@@ -125,7 +132,7 @@ async def test_only_labels_of_a_claim_change(family):
     present["spec"] |= {"volumeName": "theirs", "storageClassName": "premium"}
     known = await family.original(Ref(kinds.CLAIMS, "ns", "data"), SimpleNamespace(), {})
     assert known.marks != copies.marks(present)
-    link = SimpleNamespace(node_name="n1", is_self=False, options=TargetOptions(storage_classes={}))
+    link = Serving("n1")
     built = await family.build(Ref(kinds.CLAIMS, "ns", "data"), known, link)
     after = family.update(built, present)
     assert after["spec"] == present["spec"]

@@ -20,6 +20,7 @@ class Known:
     """A link of which only one thing is asked."""
 
     def __init__(self, key: TargetKey, cluster_uid: str | None) -> None:
+        self.target = key
         self.node_name = key.node_name
         self.cluster_uid = cluster_uid
 
