@@ -38,6 +38,7 @@ MOST_VALUES: Final = 10_000
 _LARGEST: Final = 1536 * 1024  # bytes; etcd takes no larger object
 _LONGEST: Final = 4096  # characters of a field, where there is too much
 _MOST_CONDITIONS: Final = 100
+_MOST_CONTAINERS: Final = 1000  # of a kind
 _MOST_ENTRIES: Final = {"conditions": _MOST_CONDITIONS, "podIPs": 16, "hostIPs": 16}
 
 
@@ -65,12 +66,16 @@ def is_excessive(status: Object) -> bool:
 def readable(status: Object) -> Object:
     """Return what of another cluster's status can be looked at in a few milliseconds.
 
-    Of one that has too much, that is what has no parts, and the conditions.
+    Of one that has too much, that is what has no parts, the conditions, and how its containers are,
+    as long as that is not what there is too much of.
     """
     found = status
     if is_excessive(status):
         conditions = (status.get("conditions") or [])[:_MOST_CONDITIONS]
-        found = {**_flat(status), "conditions": list(map(_flat, conditions))}
+        flat = {**_flat(status), "conditions": list(map(_flat, conditions))}
+        few = (f for f in _LISTS if 0 < len(status.get(f) or ()) <= _MOST_CONTAINERS)
+        with_containers = _each({**flat, **{f: status[f] for f in few}}, _essence_of)
+        found = flat if is_excessive(with_containers) else with_containers
 
     long = {k: v[:most] for k, most in _MOST_ENTRIES.items() if isinstance(v := found.get(k), list)}
     return {**found, **long}
@@ -117,9 +122,11 @@ def _with_short_messages(status: Object) -> Object:
 
 
 def _essence(status: Object) -> Object:
-    return _each(
-        _with_short_messages(status), lambda e: {k: v for k, v in e.items() if k in _ESSENCE}
-    )
+    return _each(_with_short_messages(status), _essence_of)
+
+
+def _essence_of(entry: Object) -> Object:
+    return {k: v for k, v in entry.items() if k in _ESSENCE}
 
 
 def _each(status: Object, change: Callable[[Object], Object]) -> Object:

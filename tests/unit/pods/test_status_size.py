@@ -92,6 +92,14 @@ def test_of_a_status_with_more_values_than_any_kubelet_writes_its_plain_fields_a
     assert status_size.readable(reported) == {"phase": "Running", "conditions": [ready]}
 
 
+def test_how_a_container_has_ended_is_read_however_many_mounts_it_has() -> None:
+    mounts = [{"name": f"{number}", "mountPath": "/"} for number in range(status_size.MOST_VALUES)]
+    ended = {"name": "main", "state": {"terminated": {"exitCode": 3}}}
+    reported = {"phase": "Failed", "containerStatuses": [{**ended, "volumeMounts": mounts}]}
+    found = status_size.readable(reported)
+    assert found == {"phase": "Failed", "conditions": [], "containerStatuses": [ended]}
+
+
 def test_of_a_status_that_no_etcd_takes_texts_are_cut() -> None:
     found = status_size.readable({"phase": "Failed", "message": "x" * 2_000_000})
     assert found == {"phase": "Failed", "message": "x" * 4096, "conditions": []}
