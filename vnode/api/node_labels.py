@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from vnode.api import keys, objects, taints
-from vnode.api.objects import Object
+from vnode.api.objects import TOTAL_ANNOTATION_SIZE, Object
 from vnode.api.virtual_constraints import HOSTNAME
 
 _HONOR: Final = "Honor"
@@ -26,7 +26,6 @@ OLD_PLACES: Final = "failure-domain.beta.kubernetes.io"
 _DOMAINS: Final = (OLD_PLACES, "node-role.kubernetes.io", "karpenter.sh")
 TOPOLOGY: Final = "topology."
 _MOST_KEYS: Final = 100  # of a pod; its Nodes' labels are compared with all that pods ever had
-_LIMIT: Final = 256 * 1024  # bytes; all annotations of an object together have no more
 
 ALL: Final = "*"
 """In the annotation of a Target: the Node has all labels of the target."""
@@ -70,7 +69,7 @@ def record(hidden: Mapping[str, str]) -> dict[str, str]:
 def hidden_of(node: Object) -> dict[str, str]:
     """Return the labels that only the annotation of a virtual Node has."""
     text = objects.annotations(node).get(keys.HIDDEN_LABELS)
-    if not isinstance(text, str) or len(text) > _LIMIT:
+    if not isinstance(text, str) or len(text) > TOTAL_ANNOTATION_SIZE:
         return {}
 
     try:

@@ -22,13 +22,12 @@ import msgspec
 from vnode.api import cluster_bound, documents, keys, objects
 from vnode.api.cluster_bound import Anyway
 from vnode.api.identity import Identity
-from vnode.api.objects import Object
+from vnode.api.objects import TOTAL_ANNOTATION_SIZE, Object
 
 TOKEN_TYPE: Final = "kubernetes.io/service-account-token"  # noqa: S105 - a type, not a secret
 """Secrets that the source's API server fills in, and of no use elsewhere."""
 
 _NAMES: Final = ("name", "namespace", "uid", "resourceVersion")
-_LARGEST: Final = 256 * 1024  # characters; all annotations of an object together have no more
 _CONTENT: Final = ("immutable", "type", "data", "binaryData")
 
 
@@ -134,7 +133,7 @@ def added(copy: Object) -> Object:
 def _followed(copy: Object) -> _Followed:
     """Read the annotation; empty if there is none or somebody has spoilt it."""
     text = objects.annotations(copy).get(keys.FOLLOWED, "{}")
-    if len(text) > _LARGEST:
+    if len(text) > TOTAL_ANNOTATION_SIZE:
         return _Followed()
 
     try:

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from vnode.api import keys, objects
+from vnode.api.names import NAME_LIMIT
 from vnode.api.objects import Object
 
 _MOST: Final = 100_000  # pods of a gang
-_LONGEST: Final = 253  # characters of a name; annotations may be of any length
 _ANNOTATIONS: Final = (keys.GANG, *keys.VOLCANO_GROUPS)
 
 
@@ -67,9 +67,9 @@ def of(pod: Object) -> Membership | None:
         return None
 
     place, first = found[0]
-    if (longest := max(len(each.name) for _, each in found)) > _LONGEST:
-        problem = f"the name of the pod's gang has {longest} characters: use {_LONGEST} at most"
-        return Membership(first._replace(name=first.name[:_LONGEST]), problem=problem)
+    if (longest := max(len(each.name) for _, each in found)) > NAME_LIMIT:
+        problem = f"the name of the pod's gang has {longest} characters: use {NAME_LIMIT} at most"
+        return Membership(first._replace(name=first.name[:NAME_LIMIT]), problem=problem)
 
     others = [f"{each.name} by {where}" for where, each in found[1:] if each.name != first.name]
     if others:

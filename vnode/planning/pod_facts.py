@@ -34,7 +34,7 @@ def facts_of(pod: Object) -> PodFacts:
     kind = str((objects.controller_reference(pod) or {}).get("kind") or "")
     return PodFacts(
         objects.created_at(pod),
-        is_ready(pod),
+        objects.is_ready(pod),
         has_overflowed(pod),
         _is_movable(pod, kind),
         kind == "Job",
@@ -45,11 +45,6 @@ def facts_of(pod: Object) -> PodFacts:
 def has_overflowed(pod: Object) -> bool:
     """Tell whether the pod is bound elsewhere than it was planned."""
     return keys.OVERFLOWED_FROM in objects.annotations(pod)
-
-
-def is_ready(pod: Object) -> bool:
-    """Tell whether the pod's condition Ready is true."""
-    return (objects.condition(pod, "Ready") or {}).get("status") == "True"
 
 
 def _is_movable(pod: Object, kind: str) -> bool:

@@ -16,10 +16,9 @@ from typing import Final
 import msgspec
 
 from vnode.api import documents, keys, objects
-from vnode.api.objects import Object
+from vnode.api.objects import TOTAL_ANNOTATION_SIZE, Object
 from vnode.pods import travel_size
 
-_LARGEST: Final = 256 * 1024  # characters; all annotations of an object together have no more
 _VALUES: Final = 4 * travel_size.MOST  # annotations, labels and the rest of a record
 
 
@@ -119,7 +118,9 @@ def read(obj: Object, key: str) -> Object:
         return {}
 
     # It may also be a target's, or a user's: 85,000 empty lists fit into an annotation.
-    if len(value) > _LARGEST or not documents.has_at_most(_VALUES, value.encode(errors="replace")):
+    if len(value) > TOTAL_ANNOTATION_SIZE or not documents.has_at_most(
+        _VALUES, value.encode(errors="replace")
+    ):
         return {}
 
     try:

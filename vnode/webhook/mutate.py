@@ -22,13 +22,12 @@ from vnode.api import (
     virtual_constraints,
 )
 from vnode.api.errors import ConfigError
-from vnode.api.objects import Object
+from vnode.api.objects import TOTAL_ANNOTATION_SIZE, Object
 from vnode.api.saved_manifest import SavedManifests
 from vnode.planning.failover import Failover
 from vnode.webhook import constraints, election, judged_terms, tolerations
 from vnode.webhook.patch import Patch
 
-_ANNOTATIONS_LIMIT: Final = 256 * 1024  # bytes of keys and values that the API server allows
 _SAVED: Final = (keys.SOURCE_POD_MANIFEST, keys.MANIFEST_SIGNATURE)
 _SIGNATURE_BYTES: Final = 44  # of SHA-256 in base64
 
@@ -90,10 +89,10 @@ def proxy_patch(
     need not be an API server, which would refuse them too, but only after the webhook.
     """
     annotations = objects.annotations(pod)
-    if (size := _size(annotations)) > _ANNOTATIONS_LIMIT:
+    if (size := _size(annotations)) > TOTAL_ANNOTATION_SIZE:
         raise ConfigError(
-            f"the annotations take {size} bytes, and {_ANNOTATIONS_LIMIT} are allowed: move large "
-            f"ones into a ConfigMap"
+            f"the annotations take {size} bytes, and {TOTAL_ANNOTATION_SIZE} are allowed: move "
+            f"large ones into a ConfigMap"
         )
 
     source = manifests.source_pod(pod, namespace)
@@ -193,10 +192,10 @@ def _manifest(pod: Object) -> str:
     signature = " " * _SIGNATURE_BYTES
     saved = {keys.SOURCE_POD_MANIFEST: text, keys.MANIFEST_SIGNATURE: signature}
     size = _size({**objects.annotations(pod), **saved})
-    if size > _ANNOTATIONS_LIMIT:
+    if size > TOTAL_ANNOTATION_SIZE:
         raise ConfigError(
             f"annotation {keys.SOURCE_POD_MANIFEST}: the pod is too large to be saved in it: with "
-            f"it the annotations take {size} bytes, and {_ANNOTATIONS_LIMIT} are allowed; move "
+            f"it the annotations take {size} bytes, and {TOTAL_ANNOTATION_SIZE} are allowed; move "
             f"large annotations, environment or commands into a ConfigMap"
         )
 

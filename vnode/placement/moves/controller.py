@@ -41,7 +41,7 @@ from vnode.placement.workload_index import WorkloadIndex
 from vnode.planning.move_policy import FailbackMode
 from vnode.planning.move_reasons import SETTLED
 from vnode.planning.plan_changes import PlanChanges
-from vnode.planning.pod_facts import has_overflowed, is_ready
+from vnode.planning.pod_facts import has_overflowed
 from vnode.planning.policy import Policy
 from vnode.planning.policy_node import PlannedNode, planned_node
 from vnode.planning.unfinished_move import moved_for
@@ -299,5 +299,5 @@ def _concerns(pod: Object) -> tuple[object, ...]:
         objects.is_terminating(pod),
         objects.is_finished(pod),
         objects.labels(pod),
-        is_ready(pod),
+        objects.is_ready(pod),
     )

@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from vnode.api import keys, objects
-from vnode.api.objects import Object
+from vnode.api.objects import TOTAL_ANNOTATION_SIZE, Object
 from vnode.pods import conditions, status_size
 from vnode.pods.source.proxy_state import MANIFEST_BYTES
 
@@ -21,8 +21,6 @@ from vnode.pods.source.proxy_state import MANIFEST_BYTES
 ANNOTATIONS_LIMIT: Final = 192 * 1024
 # Bytes of a status beside what is reported: conditions that the source's controllers have set.
 _OWN_STATUS: Final = 64 * 1024
-# Bytes of keys and values of all annotations that an API server takes.
-_TOTAL_LIMIT: Final = 256 * 1024
 
 
 def exceeds(proxy: Object, patch: Object) -> str:
@@ -45,8 +43,8 @@ def exceeds(proxy: Object, patch: Object) -> str:
     if _outgrows(known, after, ANNOTATIONS_LIMIT):
         return f"annotations of over {ANNOTATIONS_LIMIT} bytes"
 
-    if _total(after) + (_total(manifest) or proxy.get(MANIFEST_BYTES, 0)) > _TOTAL_LIMIT:
-        return f"more than the {_TOTAL_LIMIT} bytes of annotations that a pod may have"
+    if _total(after) + (_total(manifest) or proxy.get(MANIFEST_BYTES, 0)) > TOTAL_ANNOTATION_SIZE:
+        return f"more than the {TOTAL_ANNOTATION_SIZE} bytes of annotations that a pod may have"
 
     return ""
 

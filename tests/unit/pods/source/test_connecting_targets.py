@@ -23,6 +23,14 @@ def patches(source: SourceCluster) -> int:
     return sum(r.verb == "patch" and r.subresource == "status" for r in asked)
 
 
+async def add_and_try(source: SourceCluster) -> None:
+    """Create a pod and have it tried again and again, for LONG."""
+    source.add("p")
+    for _ in range(24):
+        await asyncio.sleep(LONG / 24)
+        source.queue.requeue("p")
+
+
 async def test_targets_of_other_namespaces_that_connect_have_no_pod_tried(clock: Clock) -> None:
     own = Target("c2", clock)
     others = [Target(f"o{n}", clock, home=f"team-{n}") for n in range(28)]
@@ -52,10 +60,7 @@ async def test_attempts_while_targets_connect_make_no_pod_wait_for_longer(clock:
     source = SourceCluster(clock, target)
     target.connect()
     async with source.running():
-        source.add("p")
-        for _ in range(24):
-            await asyncio.sleep(LONG / 24)
-            source.queue.requeue("p")
+        await add_and_try(source)
 
         assert patches(source) <= 2
         target.set_healthy(True)
@@ -77,9 +82,6 @@ async def test_a_target_that_does_not_answer_has_back_offs_grow_as_ever(clock: C
             return schedule(*args)  # type: ignore[arg-type]
 
         source.framework.schedule = count  # type: ignore[assignment]
-        source.add("p")
-        for _ in range(24):
-            await asyncio.sleep(LONG / 24)
-            source.queue.requeue("p")
+        await add_and_try(source)
 
     assert len(cycles) <= 4
