@@ -15,7 +15,7 @@ from vnode.api.objects import Object
 from vnode.following.following import Following
 from vnode.gangs.table import Gangs
 from vnode.kube.events import EventRecorder
-from vnode.pods.source import quota_events, scheduler
+from vnode.pods.source import failure_handler, quota_events
 from vnode.pods.source.binding import Binder
 from vnode.pods.source.candidate_phase import CandidatePhase
 from vnode.pods.source.candidate_requests import CandidateRequests
@@ -179,7 +179,7 @@ class ProxyScheduling:
         queue = SchedulingQueue(
             shared.clock,
             framework.queue_sort.sort_key,
-            framework.registrations() | scheduler.REGISTRATIONS,
+            framework.registrations() | failure_handler.REGISTRATIONS,
             pre_enqueue=framework.pre_enqueue,
             settings=shared.options.config.scheduling.queue.settings(),
         )

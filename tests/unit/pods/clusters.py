@@ -29,7 +29,7 @@ from vnode.kube.informer import Informer
 from vnode.overrides.overrides import PolicyOverrides
 from vnode.planning.policy import NO_POLICIES, Policies
 from vnode.pods.overriding import NoOverrides, Overrides
-from vnode.pods.source import proxy_state, quota_events, scheduler
+from vnode.pods.source import failure_handler, proxy_state, quota_events
 from vnode.pods.source.binding import Binder
 from vnode.pods.source.candidate_phase import CandidatePhase
 from vnode.pods.source.candidate_requests import CandidateRequests
@@ -106,7 +106,7 @@ class SourceCluster:
         self.queue = queue = SchedulingQueue(
             clock,
             framework.queue_sort.sort_key,
-            framework.registrations() | scheduler.REGISTRATIONS,
+            framework.registrations() | failure_handler.REGISTRATIONS,
             pre_enqueue=framework.pre_enqueue,
         )
         self.cache = cache = Cache()
