@@ -9,7 +9,7 @@ told apart, and there is nothing to remember.
 from __future__ import annotations
 
 import enum
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -68,11 +68,13 @@ class EndingPod:
 
     uid: str
     since: float
-    known: frozenset[str] | None = None
-    """UIDs of the pods that there were before; None if it is not known."""
+    before: int | None = None
+    """The largest number of a pod that was there before; None if it is not known."""
     created: float = 0.0
     serves: bool = True
     """It is ready; one that is not has nothing to run on for."""
+    number: int = 0
+    """Pods have larger numbers than those that were seen before them; the first may all have 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,7 @@ class LivePod:
     uid: str
     created: float
     ready: bool
+    number: int = 0
 
 
 class Replacements(Protocol):
@@ -123,14 +126,23 @@ def _unmade(ending: Sequence[EndingPod], living: Sequence[LivePod]) -> int:
 
     One that replaced another may end itself by now.
     """
-    # Number of an ending pod -> pods that may replace it, or an earlier one, but no later one.
-    last = Counter[int]()
-    pods: list[tuple[LivePod | EndingPod, int]] = [(pod, len(ending)) for pod in living]
-    pods += [(pod, number) for number, pod in enumerate(ending)]
-    for pod, end in pods:
-        later = bisect_left(ending, True, hi=end, key=lambda ends: not _replaces(pod, ends))
-        last[later - 1] += 1
+    # Those of a former leader come first: nobody knows which pods there were before them.
+    former = [pod for pod in ending if pod.before is None]
+    moments = [pod.since for pod in former]
+    latter = sorted(
+        ((pod.before, pod) for pod in ending if pod.before is not None), key=lambda each: each[0]
+    )
+    numbers = [before for before, _pod in latter]
 
+    def replaced(pod: LivePod | EndingPod) -> int:
+        """Return how many of the first it may replace: it was made after they were deleted."""
+        later = bisect_left(numbers, pod.number)
+        return len(former) + later if later else bisect_right(moments, pod.created)
+
+    # Number of an ending pod -> pods that may replace it, or an earlier one, but no later one.
+    last = Counter(replaced(pod) - 1 for pod in living)
+    own = (*former, *(pod for _before, pod in latter))
+    last.update(min(replaced(pod), number) - 1 for number, pod in enumerate(own))
     unmade = left = 0
     for number in reversed(range(len(ending))):
         left += last[number]
@@ -138,8 +150,3 @@ def _unmade(ending: Sequence[EndingPod], living: Sequence[LivePod]) -> int:
         left -= bool(left)
 
     return unmade
-
-
-def _replaces(pod: LivePod | EndingPod, ending: EndingPod) -> bool:
-    """Tell whether the pod was made after the other one was deleted."""
-    return pod.created >= ending.since if ending.known is None else pod.uid not in ending.known

@@ -7,16 +7,19 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests import computing
 from vnode.planning.failover import OWNER, EndingPod, LivePod, awaiting
 from vnode.planning.move_policy import STARTING
 
 
-def ending(uid: str, since: float, *known: str, created: float = 0.0) -> EndingPod:
-    return EndingPod(uid, since, frozenset(known) if known else None, created)
+def ending(
+    uid: str, since: float, before: int | None = None, *, number: int = 0, created: float = 0.0
+) -> EndingPod:
+    return EndingPod(uid, since, before, created, number=number)
 
 
-def live(uid: str, created: float, *, ready: bool = True) -> LivePod:
-    return LivePod(uid, created, ready)
+def live(uid: str, created: float, number: int = 0, *, ready: bool = True) -> LivePod:
+    return LivePod(uid, created, ready, number)
 
 
 def waits(*uids: str) -> frozenset[str]:
@@ -47,29 +50,29 @@ def test_whose_replacement_is_ready_first_does_not_matter() -> None:
 
 
 def test_a_replacement_that_is_moved_itself_has_replaced_one_before() -> None:
-    first = ending("a", 100, "a", "x")
-    moved_on = ending("b", 102, "a", "b", "x")
+    first = ending("a", 100, 0)
+    moved_on = ending("b", 102, 1, number=1)
     assert awaiting([first, moved_on], [live("x", 0)], 102)[0] == {"b"}
-    assert awaiting([first, moved_on], [live("x", 0), live("c", 102)], 103) == (waits(), None)
+    assert awaiting([first, moved_on], [live("x", 0), live("c", 102, 2)], 103) == (waits(), None)
     by_time = [ending("a", 100), ending("b", 102, created=100)]
     assert awaiting(by_time, [live("x", 0), live("c", 102)], 103) == (waits(), None)
 
 
 def test_one_that_never_served_does_not_wait_in_the_place_of_one_that_does() -> None:
     """A pod was moved, and so was the one that replaced it, before it was ready."""
-    serving = ending("a", 100, "a")
-    replaced = replace(ending("b", 102, "a", "b"), serves=False)
+    serving = ending("a", 100, 0)
+    replaced = replace(ending("b", 102, 1, number=1), serves=False)
     assert awaiting([serving, replaced], [], 102)[0] == {"a"}
-    assert awaiting([serving, replaced], [live("c", 103, ready=False)], 104)[0] == {"a"}
-    assert awaiting([serving, replaced], [live("c", 103)], 105) == (waits(), None)
+    assert awaiting([serving, replaced], [live("c", 103, 2, ready=False)], 104)[0] == {"a"}
+    assert awaiting([serving, replaced], [live("c", 103, 2)], 105) == (waits(), None)
 
 
 def test_who_replaced_a_pod_that_is_gone_replaces_no_other() -> None:
     """Of two that were deleted together one is gone, and two more are deleted."""
-    old = [ending("b", 100, "b", "x", "y"), ending("x", 102, "b", "c", "d", "x", "y")]
-    new = [live("c", 100), live("d", 100), live("y", 0)]
+    old = [ending("b", 100, 0), ending("x", 102, 2)]
+    new = [live("c", 100, 1), live("d", 100, 2), live("y", 0)]
     assert awaiting(old, new, 103)[0] == {"x"}
-    assert awaiting(old, [*new, live("e", 103)], 104) == (waits(), None)
+    assert awaiting(old, [*new, live("e", 103, 3)], 104) == (waits(), None)
 
 
 def test_who_has_no_replacement_within_a_minute_gets_none() -> None:
@@ -85,8 +88,23 @@ def test_a_pod_that_has_been_starting_for_long_is_nobodys_replacement() -> None:
 
 
 def test_pods_that_there_were_before_replace_nobody_though_timestamps_are_coarse() -> None:
-    assert awaiting([ending("a", 100, "a", "b")], [live("b", 100)], 100)[0] == {"a"}
+    assert awaiting([ending("a", 100, 0)], [live("b", 100)], 100)[0] == {"a"}
     assert awaiting([ending("a", 100)], [live("b", 100)], 100)[0] == set()
+
+
+def test_those_that_were_deleted_at_the_same_moment_may_have_been_so_in_any_order() -> None:
+    """The one that comes first by its UID was deleted last: when a pod had come already."""
+    old = [ending("a", 100, 1), ending("b", 100, 0)]
+    new = [live("c", 100, 1), live("d", 101, 2)]
+    assert awaiting(old, new[1:], 103)[0] == {"b"}
+    assert awaiting(old, new, 103) == (waits(), None)
+
+
+def test_thousands_are_judged_in_a_moment() -> None:
+    old = [ending(f"old-{n}", n / 100, n, number=n // 2) for n in range(5_000)]
+    new = [live(f"new-{n}", n / 100, n, ready=False) for n in range(5_000)]
+    with computing.within(0.05):
+        assert len(awaiting(old, new, 50.0)[0]) == 5_000
 
 
 _MOMENTS = st.integers(0, 1000).map(float)

@@ -21,7 +21,7 @@ from vnode.api.objects import Object
 from vnode.placement.moves.under_way import MovesUnderWay
 from vnode.planning import failover
 from vnode.planning.workload_pod import DeletedReplica
-from vnode.pods.source import awaited_replacements
+from vnode.pods.source import replacement_rounds
 
 PODS = 4
 
@@ -98,5 +98,5 @@ def test_a_moved_pod_that_ends_too_early_or_late_is_found_out(
     ) -> tuple[frozenset[str], float | None]:
         return (frozenset(pod.uid for pod in ending), 60.0) if waits else (frozenset(), None)
 
-    monkeypatch.setattr(awaited_replacements, "awaiting", awaiting)
+    monkeypatch.setattr(replacement_rounds, "awaiting", awaiting)
     assert broken() == {rule}

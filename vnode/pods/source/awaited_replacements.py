@@ -11,7 +11,6 @@ moment at which the pod was moved: what becomes of it later ends no pod that wai
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
@@ -27,26 +26,17 @@ from vnode.planning.failover import (
     LONGEST_GRACE,
     EndingPod,
     LivePod,
-    awaiting,
 )
 from vnode.planning.policy import WatchedPolicies
 from vnode.pods.source import proxy_state
+from vnode.pods.source.begun_moves import BegunMoves
+from vnode.pods.source.replacement_rounds import ASK_AGAIN, ReplacementRounds
 
 WAITS: Final = "AwaitsReplacement"
 LATE: Final = "ReplacementLate"
 
 # Owners that replace a pod as soon as it is deleted, and may have both run for a while.
 _OWNERS: Final = frozenset((("apps/v1", "ReplicaSet"), ("v1", "ReplicationController")))
-
-
-@dataclass(frozen=True, slots=True)
-class _Begun:
-    """A pod that this leader has deleted, or is about to."""
-
-    why: str
-    since: float  # wall clock
-    known: frozenset[str]  # UIDs of its owner's pods before
-    grace: float  # seconds for which it may wait, by its policy
 
 
 class AwaitedReplacements:
@@ -70,8 +60,17 @@ class AwaitedReplacements:
         self._clock = clock
         self._wake = wake
         self._is_open = False
-        self._begun: dict[str, _Begun] = {}  # by UID; goes with the pod
+        self._begun = BegunMoves()
         self._waiting: dict[OwnerKey | None, set[str]] = {}  # owner -> keys; no empty sets
+        # UIDs of marked pods whose delegates were ready when they asked last; go with the pods.
+        self._serving: set[str] = set()
+        self._rounds = ReplacementRounds(
+            proxies, clock, ending=self._ending, living=self._living, wake=wake
+        )
+
+    async def run(self) -> None:
+        """Find who waits, until cancelled."""
+        await self._rounds.run()
 
     def follow(self) -> None:
         """Follow pods and policies from now on."""
@@ -85,14 +84,14 @@ class AwaitedReplacements:
 
     def await_replacement(self, pod: Object, why: str) -> None:
         """Note that the pod is about to be deleted, for that reason; call it right before."""
-        known = frozenset(objects.uid(other) for other in self._of_owner(pod))
         policy, now = self._policies.of(pod), self._clock.now().timestamp()
         grace = policy.replacement_grace if policy is not None else 0.0
-        self._begun[objects.uid(pod)] = _Begun(why, now, known, grace)
+        self._begun.begin(pod, why, now, grace)
 
     def withdraw(self, pod: Object) -> None:
         """Take that back: the pod was not deleted."""
-        self._begun.pop(objects.uid(pod), None)
+        self._begun.forget(pod)
+        self._wake(objects.key(pod))  # others may have deleted it meanwhile
 
     def is_moved(self, pod: Object) -> bool:
         """Tell whether vnode itself has ended the pod, for another one to replace it elsewhere."""
@@ -103,7 +102,7 @@ class AwaitedReplacements:
 
         Empty if the pod does not, or has the mark. Its target may be out of reach.
         """
-        begun = self._begun.get(objects.uid(proxy))
+        begun = self._begun.of(proxy)
         if begun is None or not begun.grace:
             return {}
 
@@ -126,37 +125,41 @@ class AwaitedReplacements:
     def waits(self, proxy: Object, chaperon: Object) -> tuple[bool, float | None]:
         """Tell whether a terminating pod is to run on, and in how many seconds to ask again.
 
-        `wake` is called when pods or policies change; None if nothing else can.
+        `wake` is called when the answer is another one; None if nothing else can change it.
         """
         may_wait = self._is_marked(proxy) and _is_replaced_at_once(proxy)
+        known = self._proxies.store.get(objects.key(proxy)) or {}
+        may_wait = may_wait and objects.uid(known) == objects.uid(proxy)
         if not may_wait or not proxy_state.may_run_on(proxy, chaperon):
-            waits, seconds = False, None
-        else:
-            waits, seconds = self._decide(proxy) if self._is_open else (True, None)
-
-        if waits:
-            self._begin(proxy)
-        else:
+            self._serving.discard(objects.uid(proxy))
             self._stop(proxy)
-
-        return waits, seconds
-
-    def _decide(self, proxy: Object) -> tuple[bool, float | None]:
-        now = self._clock.now().timestamp()
-        left = _deleted_at(proxy) + self._grace(proxy) - now
-        waiting, seconds = awaiting(self._ending(proxy), self._living(proxy), now)
-        if objects.uid(proxy) not in waiting or seconds is None:
             return False, None
 
+        self._serving.add(objects.uid(proxy))
+        waits = self._rounds.waits(proxy) if self._is_open else True
+        if waits is None:
+            return True, ASK_AGAIN
+
+        left = self._left(proxy) if waits and self._is_open else None
+        if not waits or (left is not None and left < TICK):
+            self._stop(proxy)
+            return False, None
+
+        self._begin(proxy)
+        return True, left
+
+    def _left(self, proxy: Object) -> float:
+        """Return for how many seconds a pod may wait still; tell if it has waited in vain."""
+        left = _deleted_at(proxy) + self._grace(proxy) - self._clock.now().timestamp()
         if left < TICK and self._is_waiting(proxy):
             text = "no pod that replaces this one has become ready in time; it ends now"
             self._events.event(about(proxy), WARNING, LATE, text)
 
-        return left >= TICK, min(seconds, left)
+        return left
 
     def _grace(self, pod: Object) -> float:
         """Return for how many seconds a pod may wait; what a former leader has begun says it."""
-        if begun := self._begun.get(objects.uid(pod)):
+        if begun := self._begun.of(pod):
             return begun.grace
 
         said = str((objects.condition(pod, keys.AWAITS_REPLACEMENT) or {}).get("message") or "")
@@ -185,46 +188,32 @@ class AwaitedReplacements:
                 del self._waiting[owner]
 
     def _is_marked(self, pod: Object) -> bool:
-        return objects.uid(pod) in self._begun or awaits_replacement(pod)
+        return self._begun.of(pod) is not None or awaits_replacement(pod)
 
-    def _of_owner(self, pod: Object) -> list[Object]:
-        owner = owner_key(pod)
-        return self._proxies.store.by_index(proxy_state.CONTROLLER_INDEX, owner) if owner else []
+    def _ending(self, pod: Object) -> EndingPod | None:
+        """Return what is known of a pod that ends; None if it waits for nothing."""
+        if not self._is_marked(pod):
+            return None
 
-    def _ending(self, proxy: Object) -> list[EndingPod]:
-        """Return the pods of the owner that wait, or waited; this one serves."""
-        own = objects.uid(proxy)
-        return [
-            self._ending_pod(pod, serves=objects.uid(pod) == own or objects.is_ready(pod))
-            for pod in self._of_owner(proxy)
-            if objects.is_terminating(pod) and self._is_marked(pod)
-        ]
+        uid, begun = objects.uid(pod), self._begun.of(pod)
+        since, before = (begun.since, begun.before) if begun else (_deleted_at(pod), None)
+        serves = uid in self._serving or objects.is_ready(pod)
+        return EndingPod(uid, since, before, _created_at(pod), serves, self._begun.number(pod))
 
-    def _ending_pod(self, pod: Object, *, serves: bool) -> EndingPod:
-        uid, created = objects.uid(pod), _created_at(pod)
-        begun = self._begun.get(uid)
-        if begun is None:
-            return EndingPod(uid, _deleted_at(pod), None, created, serves)
-
-        return EndingPod(uid, begun.since, begun.known, created, serves)
-
-    def _living(self, proxy: Object) -> list[LivePod]:
-        return [
-            LivePod(objects.uid(pod), _created_at(pod), objects.is_ready(pod))
-            for pod in self._of_owner(proxy)
-            if not objects.is_terminating(pod) and not objects.is_finished(pod)
-        ]
+    def _living(self, pod: Object) -> LivePod:
+        is_ready, number = objects.is_ready(pod), self._begun.number(pod)
+        return LivePod(objects.uid(pod), _created_at(pod), is_ready, number)
 
     def _on_pod(self, old: Object | None, new: Object | None) -> None:
-        pod = objects.latest(old, new)
-        if new is None or (old is not None and objects.uid(old) != objects.uid(new)):
-            self._begun.pop(objects.uid(old or {}), None)
-            self._stop(old or {})
+        owner = owner_key(objects.latest(old, new))
+        self._begun.on_pod(old, new)
+        if _concerns(old) != _concerns(new):
+            self._rounds.look_at(owner)
 
-        waiting = self._waiting.get(owner_key(pod))
-        if waiting and _concerns(old) != _concerns(new):
-            for key in list(waiting):
-                self._wake(key)
+        if old is not None and (new is None or owner_key(old) != owner):
+            self._serving.discard(objects.uid(old))
+            self._stop(old)
+            self._rounds.forget(old)
 
     def _wake_of(self, namespace: str) -> None:
         """Look at the pods of a namespace again that wait; "" for all."""

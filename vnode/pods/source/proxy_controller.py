@@ -131,6 +131,7 @@ class ProxyController:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._gc.run(), name="chaperon-gc")
             group.create_task(self._answering.run(), name="answering-targets")
+            group.create_task(self.replacements.run(), name="awaited-replacements")
             group.create_task(self._controller.run(), name="bound-proxies")
 
     def leftovers(self, node: str, namespace: str) -> int:
