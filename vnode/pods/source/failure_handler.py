@@ -131,7 +131,7 @@ class FailureHandler:
         if not reasons or attempt.in_gang:
             return False
 
-        if self._is_connecting(result):
+        if self._waits_for_answer(result):
             return True
 
         if result.state.outcome.opens_more or self._rotation.owes(queued, result):
@@ -153,14 +153,6 @@ class FailureHandler:
         told = await self._reporter.report(queued.pod, result, reasons)
         if attempt.in_gang:
             self._gangs.unplaced(queued.uid, told)
-
-    def _is_connecting(self, result: CycleResult) -> bool:
-        """Tell whether it is not known yet if a target answers that may have room."""
-        links = (self._links.get(node) for node in result.statuses)
-        return any(
-            link is not None and not link.health.healthy and link.health.reason == CONNECTING
-            for link in links
-        )
 
     def _waits_for_answer(self, result: CycleResult) -> bool:
         """Tell whether nothing else keeps a pod off a target than that it still connects.

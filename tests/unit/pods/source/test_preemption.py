@@ -75,6 +75,21 @@ async def test_the_target_with_the_least_harm_preempts_and_no_other(clock):
     assert marks(worse) == marks(equal) == [preemption.ASKS]
 
 
+async def test_a_target_that_connects_and_may_not_take_the_pod_has_nobody_wait(clock):
+    """It is of another namespace, and a user may have it connect without an end."""
+    target = Target("c1", clock, ends(10))
+    other = Target("c9", clock, home="hostile")
+    source = SourceCluster(clock, target, other)
+    other.connect()
+    async with source.running():
+        source.add("p", cpu="1", spec=HIGH)
+        began = clock.monotonic()
+        await source.until_bound("p")
+        assert clock.monotonic() - began < 2 * GRACE
+
+    assert marks(target) == [preemption.ASKS, preemption.ALLOWED]
+
+
 @pytest.mark.parametrize("denied", [False, True])
 async def test_budgets_of_the_source_weigh_more_than_priorities(clock, denied):
     def answer(target, candidate):
