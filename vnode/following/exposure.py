@@ -29,6 +29,11 @@ _OF_BALANCERS: Final = (
     "externalTrafficPolicy",
 )
 """Fields of a Service that one of type ClusterIP must not have, or makes nothing of."""
+_OF_BACKENDS: Final = (
+    "cloud.google.com/backend-config",
+    "beta.cloud.google.com/backend-config",
+)
+"""Annotations of Services that say what Google's Ingresses make of them."""
 _CURE: Final = (
     f"annotate the Target with {keys.FOLLOW_ANYWAY} to let it travel, or with "
     f"{keys.LOAD_BALANCERS}=true to have a load balancer without it"
@@ -99,12 +104,9 @@ def ingress_refusal(original: Object, backends: Iterable[Object], options: Targe
         return f"annotation {keys.LOAD_BALANCERS} of the Target says that none follows"
 
     stays = set(left(original, options))
-    for service in backends:  # what Google's Ingresses ask of their backends
-        stays.update(
-            name
-            for name in objects.annotations(service)
-            if name.endswith("cloud.google.com/backend-config") and not options.follows_anyway(name)
-        )
+    for service in backends:  # of which there may be hundreds, each with thousands of annotations
+        named = objects.annotations(service)
+        stays.update(n for n in _OF_BACKENDS if n in named and not options.follows_anyway(n))
 
     return f"{_these(sorted(stays))} here: {_CURE}" if stays else ""
 

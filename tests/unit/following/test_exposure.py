@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests import computing
 from tests.unit.following.fleet import FollowingFleet
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
@@ -14,7 +15,7 @@ from vnode.api.cluster_things import DNS_CONTROLLER, INGRESS_CLASS
 from vnode.api.errors import ConfigError
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
-from vnode.following import services
+from vnode.following import exposure, services
 from vnode.runtime.target_options import NO_OPTIONS, TargetOptions
 from vnode.targets import model
 
@@ -128,6 +129,22 @@ def test_classes_of_ingresses_are_mapped_by_field_and_annotation() -> None:
     assert services.ingress(ingress(), US, options)["spec"]["ingressClassName"] == "own"
     assert "ingressClassName" not in services.ingress(ingress(), US)["spec"]
     assert DNS_CONTROLLER in objects.annotations(services.ingress(ingress(), US))
+
+
+@pytest.mark.parametrize(
+    "name", ["cloud.google.com/backend-config", "beta.cloud.google.com/backend-config"]
+)
+def test_an_ingress_stays_at_home_by_what_its_backends_say(name: str) -> None:
+    backends = [service(), service({name: "{}"})]
+    assert name in exposure.ingress_refusal(ingress(), backends, NO_OPTIONS)
+    anyway = TargetOptions(follow_anyway=(name,))
+    assert exposure.ingress_refusal(ingress(), backends, anyway) == ""
+
+
+def test_annotations_of_backends_are_not_gone_through() -> None:
+    backends = [service({f"example.com/{n}": "" for n in range(5_000)})] * 500
+    with computing.within(0.02):
+        assert exposure.ingress_refusal(ingress(), backends, NO_OPTIONS) == ""
 
 
 @pytest.mark.looptime
