@@ -5,15 +5,16 @@ ClusterSummary is made of; and whether its machines have the label by which Kube
 out of topology-aware routing.
 
 Once a key was seen it counts until this process ends: a Deployment that is scaled to zero and back,
-or a CronJob, would else change the Nodes each time.
+or a CronJob, would else change the Nodes each time. So pods of one namespace may add few.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Set
 from typing import Final
 
-from vnode.api import keys, kinds
+from vnode.api import keys, kinds, objects
 from vnode.api.listeners import Listeners
 from vnode.api.objects import Object
 from vnode.kube.client import Client
@@ -24,6 +25,8 @@ node out of what it computes; a ready node without zone turns topology-aware rou
 Services. `control-plane` means something to kubeadm, Cluster API and others; this one does not,
 where machines do not have it."""
 
+MOST_SPREADS: Final = 100
+"""Topology keys that pods of one namespace may add to those that others have."""
 SPREADS: Final = "spreads"
 """The field of a trimmed pod that has its topology keys."""
 
@@ -35,6 +38,7 @@ class Coexistence:
         self._client = client
         self._listeners: Listeners[()] = Listeners()
         self._spread_over: set[str] = set()
+        self._added = Counter[str]()  # namespace -> how many of those its pods were the first with
         self._is_known = False
         self._role: dict[str, str] | None = None  # None until it was asked for
 
@@ -59,9 +63,12 @@ class Coexistence:
 
     def on_pod(self, _old: Object | None, new: Object | None) -> None:
         """Take a trimmed pod."""
-        found = frozenset((new or {}).get(SPREADS) or ())
-        if not found <= self._spread_over:
-            self._spread_over |= found
+        pod = new or {}
+        namespace = objects.namespace(pod)
+        left = MOST_SPREADS - self._added[namespace] if pod.get(SPREADS) else 0
+        if left > 0 and (more := sorted(pod[SPREADS] - self._spread_over)[:left]):
+            self._spread_over.update(more)
+            self._added[namespace] += len(more)
             self._changed()
 
     def _changed(self) -> None:

@@ -17,7 +17,7 @@ from vnode.api.identity import Identity
 from vnode.api.target_key import TargetKey
 from vnode.kube.informer import Informer
 from vnode.nodes import virtual
-from vnode.nodes.coexistence import ROLE, SPREADS, Coexistence
+from vnode.nodes.coexistence import MOST_SPREADS, ROLE, SPREADS, Coexistence
 from vnode.nodes.controller import NodeController
 from vnode.runtime import write_limits
 from vnode.runtime.expectations import LOST_AFTER
@@ -200,7 +200,7 @@ async def test_a_label_disappears_as_soon_as_pods_are_spread_over_it_and_stays_a
         await asyncio.sleep(1)
         assert objects.labels(env.node)[RACK] == "7"
         env.show()
-        pod = {"metadata": {"name": "p"}, SPREADS: {RACK}}
+        pod = {"metadata": {"name": "p"}, SPREADS: frozenset({RACK})}
         env.coexistence.on_pod(None, pod)
         await asyncio.sleep(1)
         assert RACK not in objects.labels(env.node)
@@ -209,6 +209,21 @@ async def test_a_label_disappears_as_soon_as_pods_are_spread_over_it_and_stays_a
         env.coexistence.on_pod(pod, None)
         await asyncio.sleep(1)
         assert RACK not in objects.labels(env.node)
+
+
+async def test_a_namespace_adds_few_keys_and_leaves_others_theirs(clock):
+    env, changes = NodeEnvironment(clock), []
+    env.coexistence.subscribe(lambda: changes.append(1))
+    for number in range(300):
+        keys_of_pod = frozenset(f"{number}-{n}.example.com/rack" for n in range(10))
+        pod = {"metadata": {"name": "p", "namespace": "hostile"}, SPREADS: keys_of_pod}
+        env.coexistence.on_pod(None, pod)
+
+    assert len(env.coexistence.spread_over) == MOST_SPREADS
+    assert len(changes) == MOST_SPREADS / 10
+    other = {"metadata": {"name": "p", "namespace": "shop"}, SPREADS: frozenset({RACK})}
+    env.coexistence.on_pod(None, other)
+    assert RACK in env.coexistence.spread_over
 
 
 async def test_an_agent_that_starts_shows_no_hidden_label_before_it_knows_all_pods(clock):
