@@ -36,6 +36,12 @@ class Limits:
     most: Nanos
     ratios: Nanos
 
+    @property
+    def size(self) -> int:
+        """How many amounts a container is held to, or given."""
+        given = (self.defaults, self.default_requests, self.least, self.most, self.ratios)
+        return 1 + sum(map(len, given))
+
     def violations(self, requests: Nanos, limits: Nanos) -> Iterator[str]:
         """Yield what is wrong with the amounts of a container, or of a pod."""
         yield from self._too_little(requests, limits)
@@ -83,6 +89,11 @@ class LimitRange:
 
     name: str
     limits: tuple[Limits, ...]
+
+    @property
+    def size(self) -> int:
+        """How much there is to look at for each container."""
+        return sum(limits.size for limits in self.limits)
 
     def violations(self, spec: Object) -> list[str]:
         """Return what the API server would refuse a pod for, whose defaults were applied."""

@@ -10,8 +10,10 @@ of pods is certain where a quota counts all of them.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final
 
 from vnode.api import (
@@ -39,16 +41,20 @@ _LIMITS: Final = "limits."
 _OF_PODS: Final = frozenset(
     (_COUNT, PODS, *(prefix + name for prefix in ("", _REQUESTS, _LIMITS) for name in _COMPUTE))
 )
-_MANDATORY: Final = frozenset(
-    prefix + name for prefix in ("", _REQUESTS, _LIMITS) for name in (CPU, MEMORY)
-)
+_MOST_NAMED: Final = 20
+"""Containers that are named of those that lack something."""
+_MOST_WORK: Final = 5_000
+"""Amounts of LimitRanges times containers; of a pod with more they are left to the target."""
 _ONE_POD: Final[Nanos] = {_COUNT: quantities.NANO, PODS: quantities.NANO}
 _PRIORITY_CLASS: Final = "PriorityClass"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class QuotaUsage:
-    """What a new pod counts for, with the defaults of its namespace's LimitRanges."""
+    """What a new pod counts for, with the defaults of its namespace's LimitRanges.
+
+    What quotas ask of all its containers, or of its manifest, is found once: there may be dozens.
+    """
 
     pod: Object
     """The proxy."""
@@ -63,7 +69,7 @@ class QuotaUsage:
         deadline = self.spec.get("activeDeadlineSeconds")
         return deadline is not None and deadline >= 0
 
-    @property
+    @cached_property
     def is_best_effort(self) -> bool:
         """Whether none of its containers requests or limits CPU or memory."""
         listed = [(c.get("resources") or {}) for c in (self.spec, *_containers(self.spec))]
@@ -75,7 +81,12 @@ class QuotaUsage:
             if name in (CPU, MEMORY)
         )
 
-    @property
+    @cached_property
+    def lacking(self) -> dict[str, str]:
+        """By the name of what a quota may make mandatory, the containers that lack it."""
+        return _lacking(self.spec)
+
+    @cached_property
     def crosses_namespaces(self) -> bool:
         """Whether the delegate's pod affinity is about pods of named namespaces."""
         affinity = _sent_affinity(self.pod)
@@ -134,8 +145,9 @@ class Quota:
 
         `promised` is counted as used: pods on their way there.
         """
-        if missing := _missing(usage.spec, self.hard.keys() & _MANDATORY):
-            return f"ResourceQuota {self.name} makes mandatory: {missing}"
+        if missing := sorted(self.hard.keys() & usage.lacking.keys()):
+            listed = "; ".join(f"{name} for: {usage.lacking[name]}" for name in missing)
+            return f"ResourceQuota {self.name} makes mandatory: {listed}"
 
         return self._exceeded(usage.amounts, promised)
 
@@ -201,6 +213,9 @@ def usage_of(
     Raises ConfigError for a quantity that cannot be read.
     """
     ranges = tuple(ranges)
+    if sum(each.size for each in ranges) * len(_containers(objects.spec(pod))) > _MOST_WORK:
+        ranges = ()
+
     spec = limit_ranges.apply_defaults(objects.spec(pod), ranges)
     if (name := priorities.choose(spec).name) != (spec.get(NAME) or ""):
         spec = {**spec, NAME: name}
@@ -231,27 +246,27 @@ def _is_about_pods(name: str) -> bool:
     )
 
 
-def _missing(spec: Object, names: Iterable[str]) -> str:
-    """Name the containers that lack what a quota makes mandatory; "" if none does.
+def _lacking(spec: Object) -> dict[str, str]:
+    """Name the containers that lack what quotas make mandatory, by what that is.
 
     Nothing is, once the pod as a whole has any request or limit.
     """
     if any((spec.get("resources") or {}).get(field_) for field_ in (REQUESTS, LIMITS)):
-        return ""
+        return {}
 
-    lacking = []
-    for name in sorted(names):
-        bare = name.removeprefix(_REQUESTS).removeprefix(_LIMITS)
-        field_ = LIMITS if name.startswith(_LIMITS) else REQUESTS
+    found: dict[str, str] = {}
+    for field_, bare in itertools.product((REQUESTS, LIMITS), (CPU, MEMORY)):
         without = sorted(
             str(container.get("name"))
             for container in _containers(spec)
             if bare not in ((container.get("resources") or {}).get(field_) or {})
         )
         if without:
-            lacking.append(f"{name} for: {','.join(without)}")
+            more = f" and {len(without) - _MOST_NAMED} more" if without[_MOST_NAMED:] else ""
+            names = (bare, _REQUESTS + bare) if field_ == REQUESTS else (_LIMITS + bare,)
+            found |= dict.fromkeys(names, ",".join(without[:_MOST_NAMED]) + more)
 
-    return "; ".join(lacking)
+    return found
 
 
 def _containers(spec: Object) -> Objects:

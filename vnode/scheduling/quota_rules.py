@@ -74,6 +74,9 @@ class NamespaceRules:
         if limit_range is not None and (before is not None or len(self._ranges) < _MOST_RANGES):
             self._ranges[name] = limit_range
 
+        if self._ranges.get(name) == before:
+            return
+
         self.answers.forget()
         pods = [usage.pod for usage in self._usages.values()]
         for uid in list(self._usages):
