@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from typing import NamedTuple
 
 from vnode.api import objects
@@ -82,8 +82,19 @@ class PodIndex:
             return False
 
         pods, wanted = self._pods.get(namespace, {}), selector.items()
-        labelled = (self._labelled.get((namespace, *label), {}) for label in wanted)
-        return any(wanted <= pods[key].labels.items() for key in min(labelled, key=len))
+        labelled = [self._labelled.get((namespace, *label), {}) for label in wanted]
+        fewest, *others = sorted(labelled, key=len)
+        if (first := next(iter(fewest), None)) is None or wanted <= pods[first].labels.items():
+            return first is not None  # as with most
+
+        # Thousands may have each of the labels, and none all of them: sets find that out soonest.
+        found: Set[str] = fewest.keys()
+        for other in others:
+            found = found & other.keys()
+            if not found:
+                return False
+
+        return True
 
 
 def _resident(pod: Object | None) -> IndexedPod | None:
