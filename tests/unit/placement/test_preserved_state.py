@@ -39,6 +39,11 @@ class PreservingEnvironment:
         self.server = APIServer("c1", clock)
         self.policies = Fixed(spread(failover=Failover(preserve=WANTED)))
         self._clock = clock
+        self.asked = 0
+
+    def is_moved(self, pod: Object) -> bool:
+        self.asked += 1
+        return objects.condition(pod, keys.AWAITS_REPLACEMENT) is not None
 
     @asynccontextmanager
     async def leading(self) -> AsyncIterator[None]:
@@ -49,7 +54,7 @@ class PreservingEnvironment:
             client,
             proxies,
             lambda owner: proxies.store.by_index(proxy_state.CONTROLLER_INDEX, owner),
-            lambda pod: objects.condition(pod, keys.AWAITS_REPLACEMENT) is not None,
+            self.is_moved,
             self.policies,
             events,
         )
@@ -223,3 +228,24 @@ def test_values_of_a_status(path: str, expected: str | None) -> None:
 @pytest.mark.parametrize("text", ["", ".a", "a.", "a..b", "[0]", "a[01]", "a[x]", "a[-1]", "a[0"])
 def test_what_is_no_path(text: str) -> None:
     assert preserving.parse_path(text) is None
+
+
+async def test_those_that_many_pods_replace_are_not_gone_through_for_each(
+    env: PreservingEnvironment,
+) -> None:
+    count = 60
+    for number in range(count):
+        env.add(f"old-{number}", nodeName="n1")
+
+    async with env.leading():
+        for number in range(count):
+            await env.end(f"old-{number}", MOVED)
+
+        await asyncio.sleep(1)
+        for number in range(count):
+            env.new(f"new-{number}")
+
+        await asyncio.sleep(5)
+        given = {env.given(f"new-{number}")[0] for number in range(count)}
+        assert given == {f"old-{number}" for number in range(count)}
+        assert env.asked < 10 * count

@@ -9,6 +9,8 @@ leader goes on. A pod that replaces none only loses its gate.
 
 from __future__ import annotations
 
+import itertools
+from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Final
 
@@ -27,6 +29,7 @@ from vnode.runtime.expectations import Expectations
 from vnode.telemetry import audit
 
 TOO_LONG: Final = "StateNotPreserved"
+_AT_ONCE: Final = 20  # pods of an owner that are let go before all of its pods are looked at again
 
 
 class PreservedStates:
@@ -76,18 +79,29 @@ class PreservedStates:
         self._on_pod(None, self._proxies.store.get(key))
 
     async def _reconcile(self, owner: OwnerKey) -> None:
-        """Let the pods of an owner go that have the gate, one after the other."""
+        """Let some pods of an owner go that have the gate, one after the other.
+
+        The events of these writes have the owner looked at again. Its pods are gone through for
+        several at a time: it may have thousands.
+        """
         pods = list(self._of_owner(owner))
         if any(self._expectations.pending(objects.key(pod), pod) for pod in pods):
             return  # the event of that write has the owner looked at again
 
-        for pod in pods:
-            if keys.AWAITS_STATE in _gates(pod) and not objects.is_terminating(pod):
-                await self._let_go(pod, pods)
-                return
+        waiting = (
+            pod
+            for pod in pods
+            if keys.AWAITS_STATE in _gates(pod) and not objects.is_terminating(pod)
+        )
+        if chosen := list(itertools.islice(waiting, _AT_ONCE)):
+            replaced = self._replaced(pods)
+            for pod in chosen:
+                if await self._let_go(pod, next(iter(replaced), None)):
+                    replaced.popleft()
 
-    async def _let_go(self, pod: Object, pods: list[Object]) -> None:
-        policy, replaced = self._policies.of(pod), self._replaced(pods)
+    async def _let_go(self, pod: Object, replaced: Object | None) -> bool:
+        """Let a pod go; return whether it has replaced the other one."""
+        policy = self._policies.of(pod)
         wanted = policy.failover.preserve if policy is not None and policy.failover else ()
         annotations: dict[str, str] = {}
         if replaced is not None and wanted:
@@ -111,17 +125,19 @@ class PreservedStates:
                     self._client, kinds.PODS, pod, body, if_unchanged=True
                 )
         except NotFound:
-            return
+            return False
 
-    def _replaced(self, pods: list[Object]) -> Object | None:
-        """Return the pod that was ended first of those that no other one has replaced."""
+        return bool(annotations)
+
+    def _replaced(self, pods: list[Object]) -> deque[Object]:
+        """Return the pods that no other one has replaced, in the order in which they were ended."""
         known = {objects.annotations(pod).get(keys.PRESERVED_FROM) for pod in pods}
         ended = [
             pod
             for pod in pods
             if objects.is_terminating(pod) and objects.uid(pod) not in known and self._is_moved(pod)
         ]
-        return min(ended, key=_deleted, default=None)
+        return deque(sorted(ended, key=_deleted))
 
 
 def _name(gate: Object) -> str:
