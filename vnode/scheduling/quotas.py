@@ -123,11 +123,11 @@ class Quotas:
         self.generation += news
         return news
 
-    def leave(self, uid: str, node: str, now: float) -> None:
-        """Note that the candidate of a pod in that target is gone."""
-        for (there, _namespace), rules in self._rules.items():
-            if there == node and rules.answers.leave(uid, now):
-                self.generation += 1
+    def leave(self, uid: str, namespace: str, node: str, now: float) -> None:
+        """Note that the candidate of a pod of that namespace in that target is gone."""
+        rules = self._rules.get((node, namespace))
+        if rules is not None and rules.answers.leave(uid, now):
+            self.generation += 1
 
     def forget_answers(self) -> None:
         """Forget what targets have answered, since other pods are sent now."""

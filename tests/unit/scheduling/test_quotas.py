@@ -225,6 +225,25 @@ def test_each_of_many_pods_that_are_asked_for_together_costs_the_same() -> None:
     assert cost(400) < 5 * cost(100)
 
 
+@pytest.mark.parametrize("namespace", ["n0", "n1"])
+def test_a_candidate_that_is_gone_has_answers_of_its_namespace_alone_looked_at(
+    namespace: str,
+) -> None:
+    quotas = Quotas()
+    for name in ("n0", "n1"):
+        quotas.set_quota("x", name, "q", quota({"pods": "9"}))
+
+    for number in range(300):
+        metadata = {"name": "p", "namespace": "n1", "uid": f"u{number}"}
+        kind = {**metadata, "labels": {"kind": f"of-{number}"}}
+        quotas.answer({"metadata": kind, "spec": {"containers": []}}, "x", "no")
+
+    seen = quotas.generation
+    cost = costs.bytecodes(lambda: quotas.leave("u0", namespace, "x", 0))
+    assert (quotas.generation != seen) is (namespace == "n1")
+    assert (cost > 300) is (namespace == "n1")
+
+
 def test_of_hundreds_of_limit_ranges_few_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[LimitRange] = []
 

@@ -61,8 +61,8 @@ class CandidateEvents:
     def _on_chaperon(self, link: Link, old: Object | None, new: Object | None) -> None:
         if new is None:
             if old is not None and link.target.sent(old):
-                gone = objects.labels(old).get(keys.PARENT_UID, "")
-                self._cache.quotas.leave(gone, link.node_name, self._clock.monotonic())
+                uid, now = objects.labels(old).get(keys.PARENT_UID, ""), self._clock.monotonic()
+                self._cache.quotas.leave(uid, objects.namespace(old), link.node_name, now)
                 self._on_candidate_gone(link, old)
 
             return
