@@ -58,9 +58,8 @@ class ReplacementRounds:
         self._ending = ending
         self._living = living
         self._wake = wake
-        self._found: dict[
-            OwnerKey, _Awaited
-        ] = {}  # owners of whose pods one has asked and is there
+        # Owners of whose pods one has asked, and is there.
+        self._found: dict[OwnerKey, _Awaited] = {}
         self._stale: dict[OwnerKey, None] = {}  # those to look at in the next round
         self._rounds = WorkRounds(self._look, clock)
         self._changed = asyncio.Event()  # something was found
@@ -97,9 +96,7 @@ class ReplacementRounds:
         if owner is not None and found is not None:
             found.asked.pop(objects.uid(pod), None)
             if not found.asked:
-                self.look_at(
-                    owner
-                )  # a round forgets the owner, if no other pod has asked meanwhile
+                self.look_at(owner)  # a round forgets it, if no other pod has asked meanwhile
 
     async def _look(self) -> None:
         stale, self._stale = self._stale, {}
