@@ -121,7 +121,11 @@ class Preempting:
         self._nominations = Nominations(client)
 
     async def answer(self, request: PreemptionRequest) -> dict[str, Any]:
-        """Let the delegate preempt, or tell its source what that would cost, and no more."""
+        """Let the delegate preempt, or tell its source what that would cost, and no more.
+
+        What no chaperon controls is never bound, so that nobody is to end for it: whoever names
+        this scheduler in a pod of their own would have others preempted again and again.
+        """
         meta = request.pod.metadata
         owner = next((o.uid for o in meta.owner_references or () if o.controller), "")
         key = objects.join_key(meta.namespace, meta.name)
@@ -130,14 +134,14 @@ class Preempting:
             chaperon = {}
 
         subject = audit.of_chaperon(key, chaperon, uid=owner)
-        if keys.PLACEHOLDER in objects.annotations(chaperon):  # it will not run here
+        if not owner or keys.PLACEHOLDER in objects.annotations(chaperon):  # it will not run here
             return _NOWHERE
 
         cheapest = least(request)
         # One that is allowed to run has its proxy here for good: it asks nobody any more.
         decided = permissions.is_allowed(chaperon)
         if decided or (meta.annotations or {}).get(keys.PREEMPTION) != preemption.ASKS:
-            if cheapest is None or not owner:
+            if cheapest is None:
                 return go_on(request)
 
             node, _victims = cheapest
@@ -146,7 +150,7 @@ class Preempting:
 
             return go_on(request, node) if may_go_on else _NOWHERE
 
-        if cheapest is not None and owner:
+        if cheapest is not None:
             text = preemption.encode(cheapest[1])
             if text != objects.annotations(chaperon).get(keys.VICTIMS):
                 with audit.on_behalf_of(subject):

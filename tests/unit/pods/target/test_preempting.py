@@ -103,6 +103,21 @@ async def test_a_placeholder_preempts_nobody(clock):
         assert asked.victims is None
 
 
+@pytest.mark.parametrize("kind", ["", "ReplicaSet", "PodChaperon"])
+async def test_a_pod_of_no_chaperon_preempts_nobody(clock, kind):
+    """Whoever may make pods may name the candidate scheduler, which never binds them."""
+    asked = Asked(clock)
+    owner = {"apiVersion": "v1", "kind": kind, "name": "x", "uid": "x", "controller": True}
+    metadata = {**objects.metadata(asked.pod), "ownerReferences": [owner] if kind else []}
+    asked.pod = {**asked.pod, "metadata": metadata}
+    async with asked.cluster.informed():
+        assert await asked.answer(NODES) == {}
+        assert asked.cluster.server.count("create", kinds.PODS) == 0
+        assert keys.PREEMPTED not in objects.annotations(
+            asked.cluster.server.find(kinds.POD_CHAPERONS, "web", "shop")
+        )
+
+
 async def test_one_whose_proxy_is_here_for_good_asks_nobody(clock):
     asked = Asked(clock, preemption.ASKS)
     asked.cluster.annotate(is_allowed="true")
