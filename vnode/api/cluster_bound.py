@@ -1,7 +1,8 @@
 """Says what becomes of parts of an object on the way to another cluster, by `cluster_things`. Pure.
 
 Unless it is in the table, an annotation travels. A Target may let what stays travel after all
-(`vnode.dev/follow-anyway`).
+(`vnode.dev/follow-anyway`). On the way back, what a target has written on a delegate comes to the
+proxy, but for what controllers of the source would take for orders.
 """
 
 from __future__ import annotations
@@ -10,10 +11,35 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Final
 
-from vnode.api.cluster_things import ANNOTATIONS, FIELDS, TABLE, ClusterThing, TravelFate
+from vnode.api import keys
+from vnode.api.cluster_things import (
+    ANNOTATIONS,
+    EXTERNAL_DNS,
+    FIELDS,
+    TABLE,
+    ClusterThing,
+    TravelFate,
+)
 
 _PREFIX_ENDS: Final = ("/", "-", ".")
 _UNLISTED: Final = ClusterThing("all", "other annotations", TravelFate.TRAVELS, "")
+
+_STAYS_THERE: Final = (
+    keys.HAMI,  # which devices of a node its scheduler has chosen
+    EXTERNAL_DNS,  # which names lead to a pod, and where to
+    "external-dns.kubernetes.io/",
+    "dns.alpha.kubernetes.io/",
+    "consul.hashicorp.com/",  # of which service a pod is
+    "k8s.ovn.org/",  # which addresses a pod has been given; the network of the source gives its own
+    "argocd.argoproj.io/",  # whose a pod is: it would be deleted as one that is not wanted
+    "meta.helm.sh/",
+    "objectset.rio.cattle.io/",
+    "kubernetes.io/config.",  # that a pod is a kubelet's own: API servers refuse the whole patch
+)
+"""What begins annotations that a target may write on a delegate, and that stay on it.
+
+They are compared with thousands at once, and so are not rows of the table.
+"""
 
 Anyway = Callable[[str], bool]
 """Tells of an annotation, or of `spec.FIELD`, whether it travels though it stays by the table."""
@@ -45,6 +71,15 @@ def travels(annotation: str, anyway: Anyway = never) -> bool:
     """Tell whether an annotation of an object travels with it."""
     found = thing(annotation)
     return found.fate is not TravelFate.STAYS or (found.may_travel and anyway(annotation))
+
+
+def comes_back(annotation: str) -> bool:
+    """Tell whether an annotation of a pod comes back from a target that has changed it.
+
+    A target is believed what it reports, such as addresses of networks or results of a step. Orders
+    are the source's to give.
+    """
+    return not annotation.startswith(_STAYS_THERE)
 
 
 def staying_fields(of: str, anyway: Anyway = never) -> set[str]:

@@ -248,14 +248,6 @@ def travels(key: str) -> bool:
     return is_foreign(key) and not is_kept and not is_of_queue(key)
 
 
-def comes_back(key: str) -> bool:
-    """Tell whether an annotation that travels comes back from a target that has changed it.
-
-    Those of HAMi say which devices of a node its scheduler has chosen there.
-    """
-    return not key.startswith(HAMI)
-
-
 def is_of_queue(key: str) -> bool:
     """Tell whether Kueue has admitted a pod by this label, annotation or scheduling gate."""
     domain = key.partition("/")[0]

@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from vnode.api import documents, keys, objects
+from vnode.api import cluster_bound, documents, keys, objects
 from vnode.api.objects import TOTAL_ANNOTATION_SIZE, Object
 from vnode.pods import travel_size
 
@@ -41,8 +41,8 @@ def settle(
 
     Only annotations of others: those of vnode and Admiralty belong to the object they are on, and
     those of a queue to the cluster they are in. Nor those `apart`, of which each side has its own.
-    What a target makes of some does not come back (`keys.comes_back`). If either side has too many
-    to look at each, all stay as they are.
+    What a target makes of some does not come back (`cluster_bound.comes_back`). If either side has
+    too many to look at each, all stay as they are.
     """
     source, target = objects.annotations(proxy), objects.annotations(chaperon)
     known = read(proxy, keys.FED_BACK)
@@ -57,7 +57,7 @@ def settle(
         if ours == theirs:
             _agree(key, ours, agreed, sent, fed)
         elif ours == agreed:
-            if keys.comes_back(key):
+            if cluster_bound.comes_back(key):
                 up[key] = fed[key] = theirs
         else:
             down[key] = ours

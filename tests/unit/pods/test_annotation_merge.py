@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from vnode.api import keys, objects
 from vnode.pods import annotation_merge
+from vnode.pods.source import feedback
 
 NOTES = st.dictionaries(st.sampled_from(["a", "b", "c"]), st.sampled_from(["1", "2", "3"]))
 
@@ -126,3 +128,30 @@ def test_which_devices_a_target_has_chosen_stays_there_and_what_its_user_wants_g
     assert annotation_merge.settle(pod(wanted), pod(), {}).down == wanted
     sent = annotation_merge.settle(pod(wanted), pod(wanted | chosen), wanted)
     assert (sent.down, sent.up) == ({}, {})
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        "external-dns.alpha.kubernetes.io/hostname",
+        "external-dns.alpha.kubernetes.io/target",
+        "consul.hashicorp.com/connect-service",
+        "k8s.ovn.org/pod-networks",
+        "argocd.argoproj.io/tracking-id",
+        "kubernetes.io/config.mirror",
+    ],
+)
+def test_a_target_gives_no_orders_to_controllers_of_the_source(order: str) -> None:
+    theirs, mine = {order: "theirs"}, {order: "mine"}
+    assert annotation_merge.settle(pod(), pod(theirs), {}).up == {}
+    changed = annotation_merge.settle(pod(mine), pod(theirs), mine)
+    assert (changed.down, changed.up) == ({}, {})
+    removed = annotation_merge.settle(pod(mine), pod(), mine)
+    assert (removed.down, removed.up) == ({}, {})
+    assert annotation_merge.settle(pod(mine), pod(), {}).down == mine
+    assert feedback.annotations_patch(pod(), pod(theirs), two_way=False) == {}
+
+
+def test_what_a_target_reports_comes_back() -> None:
+    told = {"k8s.v1.cni.cncf.io/network-status": "[]", "workflows.argoproj.io/outputs": "{}"}
+    assert annotation_merge.settle(pod(), pod(told), {}).up.items() > told.items()

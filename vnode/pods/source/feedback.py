@@ -15,7 +15,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any, Final
 
-from vnode.api import disruptions, keys, objects
+from vnode.api import cluster_bound, disruptions, keys, objects
 from vnode.api.objects import Object
 from vnode.pods import (
     annotation_merge,
@@ -210,7 +210,9 @@ def annotations_patch(proxy: Object, chaperon: Object, *, two_way: bool) -> Obje
         known, apart = objects.annotations(proxy), overriding.own_annotations(chaperon)
         reported = annotation_merge.foreign(chaperon).items()
         annotations = {
-            k: v for k, v in reported if keys.travels(k) and keys.comes_back(k) and k not in apart
+            k: v
+            for k, v in reported
+            if keys.travels(k) and cluster_bound.comes_back(k) and k not in apart
         }
         news = {k: v for k, v in annotations.items() if known.get(k) != v}
         if news:
