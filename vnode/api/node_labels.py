@@ -37,6 +37,14 @@ def is_of_place(key: str) -> bool:
     return bool(name) and (key == HOSTNAME or domain in _DOMAINS or domain.startswith(TOPOLOGY))
 
 
+def is_listed(key: str, domains: Collection[str]) -> bool:
+    """Tell whether a Target lets its nodes choose a label; all of them if it lists none.
+
+    `domains` are keys, and what stands before the `/` of keys.
+    """
+    return not domains or key in domains or key.rpartition("/")[0] in domains
+
+
 def is_shown(key: str, shown: Collection[str]) -> bool:
     """Tell whether a Target says that its Node has a label in any case."""
     return key in shown or ALL in shown

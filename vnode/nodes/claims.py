@@ -54,10 +54,10 @@ def may_have(key: str, value: str, domains: Collection[str] = ()) -> bool:
     if value and not names.LABEL_VALUE.fullmatch(value):
         return False  # the API server would refuse the Node as a whole
 
-    domain = key.rpartition("/")[0]
-    if domains and not _VALUES.get(key) and key not in domains and domain not in domains:
+    if not _VALUES.get(key) and not node_labels.is_listed(key, domains):
         return False
 
+    domain = key.rpartition("/")[0]
     if isolates(key) or _within(domain, _DECIDING):
         return False
 

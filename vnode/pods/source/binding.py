@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from vnode.api import keys, kinds, names, objects, placeholders, renaming, route
+from vnode.api import keys, kinds, names, node_labels, objects, placeholders, renaming, route
 from vnode.api.clock import Clock
 from vnode.api.errors import Conflict, NotFound, VnodeError
 from vnode.api.objects import Object
@@ -239,14 +239,15 @@ def places_of(link: Link) -> dict[str, str]:
     """Return zone and region of a target, if its nodes are all in one.
 
     The API server copies those of a Node to the pods that are bound to it. A virtual Node does not
-    have them itself (`vnode.api.node_labels`), so the Binding has. A value that cannot be a label's
-    is left out: it would cost the pod its binding.
+    have them itself (`vnode.api.node_labels`), so the Binding has. Left out is what the Target does
+    not let its nodes choose, and what cannot be a label's value: the pod would not be bound.
     """
     labels, excluded = objects.labels(link.summary or {}), link.labels_excluded
     return {
         key: labels[key]
         for key in _PLACES
         if names.LABEL_VALUE.fullmatch(labels.get(key, ""))
+        and node_labels.is_listed(key, link.options.label_domains)
         and not (excluded and excluded(f"{key}={labels[key]}"))
     }
 

@@ -13,6 +13,7 @@ from vnode.api.errors import Conflict, Invalid, ServerError
 from vnode.api.identity import Identity
 from vnode.api.target_key import TargetKey
 from vnode.pods.source import binding
+from vnode.runtime.target_options import TargetOptions
 
 pytestmark = pytest.mark.looptime
 
@@ -92,6 +93,23 @@ async def test_a_pod_gets_zone_and_region_of_its_target_with_the_binding(
     places = binding.places_of(link)
     assert await binding.create_binding(server.client(), pod(server), "gpu", labels=places)
     assert objects.labels(pod(server))[region] == "r"
+
+
+async def test_a_target_chooses_no_place_that_its_target_does_not_let_it_choose(
+    clock: Clock,
+) -> None:
+    zone, region = ("topology.kubernetes.io/" + name for name in ("zone", "region"))
+    identity, target = Identity("c1", "us"), TargetKey(SPACE, "t")
+    link = links.link_to(APIServer("t", clock), target, identity, clock)
+    link.summaries.store.put({"metadata": {"name": keys.SUMMARY_NAME, "labels": {zone: "z"}}})
+    for domains, places in (
+        ({"nvidia.com"}, {}),
+        ({region}, {}),
+        ({zone}, {zone: "z"}),
+        ({"nvidia.com", "topology.kubernetes.io"}, {zone: "z"}),
+    ):
+        link.options = TargetOptions(label_domains=frozenset(domains))
+        assert binding.places_of(link) == places
 
 
 async def test_a_reason_is_on_the_pod_with_the_binding_itself(server: APIServer) -> None:
