@@ -22,6 +22,8 @@ from vnode.kube.client import Client
 from vnode.kube.events import WARNING, EventRecorder, about
 
 _LONGEST: Final = 60.0  # seconds
+MOST: Final = 1_000
+"""Controllers that are remembered: whoever makes pods by hand gives them any owner there is."""
 _WHY: Final = (
     "the pod tolerates every taint, and was bound to a virtual node, which runs no pods of its "
     "namespace; deleting it, for its owner to make another, which the webhook keeps on machines"
@@ -37,7 +39,8 @@ class StrayPods:
         self._client = client
         self._events = events
         self._clock = clock
-        self._since: dict[OwnerKey, float] = {}  # monotonic; a handful, for as long as a term
+        # Monotonic, the oldest first; `MOST` for as long as a term, of which a handful are honest.
+        self.since: dict[OwnerKey, float] = {}
 
     async def send_away(self, pod: Object) -> bool:
         """Delete a pod that nobody meant for its virtual node; tell whether it was deleted.
@@ -46,7 +49,7 @@ class StrayPods:
         """
         owner = owner_key(pod)
         now = self._clock.monotonic()
-        if not owner or now - self._since.get(owner, now) > _LONGEST:
+        if not owner or now - self.since.get(owner, now) > _LONGEST:
             return False
 
         try:
@@ -57,7 +60,10 @@ class StrayPods:
         if objects.uid(live) != objects.uid(pod) or not real_nodes.is_lured(objects.spec(live)):
             return False
 
-        self._since.setdefault(owner, now)
+        self.since.setdefault(owner, now)
+        if len(self.since) > MOST:  # its pods may be sent away for a minute more
+            del self.since[next(iter(self.since))]
+
         log.info("deleting pod %s: it tolerates every taint", objects.key(pod))
         self._events.event(about(pod), WARNING, "StrayPod", _WHY)
         await self._client.discard(kinds.PODS, live)

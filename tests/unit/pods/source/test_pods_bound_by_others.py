@@ -6,12 +6,16 @@ import asyncio
 
 import pytest
 
+from tests.apiserver.server import APIServer
 from tests.unit.pods.bound_pods import BoundPodsEnvironment, is_allowed, new_pod
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import AlreadyExists, Denied, Invalid, NotFound
 from vnode.api.objects import Object
+from vnode.kube.events import EventRecorder
 from vnode.pods import chaperons
+from vnode.pods.source import stray_pods
+from vnode.pods.source.stray_pods import StrayPods
 from vnode.runtime.target_options import TargetOptions
 
 pytestmark = pytest.mark.looptime
@@ -176,6 +180,22 @@ async def test_where_successors_come_to_virtual_nodes_again_they_stay_after_a_mi
             env.add(name, metadata=owned, spec=LURED)
             await asyncio.sleep(10)
             assert (env.pod(name) is None) is (number < 7)
+
+
+async def test_of_owners_that_are_made_up_some_are_remembered(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever may make pods names a virtual node in them, and an owner that there is not."""
+    monkeypatch.setattr(stray_pods, "MOST", 5)
+    server = APIServer("c1", clock)
+    client = server.client()
+    strays = StrayPods(client, EventRecorder(client, "vnode", clock), clock)
+    for number in range(8):
+        owners = [{**CONTROLLED[0], "uid": f"made-up-{number}"}]
+        lured = {"metadata": {"finalizers": [], "ownerReferences": owners}, "spec": LURED}
+        pod = server.add(kinds.PODS, new_pod(f"p{number}", "admiralty-c2", **lured))
+        assert await strays.send_away(pod)
+        assert len(strays.since) <= 5
 
 
 @pytest.mark.parametrize(
