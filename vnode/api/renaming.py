@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, Final
 
 from vnode.api import constraint_size, keys, objects, patterns
@@ -23,6 +24,9 @@ MOST_MATCHED: Final = 100
 MOST_WORK: Final = 1_000_000
 """Instructions of the program times characters of all labels: at worst six milliseconds, if each
 character takes each instruction. `^app=` has ten."""
+
+MOST_WARNINGS: Final = 10
+"""Of labels that a target would not have; API servers pass on 4 KiB of warnings."""
 
 _SELECTOR_FIELDS: Final = ("labelSelector", "matchLabelKeys", "mismatchLabelKeys")
 
@@ -161,7 +165,11 @@ def _expression_key(entry: Object, keep: LabelPattern | None) -> str:
 
 
 def warnings(pod: Object) -> Iterator[str]:
-    """Yield warnings to a user who creates a pod of which a target could not have all labels."""
+    """Yield warnings, a few at most, to who creates a pod of which a target has not all labels."""
+    yield from islice(_lost_labels(pod), MOST_WARNINGS)
+
+
+def _lost_labels(pod: Object) -> Iterator[str]:
     keep = kept_labels_of(pod)
     own = travelling(objects.labels(pod), keep)
     winners: dict[str, str] = {}  # new key -> the label that stays

@@ -7,13 +7,17 @@ warns where it can, and `vnode explain` shows it for a pod that was not elected.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Final
 
 from vnode.api import keys, objects
 from vnode.api.objects import Object
 
 _NEAR: Final = 0.93  # of 1; one or two letters, or another ending of the domain
+_LONGER: Final = 5  # characters; a key that is so much longer, or shorter, is not near
+MOST_COMPARED: Final = 100
+"""Keys of about the right length that are compared letter by letter; pods have one or two."""
 _WORD: Final = keys.ELECT.removeprefix(keys.PREFIX)
 _NEGATIONS: Final = frozenset({"false", "no", "off", "0", "none", "never", "disabled"})
 _BY_PRESENCE: Final = (
@@ -34,7 +38,7 @@ def meant_as_election(pod: Object) -> str:
     if keys.ELECT in labels:
         return f"{keys.ELECT} is a label of it, and must be an annotation"
 
-    found = next((key for key in (*annotations, *labels) if _is_near(key)), "")
+    found = _nearest([*annotations, *labels])
     return f"it has {found[:100]}, and the annotation is {keys.ELECT}" if found else ""
 
 
@@ -48,8 +52,22 @@ def warnings(pod: Object, *, elected: bool) -> Iterator[str]:
             yield f"annotation {key}: its value {value.strip()!r} is not read; take it off instead"
 
 
-def _is_near(key: str) -> bool:
+def _nearest(present: Sequence[str]) -> str:
+    """Return the first key that looks like that of the annotation, "" if none does."""
+    if same := next(filter(_is_same_word, present), ""):
+        return same
+
+    return next(filter(_is_near, islice(filter(_is_as_long, present), MOST_COMPARED)), "")
+
+
+def _is_same_word(key: str) -> bool:
     domain, _slash, word = key.rpartition("/")
-    return (bool(domain) and word == _WORD) or bool(
-        difflib.get_close_matches(key[:100], (keys.ELECT,), cutoff=_NEAR)
-    )
+    return bool(domain) and word == _WORD
+
+
+def _is_as_long(key: str) -> bool:
+    return abs(len(key) - len(keys.ELECT)) < _LONGER
+
+
+def _is_near(key: str) -> bool:
+    return bool(difflib.get_close_matches(key, (keys.ELECT,), cutoff=_NEAR))

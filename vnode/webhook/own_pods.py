@@ -11,9 +11,14 @@ hostname. Nodes of ours have no such label (`vnode.api.node_labels`), and anothe
 
 from __future__ import annotations
 
-from typing import Any, Final
+import math
+from itertools import product
+from typing import Final
+
+import msgspec
 
 from vnode.api import keys, names, objects, real_nodes
+from vnode.api.errors import ConfigError
 from vnode.api.objects import Object, Objects
 from vnode.api.real_nodes import REQUIRED
 from vnode.api.virtual_constraints import HOSTNAME
@@ -22,6 +27,8 @@ from vnode.webhook.patch import Patch
 
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 _AFFINITY: Final = ("spec", "affinity", "nodeAffinity")
+MOST_REPEATED: Final = 64 * 1024
+"""Bytes of JSON that several terms may have in one's place: each expression doubles them."""
 
 
 def patch(pod: Object, *, may_go: bool) -> list[Object]:
@@ -29,6 +36,8 @@ def patch(pod: Object, *, may_go: bool) -> list[Object]:
 
     `may_go` says whether pods of its namespace may run in targets. Pods of DaemonSets stay as they
     are: one is made for each node that the DaemonSet's own template allows, and nowhere else.
+    ConfigError if the pod names virtual nodes beside others so often that its terms would be too
+    many.
     """
     spec, changes = objects.spec(pod), Patch(pod)
     if objects.node_name(pod) or election.owners(pod) & {"DaemonSet", "Node"}:
@@ -51,55 +60,61 @@ def _name_nodes(spec: Object, changes: Patch) -> None:
         changes.set(name, "spec", "nodeSelector", keys.NODE_NAME)
 
     required = real_nodes.required_terms(spec)
-    renamed = [each for term in required for each in _renamed(term)]
+    renamed = [each for terms in _renamed(required) for each in terms]
     if renamed != required:
         changes.set(renamed, *_AFFINITY, REQUIRED, "nodeSelectorTerms")
 
     preferred = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(_PREFERRED) or []
+    preferences = _renamed([entry.get("preference") or {} for entry in preferred])
     wishes = [
         {**entry, "preference": each}
-        for entry in preferred
-        for each in _renamed(entry.get("preference") or {})
+        for entry, terms in zip(preferred, preferences, strict=True)
+        for each in terms
     ]
     if wishes != preferred:
         changes.set(wishes, *_AFFINITY, _PREFERRED)
 
 
-def _renamed(term: Object) -> Objects:
-    """Return the terms of which one holds where this one did."""
-    found: Objects = [term]
-    for index, expression in enumerate(term.get("matchExpressions") or ()):
-        found = [_replaced(each, index, other) for each in found for other in _by_label(expression)]
+def _renamed(terms: Objects) -> list[Objects]:
+    """Return, for each term, those of which one holds where it did; ConfigError if too many."""
+    choices = [list(map(_by_label, term.get("matchExpressions") or ())) for term in terms]
+    repeated = 0
+    for term, choice in zip(terms, choices, strict=True):
+        if (count := math.prod(map(len, choice))) > 1:
+            repeated += count * len(msgspec.json.encode(term))
 
-    return [_flat(each) if each is not term else each for each in found]
+        if repeated > MOST_REPEATED:
+            raise ConfigError(
+                "spec.affinity.nodeAffinity names virtual nodes beside others too often: name "
+                "either in a term"
+            )
+
+    return [_chosen(term, choice) for term, choice in zip(terms, choices, strict=True)]
 
 
-def _by_label(expression: Object) -> list[Any]:
-    """Return what may stand in an expression's place: one expression, or several that must hold."""
+def _chosen(term: Object, choice: list[list[Objects]]) -> Objects:
+    """Return a term for each way to choose what stands in its expressions' places."""
+    expressions = term.get("matchExpressions") or []
+    if choice == [[[each]] for each in expressions]:
+        return [term]
+
+    return [
+        {**term, "matchExpressions": [each for listed in chosen for each in listed]}
+        for chosen in product(*choice)
+    ]
+
+
+def _by_label(expression: Object) -> list[Objects]:
+    """Return what may stand in an expression's place, each time expressions that must all hold."""
     values = expression.get("values") or []
     virtual = [value for value in values if names.may_be_virtual_node(value)]
     if expression.get("key") != HOSTNAME or not virtual:
-        return [expression]
+        return [[expression]]
 
     named = {**expression, "key": keys.NODE_NAME, "values": virtual}
-    real = [value for value in values if value not in virtual]
+    real = [value for value in values if not names.may_be_virtual_node(value)]
     if not real:
-        return [named]
+        return [[named]]
 
     other = {**expression, "values": real}
-    return [named, other] if expression.get("operator") == "In" else [[named, other]]
-
-
-def _replaced(term: Object, index: int, value: Any) -> Object:
-    expressions = list(term["matchExpressions"])
-    if expressions[index] == value:
-        return term
-
-    expressions[index] = value
-    return {**term, "matchExpressions": expressions}
-
-
-def _flat(term: Object) -> Object:
-    """Return the term with expressions that came in a list beside the others."""
-    listed = [each if isinstance(each, list) else [each] for each in term["matchExpressions"]]
-    return {**term, "matchExpressions": [each for group in listed for each in group]}
+    return [[named], [other]] if expression.get("operator") == "In" else [[named, other]]

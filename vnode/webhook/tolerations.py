@@ -53,7 +53,7 @@ def of_proxy(pod: Object, wanted: list[Object]) -> list[Object]:
 def _of_lost_targets(tolerations: list[Object]) -> list[Object]:
     """Take what is said of nodes that are unreachable for what is meant of those not ready."""
     said = [toleration for toleration in tolerations if _is_of_outages(toleration)]
-    others = [toleration for toleration in tolerations if toleration not in said]
+    others = [toleration for toleration in tolerations if not _is_of_outages(toleration)]
     ours = (_DEFAULT_OF_OUTAGE, _OUTAGE_WITHOUT_END)
     meant = [{**each, "key": _NOT_READY} for each in said if each not in ours]
     if not meant or any(each.get("key") == _NOT_READY and each != _DEFAULT for each in others):

@@ -92,3 +92,8 @@ def test_nor_are_many_values_of_selectors():
     assert renaming.kept_labels_of(affine(900))
     with pytest.raises(ConfigError, match="have over 1000 values"):
         renaming.kept_labels_of(affine(1000))
+
+
+def test_of_thousands_of_labels_that_meet_a_few_are_told():
+    labels = {f"{n}.example.com/a": str(n) for n in range(1000)}
+    assert len(list(renaming.warnings(pod(labels)))) == renaming.MOST_WARNINGS

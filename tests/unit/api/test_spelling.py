@@ -44,3 +44,11 @@ def test_other_keys_are_left_alone(key: str) -> None:
 def test_values_that_do_not_say_no_are_left_alone(value: str) -> None:
     annotations = {"metadata": {"annotations": {keys.ELECT: value, "example.com/x": "false"}}}
     assert list(spelling.warnings(annotations, elected=True)) == []
+
+
+def test_of_very_many_keys_a_hundred_are_compared() -> None:
+    others = {f"example.com/{n:019d}": "" for n in range(spelling.MOST_COMPARED)}
+    short = {f"k{n}": "" for n in range(1000)}
+    near = {"multicluster.admiralty.io/elct": ""}
+    assert spelling.meant_as_election({"metadata": {"labels": {**short, **near}}})
+    assert not spelling.meant_as_election({"metadata": {"labels": {**others, **near}}})

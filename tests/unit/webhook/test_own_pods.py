@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vnode.api import keys, names, selectors
+from vnode.api.errors import ConfigError
 from vnode.webhook import own_pods
 
 HOSTNAME = "kubernetes.io/hostname"
@@ -200,3 +201,26 @@ def test_whatever_terms_say_of_hostnames_they_say_of_the_same_nodes(terms):
     with_hostname = {"virtual": ({**VIRTUAL, HOSTNAME: NODE}, NODE), "real": (REAL, "real")}
     before = {which for which, node in with_hostname.items() if allows(pod, *node)}
     assert goes_to(patched(pod, may_go=True)) == before
+
+
+def either(times) -> dict[str, Any]:
+    """Return a term that names a virtual node beside another so many times."""
+    names_both = {"key": HOSTNAME, "operator": "In", "values": [NODE, "real"]}
+    return {"matchExpressions": [names_both] * times}
+
+
+@pytest.mark.parametrize(
+    "lists",
+    [
+        {"terms": [either(50)]},
+        {"terms": [either(5)] * 200},
+        {"preferred": [{"weight": 1, "preference": either(50)}]},
+    ],
+)
+def test_terms_that_would_become_too_many_are_refused(lists):
+    """Each expression of a term doubles what stands in its place."""
+    with pytest.raises(ConfigError, match="names virtual nodes beside others too often"):
+        own_pods.patch(a_pod(**lists), may_go=True)
+
+    few = patched(a_pod(terms=[either(3), either(1)]), may_go=True)
+    assert len(few["spec"]["affinity"]["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]) == 10
