@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from scheduler_plugins import node_affinity
 from vnode.api import constraint_size, objects, selectors, taints
@@ -69,14 +69,13 @@ class Spread:
     """Domain -> pods that match; all domains are there."""
     own: int
     """1 if the pod itself matches, and so adds to the domain it goes to."""
+    minimum: int = field(init=False)
+    """The fewest pods of any domain; 0 if there are fewer domains than `minDomains`."""
 
-    @property
-    def minimum(self) -> int:
-        """The fewest pods of any domain; 0 if there are fewer domains than `minDomains`."""
-        if len(self.domains) < self.constraint.min_domains or not self.domains:
-            return 0
-
-        return min(self.domains.values())
+    def __post_init__(self) -> None:
+        few = len(self.domains) < self.constraint.min_domains
+        fewest = 0 if few else min(self.domains.values(), default=0)
+        object.__setattr__(self, "minimum", fewest)
 
 
 class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
@@ -209,7 +208,17 @@ def spreads(
 
     keys = {constraint.key for constraint in constraints}
     nodes = [node for node in nodes if keys <= node.labels.keys()]
-    return [_count(pod, constraint, snapshot, nodes) for constraint in constraints]
+    # Constraints that honor the same have the same nodes: affinity and tolerations are the pod's.
+    counted: dict[tuple[bool, bool], list[VirtualNodeInfo]] = {}
+    found: list[Spread] = []
+    for each in constraints:
+        honored = each.affinity is None, each.tolerations is None
+        if honored not in counted:
+            counted[honored] = [node for node in nodes if each.counts_in(node)]
+
+        found.append(_count(pod, each, snapshot, counted[honored]))
+
+    return found
 
 
 def _compile(pod: Object, listed: Object, affinity: node_affinity.Required | None) -> Constraint:
@@ -237,6 +246,7 @@ def _compile(pod: Object, listed: Object, affinity: node_affinity.Required | Non
 def _count(
     pod: Object, constraint: Constraint, snapshot: Snapshot, nodes: Sequence[VirtualNodeInfo]
 ) -> Spread:
+    """Count the pods on those nodes that count."""
     selector = constraint.selector
     matching: Mapping[str, int] = {}
     if selector is not None:
@@ -245,11 +255,10 @@ def _count(
     own = int(selector is not None and selector.matches(objects.labels(pod)))
     domains: Counter[str] = Counter()
     for node in nodes:
-        if constraint.counts_in(node):
-            # The pod is counted where its own candidates are, and is not there.
-            itself = own and snapshot.pod_counts.has(
-                objects.namespace(pod), objects.uid(pod), node.name
-            )
-            domains[node.labels[constraint.key]] += matching.get(node.name, 0) - itself
+        # The pod is counted where its own candidates are, and is not there.
+        itself = own and snapshot.pod_counts.has(
+            objects.namespace(pod), objects.uid(pod), node.name
+        )
+        domains[node.labels[constraint.key]] += matching.get(node.name, 0) - itself
 
     return Spread(constraint, domains, own)

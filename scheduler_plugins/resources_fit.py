@@ -120,9 +120,15 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, ScorePlugin):
     def pre_filter(self, state: CycleState, pod: Object, snapshot: Snapshot) -> Status:
         """Leave out of account what the configuration says, and what no target lists.
 
-        A pod that is bound without asking its target goes by what is known.
+        A pod that is bound without asking its target goes by what is known. One that requests too
+        many resources is rejected.
         """
         requests = state.requests(pod)
+        if len(requests) > resources.MOST:
+            return status.unresolvable(
+                f"the pod requests over {resources.MOST} resources: use {resources.MOST} at most"
+            )
+
         judged = {name: a for name, a in requests.items() if name not in self._ignored}
         devices = [name for name in judged if resources.is_extended(name)]
         if devices and state.asks and keys.NO_RESERVATION not in objects.annotations(pod):

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from vnode.api import objects
+from vnode.api import constraint_size, objects
+from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.scheduling import events, status
 from vnode.scheduling.claim_users import ClaimUsers, claims_of
@@ -47,9 +48,15 @@ class SharedClaims(PreFilterPlugin, FilterPlugin, ReservePlugin):
         ]
 
     def pre_filter(self, state: CycleState, pod: Object, snapshot: Snapshot) -> Status:
-        """Skip pods that name no claim."""
-        if not claims_of(pod):
+        """Skip pods that name no claim; reject one that names too many to compare."""
+        claims = claims_of(pod)
+        if not claims:
             return SKIP
+
+        try:
+            constraint_size.check(claims, (), "spec.resourceClaims")
+        except ConfigError as error:
+            return status.unresolvable(str(error))
 
         state.write(self.NAME, snapshot)
         return SUCCESS

@@ -8,6 +8,7 @@ return new dicts.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Final, TypeAlias
 
 from vnode.api import objects, quantities
@@ -21,6 +22,9 @@ MEMORY: Final = "memory"
 PODS: Final = "pods"
 REQUESTS: Final = "requests"
 LIMITS: Final = "limits"
+
+MOST: Final = 250
+"""Resources that a pod may request: each is compared with what each target has; pods have some."""
 
 _CPU_UNIT: Final = quantities.NANO // 1000
 _POD_LEVEL: Final = frozenset({CPU, MEMORY})
@@ -64,9 +68,14 @@ def pod_requests(pod: Object) -> Resources:
     Containers add up. An init container runs beside the sidecars (restartable init containers)
     before it, so a larger such moment counts instead. Requests for the pod as a whole replace those
     of its containers, and overhead is added. (The resizing of running pods is ignored: the question
-    is whether a new pod fits.)
+    is whether a new pod fits.) Of more than MOST resources so many are returned, and one more.
     """
-    requests = _scaled(in_nano(objects.spec(pod), REQUESTS))
+    found = in_nano(objects.spec(pod), REQUESTS)
+    if len(found) >= MOST:
+        common = {name: found[name] for name in (CPU, MEMORY) if name in found}
+        found = common | dict(islice(found.items(), MOST - len(common)))
+
+    requests = _scaled(found)
     requests[PODS] = 1
     return requests
 

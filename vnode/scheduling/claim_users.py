@@ -34,7 +34,8 @@ class ClaimUsers:
     def __init__(self) -> None:
         self._bound: dict[str, _ClaimUse] = {}
         self._reserved: dict[str, _ClaimUse] = {}
-        self._users: dict[str, set[str]] = {}  # by claim, the UIDs; no empty sets
+        # By claim and node, the UIDs of all in these; nothing in it is empty.
+        self._users: dict[str, dict[str, set[str]]] = {}
 
     def set(self, pod: Object) -> None:
         """Note a pod as the API server has it; one that has finished uses nothing."""
@@ -57,6 +58,7 @@ class ClaimUsers:
         """Note that a pod is about to be bound to the node."""
         if claims := claims_of(pod):
             uid = objects.uid(pod)
+            self._drop(self._reserved, uid)
             self._reserved[uid] = _ClaimUse(node, claims)
             self._count(uid, self._reserved[uid])
 
@@ -68,23 +70,29 @@ class ClaimUsers:
         """Return the claims of a pod that are used on another node, by key, with that node."""
         own, found = objects.uid(pod), {}
         for claim in sorted(claims_of(pod)):
-            for uid in self._users.get(claim, ()):
-                use = self._bound.get(uid) or self._reserved[uid]
-                if uid != own and use.node != node:
-                    found[claim] = use.node
+            for other, uids in self._users.get(claim, {}).items():
+                if other != node and len(uids) > (own in uids):
+                    found[claim] = other
+                    break
 
         return found
 
     def _count(self, uid: str, use: _ClaimUse) -> None:
         for claim in use.claims:
-            self._users.setdefault(claim, set()).add(uid)
+            self._users.setdefault(claim, {}).setdefault(use.node, set()).add(uid)
 
     def _drop(self, uses: dict[str, _ClaimUse], uid: str) -> None:
         use = uses.pop(uid, None)
-        if use is None or uid in self._bound or uid in self._reserved:
+        if use is None:
             return
 
-        for claim in use.claims:
-            self._users[claim].discard(uid)
-            if not self._users[claim]:
+        other = self._bound.get(uid) or self._reserved.get(uid)
+        still = other.claims if other is not None and other.node == use.node else _NONE
+        for claim in use.claims - still:
+            nodes = self._users[claim]
+            nodes[use.node].discard(uid)
+            if not nodes[use.node]:
+                del nodes[use.node]
+
+            if not nodes:
                 del self._users[claim]
