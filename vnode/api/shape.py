@@ -6,6 +6,7 @@ tells of its nodes is taken to hold: the target's own scheduler decides.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
@@ -42,10 +43,11 @@ class Shape:
 
     @property
     def key(self) -> str:
-        """A text that differs for different shapes; its hash is computed once."""
+        """A text that differs for different shapes; it is short, and computed once."""
         if not self._key:
             wanted = sorted(self.wanted.items())
-            key = str((wanted, self.selector, self.affinity, self.tolerations))
+            text = str((wanted, self.selector, self.affinity, self.tolerations))
+            key = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
             object.__setattr__(self, "_key", key)
 
         return self._key

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from vnode.api import objects
 from vnode.api.clock import Clock, happens_within
 from vnode.api.objects import Object
+from vnode.api.resources import Resources
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.events import ClusterEvent, EventKind
 from vnode.scheduling.framework import Framework
@@ -62,10 +63,13 @@ class Assumptions:
         self._assume(pod, node)
         return SUCCESS
 
-    def promise(self, pods: Iterable[Object], node: str) -> None:
-        """Count pods on the node in one step, for which the caller has found room there."""
-        for pod in pods:
-            self._assume(pod, node)
+    def promise(self, pods: Iterable[tuple[Object, Resources | None]], node: str) -> None:
+        """Count pods on the node in one step, for which the caller has found room there.
+
+        With each comes what it requests, if the caller knows that: there may be thousands.
+        """
+        for pod, requests in pods:
+            self._assume(pod, node, requests)
 
     def confirm(self, pod: Object, node: str) -> Status:
         """Check again, and count a pod whose target has reserved its place."""
@@ -91,8 +95,8 @@ class Assumptions:
             pod = self._queue.pod(uid)
             self._queue.move(ClusterEvent(EventKind.POD_FORGOTTEN, node, pod=pod), by=uid)
 
-    def _assume(self, pod: Object, node: str) -> None:
-        self._cache.assume(pod, node, self._clock.monotonic())
+    def _assume(self, pod: Object, node: str, requests: Resources | None = None) -> None:
+        self._cache.assume(pod, node, self._clock.monotonic(), requests)
         self._note_lapse()
 
     def _note_lapse(self) -> None:

@@ -125,10 +125,13 @@ class Cache:
             or ((left := self._rows(name)) is not None and left.grew_from(rows_before))
         )
 
-    def assume(self, pod: Object, node: str, now: float) -> None:
-        """Count the pod on the node that it is on its way to, and promise it its requests."""
+    def assume(self, pod: Object, node: str, now: float, requests: Resources | None = None) -> None:
+        """Count the pod on the node that it is on its way to, and promise it its `requests`.
+
+        These are read of the pod if they are not given.
+        """
         uid = objects.uid(pod)
-        self._place(uid, node, pod)
+        self._place(uid, node, pod, requests)
         self._promises.make(pod, node, self._placed[uid][node].requests, now)
         self.quotas.promise(pod, node)
         self._changed(self._node_infos[node])
@@ -218,7 +221,7 @@ class Cache:
             *(self._snapshot_nodes, self._pod_counts, self.workloads, self.quotas), self.claim_users
         )
 
-    def _place(self, uid: str, node: str, pod: Object) -> None:
+    def _place(self, uid: str, node: str, pod: Object, requests: Resources | None = None) -> None:
         old = self._placed.get(uid, {}).get(node)
         anti_affinity = pod_terms.anti_affinity(pod)
         if old is not None and old.anti_affinity == anti_affinity:
@@ -235,7 +238,10 @@ class Cache:
             repels,
         )
         is_counted = not objects.is_terminating(pod)
-        new = _Placed(counted, resources.pod_requests(pod), is_counted, anti_affinity)
+        if requests is None:
+            requests = resources.pod_requests(pod)
+
+        new = _Placed(counted, requests, is_counted, anti_affinity)
         if old == new:
             return
 

@@ -12,8 +12,11 @@ from typing import Final
 
 from vnode.api import objects, resources
 from vnode.api.clock import Clock
+from vnode.api.objects import Object
+from vnode.api.resources import Resources
 from vnode.gangs import deciding
 from vnode.gangs.gang import Gang
+from vnode.gangs.members import GangMember
 from vnode.gangs.room import GangRoom
 from vnode.gangs.table import Gangs
 from vnode.pods.source.gang_room import GangRooms
@@ -63,6 +66,8 @@ class GangChooser:
         self._queue = queue
         self._links = links
         self._clock = clock
+        # By node: gangs that have members, are tried there and are not committed; none empty.
+        self._incomplete: dict[str, set[Gang]] = {}
 
     def choose(self, gang: Gang, uid: str, result: CycleResult, snapshot: Snapshot) -> CycleResult:
         """Choose the target for all of a gang after the cycle of its pod `uid`, or say why not."""
@@ -106,6 +111,13 @@ class GangChooser:
         others = {node.name: other for node in snapshot.nodes if node.name != chosen.name}
         return CycleResult(SUCCESS, (chosen,), others, (), frozenset(others), result.state)
 
+    def ended(self, gang: Gang) -> None:
+        """Note that a gang is no longer incomplete in its target; call it before it leaves that."""
+        tried = self._incomplete.get(gang.target, set())
+        tried.discard(gang)
+        if not tried:
+            self._incomplete.pop(gang.target, None)
+
     def _vain(self, gang: Gang, node: str, state: CycleState) -> str:
         """Return why a target is left alone for now, after an earlier try; "" if it is not."""
         vain, now = gang.vain.get(node), self._clock.monotonic()
@@ -132,11 +144,13 @@ class GangChooser:
 
     def _try(self, gang: Gang, node: str, by: str, *, grows: bool) -> None:
         """Promise all members their room on a node, and have the others go there, too."""
+        self.ended(gang)
         gang.leave()
         gang.target = node
+        self._incomplete.setdefault(node, set()).add(gang)
         gang.grows_until = self._clock.monotonic() + GROWTH if grows else 0.0
         waiting = gang.waiting()
-        self._assumptions.promise((each.pod for each in waiting.values()), node)
+        self._assumptions.promise(map(_asking, waiting.values()), node)
         for uid in waiting:
             if uid != by:
                 self._queue.activate(uid)
@@ -164,11 +178,13 @@ class GangChooser:
 
     def _is_tried_by_another(self, gang: Gang, node: str) -> bool:
         """Tell whether another gang is incomplete there: it is not known if both fit."""
-        return any(
-            other is not gang and other.target == node and not other.is_committed
-            for other in self._gangs.values()
-            if not other.is_started
-        )
+        tried = self._incomplete.get(node, ())
+        return any(other is not gang and not other.is_started for other in tried)
+
+
+def _asking(each: GangMember) -> tuple[Object, Resources | None]:
+    """Return the pod of a member, and what it requests, which was read when room was looked for."""
+    return each.pod, each.shape.requests if each.shape is not None else None
 
 
 def elsewhere(gang: Gang, node: str, snapshot: Snapshot) -> Status:

@@ -8,6 +8,7 @@ cycle, so that a gang of very many kinds of pods is not looked at.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -27,6 +28,9 @@ from vnode.scheduling.snapshot import VirtualNodeInfo
 MOST_KINDS: Final = packing.MOST_SHAPES
 """Kinds of pods in a gang."""
 
+_READING: Final = 0.02
+"""Seconds of the processor in one cycle in which it is read what pods ask for; each takes a third
+of a millisecond, and up to some milliseconds by its constraints."""
 _PLUGINS: Final = 8  # rows as which it counts to have a kind of pods pass the plugins
 _MOST: Final = 512  # gangs and targets whose room is remembered
 
@@ -48,15 +52,36 @@ class GangRooms:
         self._generation = -1
         self._found: dict[tuple[Gang, int, str], GangRoom] = {}
 
+    def read(self, gang: Gang) -> bool:
+        """Read on what members ask for; return whether it is known of all, or too many kinds are.
+
+        Call it again in the next cycle while it is not: a gang may have thousands of members.
+        """
+        if gang.kinds is not None and gang.kinds[0] == gang.version:
+            return True
+
+        begun, kinds = time.thread_time(), dict[str, list[GangMember]]()
+        for each in gang.waiting().values():
+            if each.shape is None and time.thread_time() - begun > _READING:
+                return False
+
+            alike = kinds.setdefault(self._shape(each).key, [])
+            alike.append(each)
+            each.shape = alike[0].shape  # those of thousands of members take no memory
+            if len(kinds) > MOST_KINDS:
+                break
+
+        gang.kinds = gang.version, kinds
+        return True
+
     def refusal(self, gang: Gang) -> str:
         """Return why no room is looked for, with the cure; "" if it is."""
-        count = len(self._kinds(gang))
-        if count <= MOST_KINDS:
+        if len(self._kinds(gang)) <= MOST_KINDS:
             return ""
 
         return (
-            f"the pods of gang {gang.key} ask for {count} different combinations of resources and "
-            f"kinds of nodes: use {MOST_KINDS} at most"
+            f"the pods of gang {gang.key} ask for over {MOST_KINDS} different combinations of "
+            f"resources and kinds of nodes: use {MOST_KINDS} at most"
         )
 
     def cost(self, gang: Gang, node: VirtualNodeInfo) -> int:
@@ -115,14 +140,11 @@ class GangRooms:
         return room.find(able, minimum, there)
 
     def _kinds(self, gang: Gang) -> Mapping[str, list[GangMember]]:
-        """Return the members that wait, by what they ask for."""
-        if gang.kinds is None or gang.kinds[0] != gang.version:
-            kinds: dict[str, list[GangMember]] = {}
-            for each in gang.waiting().values():
-                kinds.setdefault(self._shape(each).key, []).append(each)
+        """Return the members that wait, by what they ask for; all was read in this cycle."""
+        while not self.read(gang):
+            pass
 
-            gang.kinds = gang.version, kinds
-
+        assert gang.kinds is not None
         return gang.kinds[1]
 
     def _shape(self, each: GangMember) -> Shape:

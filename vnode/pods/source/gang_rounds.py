@@ -15,6 +15,7 @@ import enum
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from vnode.api import objects
 from vnode.api.clock import Clock
@@ -37,7 +38,9 @@ from vnode.scheduling.queue import SchedulingQueue
 from vnode.scheduling.queued_pod import QueuedPod
 from vnode.scheduling.result import CycleResult
 from vnode.scheduling.snapshot import Snapshot
-from vnode.scheduling.status import Status, unresolvable
+from vnode.scheduling.status import Status, unresolvable, unschedulable
+
+_READING: Final = "what the pods of its gang ask for is looked at first"
 
 log = logging.getLogger(__name__)
 
@@ -121,11 +124,21 @@ class GangRounds:
             elsewhere = gang_choice.elsewhere(gang, node, snapshot)
             return self._framework.schedule_on(pod, snapshot, node, elsewhere)
 
+        if not self._rooms.read(gang):
+            return self._later(queued.uid, snapshot)
+
         if why := self._rooms.refusal(gang):
             return _nowhere(snapshot, unresolvable(why).with_plugin(gang_choice.GANGS))
 
         result = self._framework.schedule(pod, snapshot)
         return self._chooser.choose(gang, queued.uid, result, snapshot)
+
+    def _later(self, uid: str, snapshot: Snapshot) -> CycleResult:
+        """Have a member tried again soon: its gang is read in several cycles."""
+        self._queue.soon(uid)
+        result = _nowhere(snapshot, unschedulable(_READING).with_plugin(gang_choice.GANGS))
+        result.state.retry_by(self._clock.monotonic())
+        return result
 
     def at_gate(self, uid: str, node: str) -> GangGate:
         """Tell what a member does whose candidate has a place on the node."""
@@ -147,6 +160,7 @@ class GangRounds:
             return GangGate.WAIT
 
         log.info("gang %s starts on %s with %d pods", gang.key, node, len(gang.ready))
+        self._chooser.ended(gang)
         gang.is_committed = True
         gang.vain.clear()
         for each in gang.ready:
@@ -204,6 +218,9 @@ class GangRounds:
 
     def _on_gang(self, gang: Gang) -> None:
         """Look at a gang that has other members, or another group, than before."""
+        if not gang.members:
+            self._chooser.ended(gang)
+
         standing, now = self._gangs.standing(gang), self._clock.monotonic()
         is_started = self._gangs.is_started(gang)
         is_open = is_started or (
@@ -247,6 +264,7 @@ class GangRounds:
         log.info("gang %s leaves %s: %s", gang.key, node, reason)
         count = gang.vain[node].count + 1 if node in gang.vain else 1
         gang.vain[node] = FailedTry(reason, count, now + deciding.rest(count, self._spread()))
+        self._chooser.ended(gang)
         gang.leave()
         for uid, each in gang.members.items():
             if not each.node and not self._wake(uid):
