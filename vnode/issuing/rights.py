@@ -57,13 +57,17 @@ def waiver(role: RequestedRole, verb: str) -> Object:
 def singles(namespace: str, rules: Sequence[Object]) -> Iterator[Object]:
     """Yield the single rights that rules give in a namespace, "" for all namespaces."""
     for rule in rules:
+        groups, listed = rule.get("apiGroups") or (), rule.get("resources") or ()
+        if not (groups and listed):
+            groups = listed = ()  # nobody has checked how long the other is
+
         for verb in rule.get("verbs") or ():
             if not namespace:  # a Role's rules about other paths mean nothing
                 for path in rule.get("nonResourceURLs") or ():
                     yield {"verb": verb, "path": path}
 
-            for group in rule.get("apiGroups") or ():
-                for resource in rule.get("resources") or ():
+            for group in groups:
+                for resource in listed:
                     yield from _named(namespace, rule, verb, group, resource)
 
 
