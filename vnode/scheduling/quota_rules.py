@@ -12,15 +12,16 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from vnode.api import keys, limit_ranges, objects, resource_quotas, resources
+from vnode.api import keys, limit_ranges, objects, resources
 from vnode.api.durations import TICK
 from vnode.api.errors import ConfigError
 from vnode.api.limit_ranges import LimitRange, Nanos
 from vnode.api.objects import Object
 from vnode.api.priorities import PriorityMapping
 from vnode.api.resource_quotas import Quota, QuotaUsage
+from vnode.scheduling.known_usages import KnownUsages
 from vnode.scheduling.promises import REPORT_SECONDS
-from vnode.scheduling.quota_answers import PodKind, QuotaAnswers, kind_of
+from vnode.scheduling.quota_answers import PodKind, QuotaAnswers
 
 MOST: Final = 50
 """Quotas that are read of one namespace."""
@@ -34,9 +35,13 @@ class NamespaceRules:
     """The quotas and limits of one namespace of one target, and what is promised of them."""
 
     def __init__(
-        self, promised: Iterable[Object], priorities: Callable[[], PriorityMapping]
+        self,
+        promised: Iterable[Object],
+        priorities: Callable[[], PriorityMapping],
+        known: KnownUsages,
     ) -> None:
         self._priorities = priorities
+        self._known = known
         self.quotas: dict[str, Quota] = {}
         self._ranges: dict[str, LimitRange] = {}
         self.answers = QuotaAnswers()
@@ -97,7 +102,9 @@ class NamespaceRules:
         if any(full):
             return tuple(filter(None, full))
 
-        refused = self.answers.refusal(kind_of(wanted), now) if self.answers.refusals else None
+        refused = (
+            self.answers.refusal(self._known.kind(wanted), now) if self.answers.refusals else None
+        )
         if refused is None or refused.uid == uid:
             return ()
 
@@ -112,7 +119,7 @@ class NamespaceRules:
         if not guess:
             return ""
 
-        kind = kind_of(wanted)
+        kind = self._known.kind(wanted)
         at_once = self.answers.at_once(kind)
         reserves = keys.NO_RESERVATION not in objects.annotations(pod)
         if at_once == 1 and not (asks and reserves):
@@ -155,7 +162,7 @@ class NamespaceRules:
 
     def is_outdated(self, pod: Object) -> bool:
         wanted = self._usage(pod)
-        known = self.answers.refusals.get(kind_of(wanted))
+        known = self.answers.refusals.get(self._known.kind(wanted))
         if known is not None and known.surprising and known.uid == objects.uid(pod):
             return False  # it seemed to fit then, too
 
@@ -167,7 +174,7 @@ class NamespaceRules:
             return False  # as of all pods that run
 
         wanted = self._usage(pod)
-        kind, doubtful = kind_of(wanted), uid in self._doubted
+        kind, doubtful = self._known.kind(wanted), uid in self._doubted
         if refusal is None:
             return self.answers.take(kind, uid, doubtful=doubtful)
 
@@ -209,7 +216,7 @@ class NamespaceRules:
         if add and self._guess(usage, promises=False):
             self._doubted.add(uid)
 
-        self._usages[uid], self._kinds[uid] = usage, kind_of(usage)
+        self._usages[uid], self._kinds[uid] = usage, self._known.kind(usage)
         self._on_way[self._kinds[uid]] += 1
         if add:
             for quota in self.quotas.values():
@@ -239,8 +246,7 @@ class NamespaceRules:
                 del self._on_way[kind]
 
     def _usage(self, pod: Object) -> QuotaUsage:
-        ranges = limit_ranges.in_order(self._ranges)
-        return resource_quotas.usage_of(pod, ranges, self._priorities())
+        return self._known.of(pod, limit_ranges.in_order(self._ranges), self._priorities())
 
     def _sum(self, quota: Quota) -> None:
         total: dict[str, int] = {}

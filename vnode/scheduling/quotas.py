@@ -24,6 +24,7 @@ from vnode.api.limit_ranges import LimitRange, Nanos
 from vnode.api.objects import Object
 from vnode.api.priorities import BY_NAME, PriorityMapping
 from vnode.api.resource_quotas import Quota
+from vnode.scheduling.known_usages import KnownUsages
 from vnode.scheduling.quota_rules import NamespaceRules
 
 _NOTHING: Final[Mapping[str, Nanos]] = MappingProxyType({})
@@ -38,6 +39,7 @@ class Quotas:
         self._priorities: dict[str, PriorityMapping] = {}  # by node
         self._namespaces: Counter[str] = Counter()  # of `_rules`
         self._promised: dict[str, dict[str, Object]] = {}  # by node and UID: pods on their way
+        self._known = KnownUsages()
 
     def set_quota(self, node: str, namespace: str, name: str, quota: Quota | None) -> bool:
         """Set a quota of a target's namespace, None for one that is gone.
@@ -171,7 +173,7 @@ class Quotas:
 
         pods = self._promised.get(node, {}).values()
         there = [pod for pod in pods if objects.namespace(pod) == namespace]
-        return NamespaceRules(there, lambda: self._priorities.get(node, BY_NAME))
+        return NamespaceRules(there, lambda: self._priorities.get(node, BY_NAME), self._known)
 
     def _changed(self, node: str, namespace: str, rules: NamespaceRules) -> None:
         self.generation += 1
