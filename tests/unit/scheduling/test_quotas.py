@@ -276,9 +276,9 @@ def test_what_a_pod_counts_for_is_worked_out_once_for_equal_limits() -> None:
 def test_thousands_of_containers_are_not_held_to_each_limit_of_each_target() -> None:
     """Five targets took 1.4 s in one cycle."""
     quotas, targets = Quotas(), [f"t{number}" for number in range(5)]
-    for target in targets:
+    for number, target in enumerate(targets, 1):
         quotas.set_quota(target, "default", "q", quota({"requests.cpu": "1k", "limits.cpu": "1k"}))
-        quotas.set_limit_range(target, "default", "r", limit_range("1"))
+        quotas.set_limit_range(target, "default", "r", limit_range(str(number)))
 
     containers = [{"name": f"c{number}", "image": "x"} for number in range(8_000)]
     large = pod("p", containers=containers)
