@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from vnode.api import objects, owners, pod_terms, resources
 from vnode.api.objects import Object
+from vnode.api.pod_terms import PodTerm
 from vnode.api.priorities import PriorityMapping
 from vnode.api.resources import Resources
 from vnode.api.rows import Rows
@@ -59,6 +60,8 @@ class Cache:
         self._node_infos: dict[str, _NodeInfo] = {}
         # Pod UID -> node that it is on, or on its way to. No empty dicts.
         self._placed: dict[str, dict[str, _Placed]] = {}
+        # By UID, of pods that wait: required anti-affinity, and what that was compiled to.
+        self._prepared: dict[str, tuple[Object, tuple[PodTerm, ...]]] = {}
         # Of pods and nodes in `_placed`.
         self._promises = Promises(constraints)
         self._pod_counts = PodCounts()
@@ -124,6 +127,11 @@ class Cache:
             or _grew(largest_before, self._largest(name))
             or ((left := self._rows(name)) is not None and left.grew_from(rows_before))
         )
+
+    def prepare(self, pod: Object) -> None:
+        """Read what takes long of a pod that is to be assumed with many others, in one step."""
+        if anti_affinity := pod_terms.anti_affinity(pod):
+            self._prepared[objects.uid(pod)] = anti_affinity, pod_terms.repelled(pod)
 
     def assume(self, pod: Object, node: str, now: float, requests: Resources | None = None) -> None:
         """Count the pod on the node that it is on its way to, and promise it its `requests`.
@@ -200,6 +208,9 @@ class Cache:
         if bound and not is_finished:
             self._place(uid, bound, pod)
 
+        if bound or is_finished:
+            self._prepared.pop(uid, None)
+
         self.claim_users.set(pod)
         return self.workloads.set(pod)
 
@@ -208,6 +219,7 @@ class Cache:
         for node in list(self._placed.get(uid, ())):
             self._displace(uid, node)
 
+        self._prepared.pop(uid, None)
         self.claim_users.remove(uid)
         return self.workloads.remove(uid)
 
@@ -226,6 +238,8 @@ class Cache:
         anti_affinity = pod_terms.anti_affinity(pod)
         if old is not None and old.anti_affinity == anti_affinity:
             repels = old.pod.repels  # long terms are compiled once, not at each change of the pod
+        elif (prepared := self._prepared.get(uid)) and prepared[0] == anti_affinity:
+            repels = prepared[1]
         else:
             repels = pod_terms.repelled(pod)
 

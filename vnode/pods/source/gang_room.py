@@ -152,5 +152,6 @@ class GangRooms:
         if each.shape is None:
             requests = resources.pod_requests(each.pod)
             each.shape = shapes.read(requests, self._constraints(each.pod)) or Shape(requests)
+            self._cache.prepare(each.pod)  # all are promised their room in one step
 
         return each.shape
