@@ -18,6 +18,9 @@ from vnode.gangs.gang import Gang
 
 _FIRST_NAME: Final = "PodGroupScheduled"
 _NAME: Final = "PodGroupInitiallyScheduled"
+CONDITIONS: Final = (_FIRST_NAME, _NAME)
+"""What is read of the status of a group."""
+
 _RENAMED_AFTER: Final = "v1alpha2"
 _LIMIT: Final = 4096
 """Characters of a message; the API server takes 32 KiB."""

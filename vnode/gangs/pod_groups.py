@@ -13,6 +13,9 @@ from vnode.api import objects
 from vnode.api.objects import Object
 from vnode.gangs.membership import GangKey, GroupApi
 
+FIELDS: Final = ("minMember", "schedulingPolicy")
+"""What is read of the spec of a group."""
+
 NO_GANG: Final = 0
 """The minimum of a group whose pods need not start together."""
 

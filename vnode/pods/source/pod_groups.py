@@ -18,7 +18,7 @@ from vnode.api.errors import NotFound, VnodeError
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.api.slices import in_slices
-from vnode.gangs import pod_groups
+from vnode.gangs import group_status, pod_groups
 from vnode.gangs.membership import GangKey, GroupApi
 from vnode.gangs.pod_groups import GroupStanding
 from vnode.kube import answer_limits
@@ -191,10 +191,11 @@ class PodGroups:
 
 
 def _trim(group: Object) -> Object:
-    """Return what is read of a group."""
-    conditions = objects.status(group).get("conditions") or []
-    status = {"conditions": conditions}  # those of other APIs are not read
-    return {"metadata": _metadata(group), "spec": objects.spec(group), "status": status}
+    """Return what is read of a group: users write the rest, at any length."""
+    spec = {k: v for k, v in objects.spec(group).items() if k in pod_groups.FIELDS}
+    listed = objects.status(group).get("conditions") or ()
+    conditions = [each for each in listed if each.get("type") in group_status.CONDITIONS]
+    return {"metadata": _metadata(group), "spec": spec, "status": {"conditions": conditions}}
 
 
 def _metadata(group: Object) -> Object:

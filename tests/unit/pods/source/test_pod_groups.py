@@ -122,3 +122,17 @@ async def test_a_cluster_without_kubernetes_own_groups_is_told(watched: WatchedG
         assert watched.changed == [NATIVE]
         await asyncio.sleep(600)
         assert watched.changed == [NATIVE]  # and nobody again while that is so
+
+
+async def test_what_users_write_at_length_into_a_group_is_not_kept(watched: WatchedGroups) -> None:
+    async with watched.watching():
+        watched.serve(kinds.COSCHEDULING_GROUPS)
+        long = {"minResources": {f"example.com/{number}": "1" for number in range(1000)}}
+        watched.add(kinds.COSCHEDULING_GROUPS, {"minMember": 3, **long})
+        watched.find(KEY)
+        await asyncio.sleep(2)
+        assert watched.find(KEY) == GroupStanding(3)
+        found = watched.groups.get(KEY)
+        assert found is not None
+        assert found[1]["spec"] == {"minMember": 3}
+        assert found[1]["status"] == {"conditions": []}
