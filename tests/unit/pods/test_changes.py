@@ -13,7 +13,7 @@ from tests.permitted import MANIFESTS
 from vnode.api import changeable, keys, objects
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
-from vnode.pods import annotation_merge, changes, chaperons, delegate
+from vnode.pods import annotation_merge, changes, chaperons, delegate, delegate_report
 from vnode.pods.source import candidate_forms, proxy_state
 
 PARENT = Identity("c1", "uid-of-c1")
@@ -242,7 +242,7 @@ def test_a_report_leaves_annotations_alone_that_the_delegate_does_not_have_yet()
     live["metadata"]["annotations"]["new"] = "1"
     after = sent(live, candidate)
     pod["metadata"]["annotations"]["cni"] = "x"
-    metadata = delegate.report(after, pod).metadata["metadata"]
+    metadata = delegate_report.build(after, pod).metadata["metadata"]
     assert metadata["annotations"] == {"cni": "x", keys.REPORTED: '{"cni":null}'}
 
 

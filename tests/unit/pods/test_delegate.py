@@ -6,18 +6,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from vnode.api import keys, objects, scheduled_condition
+from vnode.api import keys, objects
 from vnode.pods import delegate
 from vnode.pods.delegate import Absence
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
-def chaperon(*, phase="", annotations=None, policy="Always", conditions=None):
-    status = {"phase": phase} if phase else {}
-    if conditions:
-        status["conditions"] = conditions
-
+def chaperon(*, phase="", annotations=None, policy="Always"):
     return {
         "metadata": {
             "name": "web-abcde",
@@ -26,12 +22,8 @@ def chaperon(*, phase="", annotations=None, policy="Always", conditions=None):
             "annotations": annotations or {},
         },
         "spec": {"restartPolicy": policy, "containers": [{"name": "main"}]},
-        "status": status,
+        "status": {"phase": phase} if phase else {},
     }
-
-
-def unscheduled(reason, message=""):
-    return {"type": "PodScheduled", "status": "False", "reason": reason, "message": message}
 
 
 def test_a_delegate_has_its_chaperons_name_spec_and_ownership():
@@ -100,103 +92,6 @@ def test_the_wait_for_the_source_says_when_to_look_again():
     since = objects.timestamp(NOW - timedelta(seconds=20))
     lost = chaperon(phase="Running", annotations={keys.POD_MISSING_SINCE: since})
     assert delegate.on_absence(lost, NOW) == (Absence.WAIT, timedelta(seconds=40))
-
-
-def test_status_and_others_annotations_come_back_and_ours_stay():
-    pod = {
-        "metadata": {"annotations": {"cni": "10.0.0.1", keys.IS_ALLOWED: "old"}},
-        "status": {"phase": "Running", "conditions": []},
-    }
-    known = chaperon(phase="Pending", annotations={keys.IS_ALLOWED: "true", "stale": "x"})
-    report = delegate.report(known, pod)
-    assert report.status["status"] == {"phase": "Running", "conditions": []}
-    assert report.metadata["metadata"]["annotations"] == {
-        "cni": "10.0.0.1",
-        "stale": None,
-        keys.REPORTED: '{"cni":null,"stale":"x"}',
-    }
-
-
-def test_a_chaperon_that_is_up_to_date_is_not_written():
-    pod = {"metadata": {}, "status": {"phase": "Running"}}
-    report = delegate.report(chaperon(phase="Running"), pod)
-    assert not report.metadata
-    assert not report.status
-
-
-@pytest.mark.parametrize("phase", ["Failed", "Succeeded", "Running"])
-def test_a_kubelet_that_refuses_a_pod_writes_no_conditions_and_is_reported(phase):
-    refused = {"phase": phase, "reason": "SysctlForbidden", "message": "forbidden sysctl"}
-    reported = delegate.report(chaperon(), {"metadata": {}, "status": refused}).status["status"]
-    assert reported == refused
-
-
-def test_a_pod_that_was_only_just_created_is_not_worth_a_write():
-    fresh = {"metadata": {}, "status": {"phase": "Pending", "qosClass": "BestEffort"}}
-    assert not delegate.report(chaperon(), fresh).status
-
-
-def test_a_found_delegate_is_no_longer_missing():
-    pod = {"metadata": {}, "status": {}}
-    known = chaperon(annotations={keys.POD_MISSING_SINCE: objects.timestamp(NOW)})
-    annotations = delegate.report(known, pod).metadata["metadata"]["annotations"]
-    assert annotations == {keys.POD_MISSING_SINCE: None}
-
-
-def test_a_rejection_withdraws_an_earlier_reservation():
-    pod = {"metadata": {}, "status": {"conditions": [unscheduled("Unschedulable", "full")]}}
-    known = chaperon(annotations={keys.IS_RESERVED: "true"})
-    assert delegate.report(known, pod).metadata["metadata"]["annotations"] == {
-        keys.IS_RESERVED: None
-    }
-
-
-def test_a_rejection_from_before_the_reservation_does_not_withdraw_it():
-    status = {"conditions": [unscheduled("Unschedulable", "full")]}
-    known = chaperon(
-        annotations={keys.IS_RESERVED: "true"}, phase="Pending", conditions=status["conditions"]
-    )
-    assert not delegate.report(known, {"metadata": {}, "status": status}).metadata
-
-
-@pytest.mark.parametrize(
-    ("reason", "expected"),
-    [("Unschedulable", "why"), ("SchedulingGated", "why"), ("SchedulerError", None)],
-)
-def test_only_the_schedulers_verdicts_are_rejections(reason, expected):
-    assert scheduled_condition.rejection({"conditions": [unscheduled(reason, "why")]}) == expected
-
-
-def test_that_a_delegate_was_deleted_is_noted_while_it_has_not_finished():
-    going = {"metadata": {"deletionTimestamp": objects.timestamp(NOW)}, "status": {}}
-
-    annotations = delegate.report(chaperon(phase="Running"), going).metadata["metadata"][
-        "annotations"
-    ]
-    assert annotations == {keys.DELEGATE_DELETED: "true"}
-
-    assert not delegate.report(chaperon(phase="Succeeded"), going).metadata
-
-
-def test_a_delegate_in_the_place_of_a_deleted_one_is_not_deleted():
-    known = chaperon(phase="Running", annotations={keys.DELEGATE_DELETED: "true"})
-
-    annotations = delegate.report(known, {"metadata": {}, "status": {}}).metadata["metadata"]
-    assert annotations["annotations"] == {keys.DELEGATE_DELETED: None}
-
-
-def test_the_end_of_a_deleted_delegate_never_seems_to_be_the_result_of_the_next_one():
-    known = chaperon(phase="Failed", annotations={keys.DELEGATE_DELETED: "true"})
-    pod = {"metadata": {}, "status": {"phase": "Pending", "conditions": []}}
-
-    first = delegate.report(known, pod)
-    assert not first.metadata
-    assert first.status["status"]["phase"] == "Pending"
-
-    known["status"] = pod["status"]
-    then = delegate.report(known, pod)
-    assert then.metadata["metadata"]["annotations"] == {keys.DELEGATE_DELETED: None}
-    assert not then.status
 
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -9,7 +9,7 @@ from tests.permitted import MANIFESTS
 from tests.unit.pods.bound_pods import PARENT, new_pod
 from vnode.api import keys, objects
 from vnode.api.objects import Object
-from vnode.pods import annotation_merge, chaperons, delegate, given_annotations
+from vnode.pods import annotation_merge, chaperons, delegate, delegate_report, given_annotations
 from vnode.pods.source import feedback
 
 INJECTED = "injector.example.com/status"
@@ -30,7 +30,7 @@ def reported(chaperon: Object, changed: dict[str, str | None], phase: str = "Run
     annotations = {**objects.annotations(pod), **changed}
     pod["metadata"]["annotations"] = {k: v for k, v in annotations.items() if v is not None}
     pod["status"] = {"phase": phase, "conditions": [{"type": "Ready", "status": "True"}]}
-    report = delegate.report(chaperon, pod)
+    report = delegate_report.build(chaperon, pod)
     metadata = objects.merge_patches(chaperon["metadata"], objects.metadata(report.metadata))
     known = {k: v for k, v in objects.annotations({"metadata": metadata}).items() if v is not None}
     status = objects.status(report.status) or objects.status(chaperon)

@@ -10,7 +10,7 @@ from tests.permitted import MANIFESTS
 from vnode.api import keys
 from vnode.api.errors import ConfigError
 from vnode.api.identity import Identity
-from vnode.pods import annotation_merge, changes, chaperons, delegate, travel_size
+from vnode.pods import annotation_merge, changes, chaperons, delegate_report, travel_size
 from vnode.pods.source import feedback
 
 SOURCE = Identity("c1", "uid-of-c1")
@@ -90,7 +90,7 @@ def test_of_too_many_annotations_of_a_target_none_is_looked_at(
 
 def test_of_too_many_annotations_of_a_delegate_the_source_hears_nothing() -> None:
     had = pod(annotations={"theirs": "1"})
-    assert delegate.report(had, pod(annotations=MANY)).metadata == {}
+    assert delegate_report.build(had, pod(annotations=MANY)).metadata == {}
 
 
 @pytest.mark.parametrize("value", ["[" + "[]," * 30_000 + "[]]", '"' + "x" * 262_144 + '"'])

@@ -14,7 +14,7 @@ from tests.unit.pods import strategic
 from vnode.api import keys, objects
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
-from vnode.pods import chaperons, delegate
+from vnode.pods import chaperons, delegate, delegate_report
 from vnode.pods.source import feedback
 
 US = Identity("c1", "uid-of-c1")
@@ -130,6 +130,6 @@ def test_a_status_that_comes_back_is_the_same(notes: dict[str, str], status: Obj
 def test_what_a_user_of_a_target_writes_on_a_delegate_comes_not_back(notes: dict[str, str]) -> None:
     sent = chaperon(proxy())
     pod = {**delegate.build(sent), "status": STATUS}
-    plain = delegate.report(sent, pod)
+    plain = delegate_report.build(sent, pod)
     pod["metadata"]["annotations"] = {**notes, **objects.annotations(pod)}
-    assert delegate.report(sent, pod) == plain
+    assert delegate_report.build(sent, pod) == plain

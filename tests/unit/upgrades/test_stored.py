@@ -20,7 +20,7 @@ from vnode.api.objects import Object, Objects
 from vnode.api.saved_manifest import SavedManifests
 from vnode.following import copies
 from vnode.nodes import virtual
-from vnode.pods import changes, delegate, event_record, overriding
+from vnode.pods import changes, delegate, delegate_report, event_record, overriding
 from vnode.pods.source import feedback, proxy_state
 
 STORED: Final = json.loads(Path(__file__).with_name("stored-before.json").read_text())
@@ -85,7 +85,7 @@ def test_a_delegate_is_its_chaperons_and_reports_nothing_new(proxy: Object):
     chaperon = chaperon_of(proxy)
     pod = named(TARGET, "Pod", objects.name(chaperon))
     assert objects.controller_reference(pod)
-    report = delegate.report(chaperon, pod, objects.status(chaperon).get(event_record.FIELD))
+    report = delegate_report.build(chaperon, pod, objects.status(chaperon).get(event_record.FIELD))
     assert (report.metadata, report.status) == ({}, {})
     assert not changes.pending(chaperon, pod)
     assert delegate.lost_marks(chaperon, pod) == {}

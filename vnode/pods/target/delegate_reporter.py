@@ -1,7 +1,7 @@
 """Reports delegates on their chaperons, where their sources read it.
 
 What a delegate has of status, Events and annotations of others goes to the chaperon in the fewest
-writes (`delegate.report` builds them). Kept here is what the chaperon does not say: the last state
+writes (`delegate_report` builds them). Kept here is what the chaperon does not say: the last state
 of a delegate that is gone, whether it ended before it was deleted, and how long reports may wait.
 """
 
@@ -14,7 +14,8 @@ from vnode.api.clock import Clock
 from vnode.api.errors import Invalid, ServerError
 from vnode.api.objects import Object
 from vnode.kube.client import Client
-from vnode.pods import delegate, status_size
+from vnode.pods import delegate_report, status_size
+from vnode.pods.delegate_report import DelegateReport
 from vnode.pods.target.delegate_creator import is_of
 from vnode.pods.target.delegate_events import DelegateEventCollector
 from vnode.pods.target.start_reports import StartReports
@@ -108,10 +109,10 @@ class DelegateReporter:
 
         return chaperon
 
-    def _report_of(self, chaperon: Object, pod: Object) -> delegate.DelegateReport:
+    def _report_of(self, chaperon: Object, pod: Object) -> DelegateReport:
         key = objects.key(chaperon)
         uid, ended_first = self._ended_first.get(key, ("", False))
-        return delegate.report(
+        return delegate_report.build(
             chaperon,
             pod,
             self._events.field(chaperon, pod),
@@ -133,9 +134,7 @@ class DelegateReporter:
             less = {"metadata": {"uid": objects.uid(chaperon), "annotations": own}}
             return await self._patch(chaperon, less, if_unchanged=True) if own else chaperon
 
-    async def _patch_status(
-        self, chaperon: Object, pod: Object, report: delegate.DelegateReport
-    ) -> Object:
+    async def _patch_status(self, chaperon: Object, pod: Object, report: DelegateReport) -> Object:
         """Patch the status; shortened, from now on, if the API server finds it too large."""
         key = objects.key(chaperon)
         try:
