@@ -7,7 +7,8 @@ from datetime import datetime
 from vnode.dashboard import page
 from vnode.dashboard.markup import Content, Markup, join, tag
 from vnode.dashboard.page import Paths
-from vnode.insight.story import Chapter, Line, Story
+from vnode.insight.story import Chapter, Story
+from vnode.insight.story_lines import Line
 from vnode.insight.verdicts import Verdict
 
 

@@ -1,37 +1,23 @@
 """Tells the story of a pod in chapters of dated lines, in the order of events. No I/O.
 
 Admission, queue, placement policy, targets, decision, delegate, feedback; chapters that have not
-been reached are left out. The present state, and what to do, come from `judging`.
+been reached are left out. What targets do is told by `target_chapters`; the present state, and what
+to do, come from `judging`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
 
-from vnode.api import keys, objects, placeholders
-from vnode.api.objects import Object
-from vnode.insight import failing, judging, nearest, pending_pods, policies, status_text
+from vnode.api import keys, objects
+from vnode.insight import failing, judging, pending_pods, policies, status_text, target_chapters
 from vnode.insight.collecting import moment
-from vnode.insight.facts import Facts, TargetFacts
-from vnode.insight.nearest import Nearness
+from vnode.insight.facts import Facts
+from vnode.insight.story_lines import Line, times
 from vnode.insight.verdicts import Verdict
 from vnode.kube.events import WARNING
 from vnode.planning import reasons
-from vnode.pods import preemption
-from vnode.pods.source.candidates import CandidateState
-from vnode.scheduling import diagnosis
-
-_CONSTRAINTS: Final = ("nodeSelector", "affinity", "topologySpreadConstraints", "tolerations")
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """Something that happened `at` an API timestamp, or that still holds ("")."""
-
-    text: str
-    at: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +45,11 @@ def build(facts: Facts) -> Story:
         chapters.append(Chapter("Queue", tuple(_queue(facts))))
         chapters.append(Chapter("Placement", tuple(_placement(facts))))
         chapters += [
-            Chapter(f"Target {target.key}", tuple(_target(facts, target)))
+            Chapter(f"Target {target.key}", tuple(target_chapters.of_target(facts, target)))
             for target in facts.targets
         ]
         chapters.append(Chapter("Decision", tuple(_decision(facts))))
-        chapters.append(Chapter("Delegate", tuple(_delegate(facts))))
+        chapters.append(Chapter("Delegate", tuple(target_chapters.of_delegate(facts))))
         chapters.append(Chapter("Feedback", tuple(_feedback(facts))))
 
     return Story(
@@ -119,12 +105,7 @@ def _queue(facts: Facts) -> Iterable[Line]:
 
     for event in facts.events:
         if event.get("reason") == "FailedScheduling":
-            yield Line(f"not placed{_times(event)}", moment(event))
-
-
-def _times(event: Object) -> str:
-    count = int(event.get("count") or 1)
-    return f", {count} times since {event.get('firstTimestamp')}" if count > 1 else ""
+            yield Line(f"not placed{times(event)}", moment(event))
 
 
 def _placement(facts: Facts) -> Iterable[Line]:
@@ -149,79 +130,6 @@ def _placement(facts: Facts) -> Iterable[Line]:
         yield Line(f"{plan.workload} has {counts.replicas} replicas: {text}")
 
 
-def _target(facts: Facts, target: TargetFacts) -> Iterable[Line]:
-    ready = target.ready
-    state = {"True": "ready", "False": "not ready"}.get(str(ready.get("status")), "not known yet")
-    since = str(ready.get("lastTransitionTime") or "")
-    text = "" if target.is_ready else f": {ready.get('reason', '')}: {ready.get('message', '')}"
-    yield Line(f"{state}{text}" if ready else state, since)
-    if target.node and objects.spec(target.node).get("unschedulable"):
-        yield Line(f"its node {target.key.node_name} is cordoned")
-
-    if target.error and target.error != ready.get("message"):
-        yield Line(f"could not be read from here: {target.error}")
-
-    if target.chaperon is not None:
-        yield from _candidate(target, target.chaperon)
-    elif (verdict := verdict_of(facts, target)) and not _repeats(verdict, target):
-        is_answer = target.error or nearest.of(verdict) is Nearness.ANSWERED
-        yield Line(verdict if is_answer else f"not asked: {verdict}")
-
-
-def _repeats(verdict: str, target: TargetFacts) -> bool:
-    """Tell whether the scheduler's verdict repeats the Target's condition, or refers to it."""
-    message = str(target.ready.get("message") or "").rstrip(".")
-    refers = "kubectl describe" in verdict
-    return not target.is_ready and bool(message) and (refers or verdict.startswith(message))
-
-
-def _candidate(target: TargetFacts, chaperon: Object) -> Iterable[Line]:
-    yield Line(f"asked: chaperon {objects.key(chaperon)}", objects.created(chaperon))
-    condition = objects.condition(chaperon, "PodScheduled") or {}
-    at = str(condition.get("lastTransitionTime") or "")
-    if keys.PLACEHOLDER in objects.annotations(chaperon):
-        yield Line(f"a placeholder waits there: {_news(target, chaperon)}", at)
-        return
-
-    match target.candidate:
-        case CandidateState.REJECTED:
-            yield Line(f"rejected: {diagnosis.tidy(target.rejection)}", at)
-            if victims := preemption.read(chaperon):
-                yield Line(f"would preempt {victims}, and has not been allowed to")
-        case CandidateState.PREEMPTING:
-            yield Line("preempts other pods, and waits for their end", at)
-        case CandidateState.RESERVED:
-            yield Line("a place is reserved")
-        case CandidateState.COMMITTED if condition.get("status") == "False":
-            yield Line(f"refused: {condition.get('message')}", at)
-        case CandidateState.COMMITTED:
-            yield Line("a place was reserved, and the candidate allowed to take it")
-        case _:
-            yield Line("has not answered yet")
-
-    if missing := objects.annotations(chaperon).get(keys.POD_MISSING_SINCE):
-        yield Line("its delegate is missing", missing)
-
-
-def _news(target: TargetFacts, chaperon: Object) -> str:
-    """Return what a target says of a placeholder, whose pod runs elsewhere."""
-    if placeholders.could_start(chaperon):
-        return "there is room now"
-
-    return f"no room: {diagnosis.tidy(target.rejection)}" if target.rejection else "no answer yet"
-
-
-def verdict_of(facts: Facts, target: TargetFacts) -> str:
-    """Return what the pod's own condition says of a target: `c2: reason` of `0/2 targets: ...`."""
-    condition = objects.condition(facts.pod, "PodScheduled") or {}
-    message = str(condition.get("message") or "")
-    if condition.get("status") != "False":
-        return ""
-
-    known = {other.name for other in facts.targets}
-    return diagnosis.split(message, known).get(target.name, "")
-
-
 def _decision(facts: Facts) -> Iterable[Line]:
     if not facts.node_name:
         return
@@ -233,68 +141,6 @@ def _decision(facts: Facts) -> Iterable[Line]:
     yield Line(f"bound to node {facts.node_name}, {where}", at)
     if reason := reasons.of(facts.pod):
         yield Line(reason)
-
-
-def _delegate(facts: Facts) -> Iterable[Line]:
-    target = facts.chosen
-    if target is None:
-        return
-
-    if target.delegate is not None:
-        delegate = target.delegate
-        node = objects.node_name(delegate)
-        where = f" on node {node}" if node else ", not on a node yet"
-        yield Line(
-            f"pod {objects.key(delegate)} in {target.name}{where}: "
-            f"{status_text.pod_status(delegate)}",
-            objects.created(delegate),
-        )
-    elif target.chaperon is not None:
-        yield Line(f"there is no delegate pod in {target.name}")
-    elif not target.error:
-        yield Line(f"there is no chaperon for it in {target.name}")
-
-    yield from _surroundings(facts, target)
-    for container in status_text.containers(target.delegate or facts.pod):
-        yield _container(container)
-
-    for event in target.events:
-        if event.get("type") == WARNING:
-            text = f"{event.get('reason')}: {event.get('message')}{_times(event)}"
-            yield Line(text, moment(event))
-
-
-def _surroundings(facts: Facts, target: TargetFacts) -> Iterable[Line]:
-    """Tell what a delegate has got there, and what it lacks."""
-    for claimed in target.devices:
-        yield Line(f"devices of claim {claimed}")
-
-    for what in target.missing:
-        yield Line(f"{what} is missing in namespace {objects.namespace(facts.pod)} there")
-
-    for name in target.unenforced:
-        yield Line(
-            f"networkpolicy/{name} of this cluster selects this pod and is not enforced in "
-            f"{target.name}"
-        )
-
-
-def _container(container: Object) -> Line:
-    name, detail = status_text.state(container)
-    reason = ": ".join(str(detail[part]) for part in ("reason", "message") if detail.get(part))
-    restarts = int(container.get("restartCount") or 0)
-    text = f"container {container.get('name')}: {name}" + (f", {reason}" if reason else "")
-    if name == "terminated":
-        text += f", exit code {detail.get('exitCode')}"
-
-    if restarts:
-        text += f", {restarts} restarts"
-
-    if previous := failing.ending(container):
-        text += f"; before that it ended: {previous}"
-
-    at = detail.get("finishedAt") or detail.get("startedAt")
-    return Line(text, str(at or ""))
 
 
 def _feedback(facts: Facts) -> Iterable[Line]:

@@ -22,7 +22,7 @@ from vnode.api import keys, kinds
 from vnode.api.clock import Clock
 from vnode.api.target_key import TargetKey
 from vnode.cli.explain import rendering
-from vnode.insight import collecting, story
+from vnode.insight import collecting, story, target_chapters
 from vnode.insight.facts import TargetFacts
 
 
@@ -31,7 +31,7 @@ def test_targets_that_were_not_asked_have_the_verdict_of_the_pods_condition() ->
     known = facts(
         proxy(conditions=refused(message)), target("c1"), target("c2"), target("c3"), target("c4")
     )
-    verdicts = {other.name: story.verdict_of(known, other) for other in known.targets}
+    verdicts = {other.name: target_chapters.verdict_of(known, other) for other in known.targets}
     assert verdicts == {
         "c1": "Insufficient cpu",
         "c2": "Insufficient cpu",
@@ -46,8 +46,8 @@ def test_a_target_and_a_cluster_target_of_one_name_have_each_their_own_words() -
     ours = target(label="default/c2")
     everyones = TargetFacts(TargetKey("", "c2"), {"metadata": {"name": "c2"}})
     known = facts(proxy(conditions=refused(message)), everyones, ours)
-    assert story.verdict_of(known, everyones) == cordoned
-    assert story.verdict_of(known, ours) == "Insufficient cpu"
+    assert target_chapters.verdict_of(known, everyones) == cordoned
+    assert target_chapters.verdict_of(known, ours) == "Insufficient cpu"
 
 
 def test_what_a_target_lacks_is_told_once() -> None:

@@ -31,7 +31,8 @@ from vnode.cli.tables import Column
 from vnode.cli.top.accelerators import Reading
 from vnode.cli.top.screens import Screen
 from vnode.insight.accelerators import AcceleratorUse
-from vnode.insight.story import Chapter, Line, Story
+from vnode.insight.story import Chapter, Story
+from vnode.insight.story_lines import Line
 from vnode.insight.verdicts import PodState, Verdict
 from vnode.nodes import virtual
 

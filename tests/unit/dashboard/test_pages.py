@@ -22,7 +22,8 @@ from vnode.dashboard import (
 from vnode.dashboard.page import Paths
 from vnode.dashboard.stages import Stage
 from vnode.dashboard.view_model import ModelInputs, ViewModel
-from vnode.insight.story import Chapter, Line, Story
+from vnode.insight.story import Chapter, Story
+from vnode.insight.story_lines import Line
 from vnode.insight.verdicts import PodState, Verdict
 from vnode.pods.source.candidates import CandidateState
 

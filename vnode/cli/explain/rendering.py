@@ -11,7 +11,8 @@ from vnode.api import enumeration, objects, visible
 from vnode.api.objects import Object
 from vnode.cli import terminal, wrapping
 from vnode.insight import status_text
-from vnode.insight.story import Line, Story
+from vnode.insight.story import Story
+from vnode.insight.story_lines import Line
 from vnode.insight.verdicts import PodState, Verdict
 
 _AGO: Final = 10  # columns for the age of a line
