@@ -11,26 +11,22 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any
 
-from vnode.agent import kueue_checks, multikueue, parts
+from vnode.agent import kueue_checks, multikueue, parts, published_scores, virtual_nodes
 from vnode.agent.kubelet_api import KubeletApi
 from vnode.agent.parts import AwaitedStep, Part, Parts
 from vnode.agent.placement_controllers import PlacementControllers
 from vnode.agent.proxy_scheduling import ProxyScheduling
 from vnode.agent.shared import Shared, trim_pod
+from vnode.agent.target_side import TargetSide
 from vnode.api import renaming
 from vnode.api.objects import Object
-from vnode.api.resources import Resources
 from vnode.following.following import Following
 from vnode.gangs.table import Gangs
 from vnode.issuing.controller import TokenIssuing
 from vnode.kube.events import EventRecorder
-from vnode.nodes import own_share
 from vnode.nodes.coexistence import Coexistence
-from vnode.nodes.controller import NodeController
-from vnode.nodes.managed_clusters import ManagedClusters
-from vnode.nodes.summary import SummaryWriter
 from vnode.overrides.reporting import PolicyReporter
-from vnode.pods import chains, stream_messages
+from vnode.pods import stream_messages
 from vnode.pods.source.chaperon_factory import ChaperonFactory
 from vnode.pods.source.delegate_events import DelegateEventReporter
 from vnode.pods.source.orphans import OrphanController
@@ -39,18 +35,11 @@ from vnode.pods.source.proxy_controller import ProxyController
 from vnode.pods.source.proxy_spans import ProxySpans
 from vnode.pods.source.stale_finalizers import StaleFinalizers
 from vnode.pods.source.target_streams import TargetStreams
-from vnode.pods.target.chaperon_controller import ChaperonController
 from vnode.pods.target.delegate_spans import DelegateSpans
-from vnode.pods.target.gang_conflicts import GangConflicts
 from vnode.runtime.lasting_rights import LastingRights
 from vnode.runtime.links import Link
 from vnode.runtime.supervisor import Supervisor, sleep_forever, supervise
-from vnode.scheduling import reported
 from vnode.scheduling.cache import Cache
-from vnode.scores.publisher import ScorePublisher
-from vnode.scores.room import ReportedRoom
-from vnode.targets.source_grants import SourceGrants
-from vnode.targets.sources import SourceController
 from vnode.targetsets.controller import TargetSets
 from vnode.telemetry import metrics
 
@@ -71,11 +60,11 @@ class Term:
             self._following.ensure,
             self._streams.digest,
         )
-        self._grants = SourceGrants()
         self._groups = PodGroups(shared.client, shared.clock)
         self._gangs = Gangs(self._groups.find)
         self._proxies = self._make_proxies()
         self._coexistence = Coexistence(shared.client)
+        self._target_side = TargetSide(shared, self._coexistence)
         self._cache = Cache(shared.constraints)
         self._spans = self._make_spans()
         self._scheduling = ProxyScheduling(
@@ -103,14 +92,15 @@ class Term:
     def parts(self) -> Parts:
         """List what a leader runs, in the order in which it is started."""
         shared, config = self._shared, self._shared.options.config
+        as_target = self._target_side
         return (
             AwaitedStep("namespaces-known", lambda _tasks: shared.namespaces.synced.wait()),
             # Before any of their pods may be scheduled, or allowed to run.
             AwaitedStep("gangs-known", self._follow_gangs),
             Part("events-of-leader", self._events.run),
             Part("target-reports", lambda: shared.connections.lead(self._events)),
-            Part("summary", lambda: self._make_summary_writer().run()),
-            Part("sources", lambda: self._make_sources().run(), when=config.source_controller),
+            Part("summary", lambda: as_target.make_summary_writer().run()),
+            Part("sources", lambda: as_target.make_sources().run(), when=config.source_controller),
             Part("issued-tokens", lambda: self._make_issuing().run(), when=config.issuing.enabled),
             Part(
                 "target-sets",
@@ -119,9 +109,9 @@ class Term:
                 when=bool(config.inventory.namespaces) and not config.namespaces,
             ),
             *self._traces(),
-            Part("virtual-nodes", lambda: self._make_nodes().run()),
-            Part("chaperons", lambda: self._make_chaperons().run()),
-            Part("gang-conflicts", lambda: self._make_gang_conflicts().run()),
+            Part("virtual-nodes", self._keep_nodes),
+            Part("chaperons", lambda: as_target.make_chaperons().run()),
+            Part("gang-conflicts", lambda: as_target.make_gang_conflicts().run()),
             Part("target-streams", self._streams.run),
             Part("proxies", self._proxies.run),
             Part("bound-pods", self._proxies.bound.run),
@@ -150,7 +140,8 @@ class Term:
 
     def _scores(self) -> Parts:
         """List what reads scores of targets, if a plugin uses any, and what publishes others."""
-        scheduling, used = self._scheduling, bool(self._scheduling.scores.used)
+        shared, scheduling = self._shared, self._scheduling
+        used = bool(scheduling.scores.used)
         return (
             Part("scores", scheduling.scores.run, when=used),
             # Else the first pods would be placed as if there were none.
@@ -158,8 +149,8 @@ class Term:
             Part("missing-scores", lambda: scheduling.make_missing_scores().run(), when=used),
             Part(
                 "published-scores",
-                lambda: self._make_score_publisher().run(),
-                when=bool(self._shared.options.config.scores.publish),
+                lambda: published_scores.make(shared, self._events).run(),
+                when=bool(shared.options.config.scores.publish),
             ),
         )
 
@@ -191,10 +182,6 @@ class Term:
 
         return self._following.run()
 
-    def _make_gang_conflicts(self) -> GangConflicts:
-        shared = self._shared
-        return GangConflicts(shared.client, shared.chaperons, shared.clock)
-
     async def _follow_gangs(self, _tasks: Supervisor) -> None:
         self._shared.proxies.subscribe(self._gangs.on_pod)
 
@@ -217,13 +204,8 @@ class Term:
         ended = (shared.proxies, shared.chaperons, shared.delegates)
         return LastingRights(shared.client, shared.namespaces, ended)
 
-    def _make_sources(self) -> SourceController:
-        shared = self._shared
-        return SourceController(
-            *(shared.client, shared.namespaces, shared.options.namespace),
-            clock=shared.clock,
-            grants=self._grants,
-        )
+    def _keep_nodes(self) -> Coroutine[Any, Any, None]:
+        return virtual_nodes.make(self._shared, self._kubelet, self._coexistence).run()
 
     def _make_stale_finalizers(self) -> StaleFinalizers:
         shared = self._shared
@@ -256,19 +238,6 @@ class Term:
             shared.pods_on,
             shared.options.config.inventory,
             shared.clock,
-        )
-
-    def _make_summary_writer(self) -> SummaryWriter:
-        shared, config = self._shared, self._shared.options.config
-        return SummaryWriter(
-            shared.client,
-            shared.options.namespace,
-            clock=shared.clock,
-            cluster=shared.identity,
-            coexistence=self._coexistence,
-            model_labels=config.model_labels,
-            streams_namespace=shared.options.namespace if config.ports.streams else "",
-            proxies=shared.proxies,
         )
 
     def _make_streams(self) -> TargetStreams:
@@ -335,19 +304,6 @@ class Term:
         bound.subscribe(reporter.on_pod)
         return reporter
 
-    def _make_score_publisher(self) -> ScorePublisher:
-        shared = self._shared
-        return ScorePublisher(
-            shared.client,
-            shared.links,
-            shared.options.config.scores,
-            report_of=_reported_room,
-            cluster_of=shared.ocm_name,
-            find_target=shared.targets.get,
-            events=self._events,
-            clock=shared.clock,
-        )
-
     def _make_orphans(self) -> OrphanController:
         shared = self._shared
         targets = shared.targets
@@ -359,61 +315,3 @@ class Term:
             targets.cluster,
             shared.clock,
         )
-
-    def _make_nodes(self) -> NodeController:
-        shared, kubelet = self._shared, self._kubelet
-        config = shared.options.config
-        tainting = config.inventory.managed_cluster_taints
-        is_shared = config.kueue.allocatable_without_others
-        nodes = NodeController(
-            shared.client,
-            shared.nodes,
-            shared.links,
-            shared.targets,
-            advertise_address=shared.options.address,
-            port_of=kubelet.port_of,
-            certificate_health=lambda: kubelet.certificate.health,
-            managed_clusters=ManagedClusters(shared.client) if tainting else None,
-            coexistence=self._coexistence,
-            former=shared.former_nodes,
-            leases=shared.node_leases,
-            own_share_of=self._own_share_of if is_shared else None,
-            clock=shared.clock,
-        )
-        kubelet.subscribe(nodes.refresh)
-        kubelet.certificate.subscribe(nodes.refresh_all)
-        return nodes
-
-    def _own_share_of(self, link: Link) -> Resources | None:
-        if link.lacks_vnode or link.summary is None:
-            return None
-
-        free, _largest = reported.read_free(link.summary)
-        return own_share.share(link.summary, self._shared.identity.uid, free)
-
-    def _make_chaperons(self) -> ChaperonController:
-        shared = self._shared
-        return ChaperonController(
-            shared.client,
-            shared.chaperons,
-            shared.delegates,
-            goes_on=lambda chaperon: chains.goes_on(
-                chaperon, shared.identity.uid, shared.targets.fitting, shared.links
-            ),
-            sources=self._grants.of,
-            clock=shared.clock,
-            delegate_events=shared.options.config.delegate_events,
-            writes_permissions=not shared.options.config.ports.streams,
-        )
-
-
-def _reported_room(link: Link) -> ReportedRoom | None:
-    """Return what a target reports as free, while it answers and its agent lives."""
-    if not link.health.healthy or not link.runs_vnode:
-        return None
-
-    free, largest = reported.read_free(link.summary)
-    if free is None or largest is None:
-        return None
-
-    return ReportedRoom(free, largest, reported.read_rows(link.summary))
