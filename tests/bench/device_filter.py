@@ -18,7 +18,7 @@ from vnode.api import keys, objects, resources, rows_text
 from vnode.api.objects import Object
 from vnode.api.saved_manifest import SavedManifests
 from vnode.nodes import capacity
-from vnode.pods import chaperons
+from vnode.pods import chaperon_spec
 from vnode.scheduling import reported
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.cycle import CycleState
@@ -91,7 +91,7 @@ def main() -> None:
     snapshot = cache.snapshot()
     handle = Handle(
         namespace_refusal=any_namespace,
-        constraints=lambda pod: chaperons.constraints(pod, MANIFESTS),
+        constraints=lambda pod: chaperon_spec.constraints(pod, MANIFESTS),
     )
     plugin = NodeResourcesFit(ResourcesFitArgs(), handle)
     for pod in (proxy(8, 8, "H100"), proxy(1, 1), proxy(16, 1), proxy(1, 1, "B200")):

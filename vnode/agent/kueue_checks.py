@@ -17,7 +17,7 @@ from vnode.kueue.lost_workloads import Losses
 from vnode.overrides import json_patch
 from vnode.overrides.applying import clone
 from vnode.overrides.json_patch import Operation
-from vnode.pods import chaperons
+from vnode.pods import chaperon_spec
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.framework import Framework
 from vnode.webhook import mutate
@@ -32,7 +32,7 @@ def make(shared: Shared, framework: Framework, cache: Cache, losses: Losses) -> 
         framework,
         cache,
         as_proxy=lambda pod: as_proxy(pod, shared.manifests),
-        constraints=lambda pod: chaperons.constraints(pod, shared.manifests),
+        constraints=lambda pod: chaperon_spec.constraints(pod, shared.manifests),
         lasting=LASTING,
         counted=COUNTED,
     )

@@ -30,7 +30,7 @@ from vnode.nodes.former_nodes import FormerNodes
 from vnode.nodes.lease_renewal import LeaseRenewal
 from vnode.overrides.overrides import PolicyOverrides
 from vnode.placement.policies.collection import PlacementPolicies
-from vnode.pods import chaperons
+from vnode.pods import chaperon_spec
 from vnode.pods.reservations import Reservations
 from vnode.pods.source import proxy_state
 from vnode.pods.source.externally_bound import ExternallyBoundPods
@@ -141,7 +141,7 @@ class Shared:
 
     def constraints(self, pod: Object) -> Object | None:
         """Return the spec by which a pod's delegate chooses its node; None if it is not known."""
-        return chaperons.constraints(pod, self.manifests)
+        return chaperon_spec.constraints(pod, self.manifests)
 
     def watches(self) -> Parts:
         """List all informers but that of virtual nodes; connections and nodes need Targets."""

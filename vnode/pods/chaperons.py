@@ -3,7 +3,8 @@
 The chaperon is made from the live proxy, which is what the source has admitted, but for its
 constraints: they choose virtual nodes, and the user's own are in the manifest that the webhook
 saved (`vnode.api.saved_manifest`). A pod that the webhook never saw is sent as it is, but for what
-the API server here has computed and that of the target computes anew.
+the API server here has computed and that of the target computes anew. Which of its spec goes is in
+`chaperon_spec`.
 """
 
 from __future__ import annotations
@@ -16,25 +17,22 @@ from vnode.api import (
     documents,
     keys,
     kinds,
-    merged_selectors,
     names,
     objects,
     renaming,
     route,
     service_tokens,
     storage,
-    virtual_constraints,
 )
 from vnode.api.errors import ConfigError
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
 from vnode.api.priorities import BY_NAME, PriorityMapping
 from vnode.api.saved_manifest import SavedManifests
-from vnode.pods import annotation_merge, downward_api, overriding, token_volumes, travel_size
+from vnode.pods import annotation_merge, chaperon_spec, downward_api, overriding, travel_size
 from vnode.pods.overriding import Override
 from vnode.runtime.links import Link
 
-_CONSTRAINTS: Final = ("nodeSelector", "tolerations", "affinity", "topologySpreadConstraints")
 # Annotations of ours that go with a pod that may be sent on: the next cluster needs them too.
 _ONWARD: Final = (keys.FORWARD, keys.NO_PREFIX_LABEL_REGEXP)
 
@@ -83,8 +81,9 @@ def build(
     travelling = override.apply(plain) if override else plain
     renamed, annotations = objects.labels(travelling), dict(objects.annotations(travelling))
     spec = dict(objects.spec(travelling))
-    _check_account(spec, objects.spec(plain), source_api)
-    _finish_spec(spec, proxy, source_api, tokens)
+    chaperon_spec.check_account(spec, objects.spec(plain), source_api)
+    reserves = not skips_reservation(proxy)
+    chaperon_spec.finish(spec, proxy, source_api, tokens, reserves=reserves)
     if not finalizer:  # their conditions cannot travel there; the source waits for them itself
         spec.pop("readinessGates", None)
 
@@ -160,26 +159,6 @@ def _onward(proxy: Object, identity: Identity, target_uid: str | None) -> dict[s
         annotations[keys.PATH] = route.extend(proxy, identity.uid, target_uid)
 
     return annotations
-
-
-def constraints(proxy: Object, manifests: SavedManifests) -> Object | None:
-    """Return the part of a delegate's spec that chooses its node, before any override.
-
-    None if that cannot be said: the pod may be sent on, or its manifest cannot be read.
-    """
-    if keys.FORWARD in objects.annotations(proxy):
-        return None
-
-    try:
-        pod = manifests.source_pod(proxy)
-    except ConfigError:
-        return None
-
-    if keys.USE_SPEC_CONSTRAINTS in objects.annotations(pod):
-        return {}
-
-    spec = objects.spec(pod)
-    return {field: spec[field] for field in _CONSTRAINTS if field in spec}
 
 
 def labels(proxy: Object, identity: Identity) -> dict[str, str]:
@@ -292,55 +271,4 @@ def _travelling(pod: Object, proxy: Object, identity: Identity, target: str) -> 
     own = annotation_merge.own(proxy, pod)
     annotations = {k: v for k, v in own.items() if keys.travels(k)}
     metadata = {"labels": labels(proxy, identity), "annotations": annotations}
-    return {"metadata": metadata, "spec": _spec(pod, proxy, identity, target)}
-
-
-def _check_account(spec: Object, plain: Object, source_api: tuple[str, str] | None) -> None:
-    account = spec.get("serviceAccountName")
-    if source_api is not None and account != plain.get("serviceAccountName"):
-        raise ConfigError(
-            f"an override policy has the pod run as service account {account}, and the Target asks "
-            f"for tokens of this cluster (annotation {keys.TOKENS}), which has them for the pod's "
-            "own account only: take one of the two away"
-        )
-
-
-def _spec(pod: Object, proxy: Object, identity: Identity, target: str) -> Object:
-    """Return the spec without what is about virtual nodes and the schedulers of the source."""
-    node = virtual_constraints.virtual_node(*objects.split_key(target))
-    unmerged = merged_selectors.without(objects.spec(pod), objects.labels(pod))
-    spec = dict(virtual_constraints.without(unmerged, node))
-    # The pod was held here until its gates were removed, and a scheduler here has chosen the node.
-    # Its group is here, too: a target's scheduler would wait for that.
-    for field in ("nodeName", "schedulingGates", "schedulingGroup"):
-        spec.pop(field, None)
-
-    if spec.get("runtimeClassName"):
-        spec.pop("overhead", None)  # that of the target's RuntimeClass, which admission insists on
-
-    if keys.USE_SPEC_CONSTRAINTS in objects.annotations(pod):
-        for field in _CONSTRAINTS:
-            spec.pop(field, None)
-
-    keep = renaming.kept_labels_of(proxy)
-    for field in ("affinity", "topologySpreadConstraints"):
-        if field in spec:
-            spec[field] = renaming.renamed_selectors(spec[field], keep, identity.name)
-
-    return spec
-
-
-def _finish_spec(
-    spec: Object, proxy: Object, source_api: tuple[str, str] | None, tokens: Collection[str]
-) -> None:
-    """Put into a spec, the caller's own, what vnode itself needs and no policy decides."""
-    if source_api is None:
-        token_volumes.drop(spec)
-    else:
-        secret = names.token_secret(objects.name(proxy), objects.uid(proxy))
-        token_volumes.replace(spec, secret, source_api, tokens)
-
-    if not skips_reservation(proxy):
-        spec["schedulerName"] = keys.CANDIDATE_SCHEDULER
-    elif spec.get("schedulerName") == keys.PROXY_SCHEDULER:
-        spec.pop("schedulerName")
+    return {"metadata": metadata, "spec": chaperon_spec.travelling(pod, proxy, identity, target)}

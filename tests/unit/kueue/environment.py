@@ -21,7 +21,7 @@ from vnode.api.saved_manifest import SavedManifests
 from vnode.kube.informer import Informer
 from vnode.kueue.controller import WorkloadChecks
 from vnode.kueue.judging import JudgedBy
-from vnode.pods import chaperons
+from vnode.pods import chaperon_spec
 from vnode.runtime.links import Links
 from vnode.scheduling import node_rows
 from vnode.scheduling.cache import Cache
@@ -115,7 +115,7 @@ class KueueEnvironment:
         )
 
     def _constraints(self, pod: Object) -> Object | None:
-        return chaperons.constraints(pod, self.manifests)
+        return chaperon_spec.constraints(pod, self.manifests)
 
     def room(self, name: str, *nodes: tuple[int, int, str], size: int = 0, **virtual: Any) -> str:
         """Have a target report nodes of these free GPUs, free CPUs and models.

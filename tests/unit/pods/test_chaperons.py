@@ -12,7 +12,7 @@ from vnode.api import keys, objects, saved_manifest
 from vnode.api.errors import ConfigError
 from vnode.api.identity import Identity
 from vnode.api.priorities import PriorityMapping
-from vnode.pods import chaperons
+from vnode.pods import chaperon_spec, chaperons
 
 PARENT = Identity("c1", "uid-of-c1")
 SPREAD = {
@@ -151,16 +151,16 @@ def test_constraints_that_chose_the_virtual_node_stay_behind():
 def test_what_chooses_a_node_in_a_target_is_what_the_user_wrote_of_nodes():
     toleration = {"key": "gpu", "operator": "Exists"}
     source = source_with(nodeSelector={"disk": "ssd"}, tolerations=[toleration])
-    found = chaperons.constraints(proxy(source), MANIFESTS)
+    found = chaperon_spec.constraints(proxy(source), MANIFESTS)
     assert found == {"nodeSelector": {"disk": "ssd"}, "tolerations": [toleration]}
     source["metadata"]["annotations"] = {keys.USE_SPEC_CONSTRAINTS: ""}
-    assert chaperons.constraints(proxy(source), MANIFESTS) == {}
+    assert chaperon_spec.constraints(proxy(source), MANIFESTS) == {}
 
 
 def test_what_chooses_a_node_behind_the_target_is_not_known():
-    assert chaperons.constraints(proxy(annotations={keys.FORWARD: ""}), MANIFESTS) is None
+    assert chaperon_spec.constraints(proxy(annotations={keys.FORWARD: ""}), MANIFESTS) is None
     unreadable = proxy(annotations={keys.SOURCE_POD_MANIFEST: "[]"})
-    assert chaperons.constraints(unreadable, MANIFESTS) is None
+    assert chaperon_spec.constraints(unreadable, MANIFESTS) is None
 
 
 def test_selectors_in_affinity_and_spread_are_renamed_as_the_labels_are():
