@@ -28,7 +28,7 @@ BY_UID = {
     "vnode/pods/target/delegate_creator.py",
     "vnode/pods/target/delegate_spans.py",  # of the chaperon whose key it has
     "vnode/cli/remove/finalizer_removal.py",
-    "vnode/targetsets/controller.py",
+    "vnode/targetsets/made_targets.py",
     "vnode/telemetry/audit.py",
 }
 
