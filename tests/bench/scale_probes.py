@@ -22,7 +22,7 @@ from vnode.api import keys, kinds, objects
 from vnode.api.clock import SystemClock
 from vnode.api.objects import Object
 from vnode.kube.client import Client
-from vnode.nodes.controller import HEARTBEAT
+from vnode.nodes.node_writer import HEARTBEAT
 from vnode.runtime.supervisor import supervise
 
 _PATIENCE: Final = 60.0  # seconds for any of these

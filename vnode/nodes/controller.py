@@ -3,27 +3,21 @@
 The desired Node depends only on the existing Targets and the links to them, so a restarted agent
 continues. When a Target is created or deleted, a link, its health or its summary changes, or
 somebody edits or deletes the Node, the Node's name is put into the queue, and one reconciliation
-corrects it, writing only what differs. The Node of a Target that cannot be connected is not ready,
-and says so.
+corrects it: `node_writer` writes what differs. The Node of a Target that cannot be connected is not
+ready, and says so.
 
 The Lease shows only that the agent lives, and is renewed whatever the target does, by another
 thread (`lease_renewal.py`), which is told here which Nodes there are; the condition Ready shows at
-once whether the target lives, with the reason. With leases, a status that changes nothing is
-written only every five minutes, as by the kubelet.
-
-A target may change its summary as often as it likes: a burst of its changes is shown at once, and
-then the present one every ten seconds (`vnode.runtime.write_limits`).
+once whether the target lives, with the reason.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import math
 from collections.abc import Callable, Mapping
-from typing import Final
 
-from vnode.api import keys, kinds, objects, resources, target_key
+from vnode.api import keys, kinds, objects, target_key
 from vnode.api.clock import Clock
 from vnode.api.errors import NotFound
 from vnode.api.objects import Object
@@ -31,7 +25,7 @@ from vnode.api.resources import Resources
 from vnode.api.target_key import TargetKey
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
-from vnode.nodes import labelling, managed_clusters, member_taints, virtual, written
+from vnode.nodes import managed_clusters, virtual
 from vnode.nodes.coexistence import Coexistence
 from vnode.nodes.desired import DesiredNodes
 from vnode.nodes.former_nodes import FormerNodes
@@ -39,16 +33,11 @@ from vnode.nodes.known_targets import KnownTargets
 from vnode.nodes.lease_renewal import LeaseRenewal
 from vnode.nodes.managed_clusters import ManagedClusters
 from vnode.nodes.missing_links import MissingLinks
-from vnode.nodes.own_share import OwnShares
-from vnode.nodes.written import Written
-from vnode.runtime import supervisor, write_limits
+from vnode.nodes.node_writer import NodeWriter
+from vnode.runtime import supervisor
 from vnode.runtime.controller import Controller
-from vnode.runtime.expectations import Expectations
 from vnode.runtime.links import Link, LinkHealth, Links
-from vnode.runtime.write_limits import WriteLimiter
 from vnode.telemetry import audit, logs
-
-HEARTBEAT: Final = 300.0  # seconds between statuses that change nothing: the kubelet's own default
 
 log = logging.getLogger(__name__)
 
@@ -95,7 +84,6 @@ class NodeController:
         self._members = managed_clusters
         self._coexistence = coexistence or Coexistence(client)
         self._former = former or FormerNodes(nodes, lambda name: name in self._wanted)
-        self._clock = clock
         self._controller: Controller[str] = Controller(
             "virtual-nodes",
             self._reconcile,
@@ -106,13 +94,8 @@ class NodeController:
         )
         self._leases = leases or LeaseRenewal(clock)
         self._wanted: dict[str, TargetKey] = {}  # by node name: the Targets that exist
-        self._written: dict[str, Written] = {}  # by node name
-        self._own_share_of = own_share_of
-        self._own_shares = OwnShares()
-        self._expectations = Expectations(self.refresh)  # of writes to Nodes, by name
-        self._limiter: WriteLimiter[str] = WriteLimiter("nodes", write_limits.NODES, clock)
         self._missing_links = MissingLinks(clock)
-        self._desired = DesiredNodes(
+        desired = DesiredNodes(
             client,
             self._coexistence,
             self._missing_links,
@@ -121,6 +104,9 @@ class NodeController:
             port_of=port_of,
             certificate_health=certificate_health,
             clock=clock,
+        )
+        self._writer = NodeWriter(
+            client, desired, own_share_of=own_share_of, wake=self.refresh, clock=clock
         )
 
     async def run(self) -> None:
@@ -200,7 +186,7 @@ class NodeController:
                 await self._remove(name, node)
                 return None
 
-            if node is not None and self._expectations.pending(name, node):
+            if node is not None and self._writer.pending(node):
                 return None  # the event of our last write wakes us
 
             link = self._links.get(name)
@@ -215,27 +201,18 @@ class NodeController:
 
                 node = await self._register(target)
 
-            if objects.uid(node) != self._last_written(node).uid:
-                await self._recall(name)
+            return await self._writer.bring_up_to_date(node, target, link)
 
-            may_write = self._limiter.wait(name) == 0  # asked once, or labels might starve status
-            tainted = await self._taint(node, link, may_write=may_write)
-            if tainted is None:
-                return self._limiter.wait(name)
-
-            described = await self._describe(tainted, target, link, may_write=may_write)
-            if described is None:
-                return self._limiter.wait(name)
-
-            return await self._report(described, target, link, may_write=may_write)
+    async def _register(self, target: TargetKey) -> Object:
+        """Create a Node, as like the one that was deleted as may be."""
+        log.info("creating node %s for target %s", target.node_name, target)
+        role = await self._coexistence.role_label()
+        return await self._writer.create(self._former.complete(virtual.registration(target, role)))
 
     async def _remove(self, name: str, node: Object | None) -> None:
         """Delete the Node of a Target that is gone; a Node that is not ours stays."""
-        self._written.pop(name, None)
-        self._limiter.forget(name)
-        self._own_shares.forget(name)
+        self._writer.forget(name)
         self._missing_links.forget(name)
-        self._expectations.forget(name)
         self._former.forget(name)
         target = target_key.of_node(node) if node is not None else None
         if node is None or target is None or objects.is_terminating(node):
@@ -250,120 +227,6 @@ class NodeController:
             await self._client.delete(kinds.NODES, name, uid=objects.uid(node))
         except NotFound:
             log.debug("node %s is gone already", name)
-
-    async def _register(self, target: TargetKey) -> Object:
-        """Create a Node, and let it be described at once, however often it is deleted."""
-        log.info("creating node %s for target %s", target.node_name, target)
-        role = await self._coexistence.role_label()
-        wanted = self._former.complete(virtual.registration(target, role))
-        node = await self._client.create(kinds.NODES, wanted)
-        self._written[target.node_name] = Written(objects.uid(node))
-        self._limiter.forget(target.node_name)
-        return node
-
-    async def _recall(self, name: str) -> None:
-        """Read what earlier processes wrote to a Node that this one has not written to yet."""
-        node = await self._client.get(kinds.NODES, name)
-        now, monotonic = self._clock.now(), self._clock.monotonic()
-        self._written[name] = written.recall(node, now, monotonic)
-
-    async def _taint(self, node: Object, link: Link | None, *, may_write: bool) -> Object | None:
-        """Add our taint, and those of the ManagedCluster; None if these differ and must wait.
-
-        They and their record are one write: an agent that ends in between knows both or neither.
-        """
-        own, members = virtual.tainted(node), self._desired.member_taints(link)
-        present = own or objects.spec(node).get("taints") or []
-        merged = member_taints.merge(node, present, members) if members is not None else None
-        if merged is None and own is None:
-            return node
-
-        if merged is not None and not may_write and own is None:
-            return None
-
-        metadata: Object = {}
-        taints = present
-        if merged is not None and may_write:
-            self._limiter.written(objects.name(node))
-            taints, record = merged
-            metadata["annotations"] = {keys.MEMBER_TAINTS: record or None}
-
-        body = objects.if_unchanged({"metadata": metadata, "spec": {"taints": taints}}, node)
-        after = await self._client.patch(kinds.NODES, objects.name(node), body)
-        return self._expect(node, after)
-
-    async def _describe(
-        self, node: Object, target: TargetKey, link: Link | None, *, may_write: bool
-    ) -> Object | None:
-        """Apply labels and annotations, once the target's summary is known.
-
-        None if they differ and must wait.
-        """
-        if link is None or not link.summaries.synced.is_set():
-            return node
-
-        wanted = await self._desired.description(node, target, link)
-        last, fields = self._last_written(node), written.described(wanted)
-        left_over = labelling.left_over(node, objects.labels(wanted), link.labels_excluded)
-        if last.description == fields and written.includes(node, wanted) and not left_over:
-            return node
-
-        if not may_write:
-            return None
-
-        self._limiter.written(target.node_name)
-        if left_over:
-            body = {"metadata": {"labels": left_over}}
-            await self._client.patch(kinds.NODES, target.node_name, body)
-
-        after = await self._client.apply(kinds.NODES, wanted)
-        last.description = fields
-        return self._expect(node, after)
-
-    async def _report(
-        self, node: Object, target: TargetKey, link: Link | None, *, may_write: bool
-    ) -> float:
-        """Apply the status, at least as often as a kubelet does."""
-        name = target.node_name
-        wanted = await self._desired.status(node, target, link)
-        shown_for = self._show_share(name, wanted, link)
-        last, fields = self._last_written(node), written.offered(wanted)
-        now = self._clock.monotonic()
-        due = last.status_at + HEARTBEAT - now
-        is_same = last.offer == fields and written.declares(node, wanted, last)
-        if due > 0 and is_same and virtual.has_status(node, wanted):
-            return min(due, shown_for)
-
-        if not may_write:
-            return self._limiter.wait(name)
-
-        self._limiter.written(name)
-        body = {"metadata": {"name": name}, "status": wanted}
-        self._expect(node, await self._client.apply(kinds.NODES, body, subresource="status"))
-        last.offer, last.status_at = fields, now
-        last.declared = written.declared(wanted)
-        return min(HEARTBEAT, shown_for)
-
-    def _show_share(self, name: str, wanted: Object, link: Link | None) -> float:
-        """Leave what others use out of a status, where that is asked for and known.
-
-        Return the seconds until other amounts may be shown.
-        """
-        share = self._own_share_of(link) if self._own_share_of and link is not None else None
-        if share is None:
-            return math.inf
-
-        amounts, shown_for = self._own_shares.show(name, share, self._clock.monotonic())
-        wanted["allocatable"] = virtual.offered(resources.format_list(amounts))
-        return shown_for
-
-    def _expect(self, before: Object, after: Object) -> Object:
-        """Return the Node after a write; wait for the store before the next reconciliation."""
-        self._expectations.expect(objects.name(after), before, after)
-        return after
-
-    def _last_written(self, node: Object) -> Written:
-        return self._written.get(objects.name(node)) or Written("")
 
     def _vouch(self, name: str) -> None:
         """Have the Lease of a Node renewed as long as there are both the Node and its Target."""

@@ -319,7 +319,7 @@ async def test_the_node_declares_what_the_nodes_of_its_target_do_while_their_age
     own = {"declaredFeatures": ["ExtendWebSocketsToKubelet"]}
 
     async with following(clock) as env:
-        env.controller._desired._server_version = "v1.36.0"
+        env.controller._writer._desired._server_version = "v1.36.0"
 
         async def declared():
             for _ in range(3):  # as often as there may be something to write
