@@ -25,7 +25,7 @@ BY_UID = {
     "vnode/pods/delegate.py",
     "vnode/pods/reservations.py",
     "vnode/pods/source/termination.py",
-    "vnode/pods/target/delegate_creator.py",
+    "vnode/pods/target/own_delegates.py",
     "vnode/pods/target/delegate_spans.py",  # of the chaperon whose key it has
     "vnode/cli/remove/finalizer_removal.py",
     "vnode/targetsets/made_targets.py",

@@ -1,9 +1,9 @@
 """Reconciles chaperons: PodChaperon -> delegate pod -> status of the PodChaperon.
 
 Runs in the leader of every cluster. It needs nothing from the source: a delegate goes on, and is
-created again if it is lost, while the source cannot be reached. Later changes of the source are
-done to the delegate by `delegate_updater`. A chaperon that is deleted takes its delegate with it,
-and, if it has our finalizer, stays until the delegate is gone.
+created again if it is lost, while the source cannot be reached. What is to be done is decided here,
+and done by modules beside: `delegate_creator`, `delegate_updater` for later changes of the source,
+`delegate_reporter`, `delegate_deleter`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import Final
 
 from vnode.api import keys, kinds, objects, permissions
 from vnode.api.clock import Clock
-from vnode.api.errors import Denied, Invalid
 from vnode.api.objects import Object
 from vnode.api.shared_strings import sharing
 from vnode.kube.client import Client
@@ -23,18 +22,19 @@ from vnode.kube.informer import Informer
 from vnode.pods import delegate, preemption, rejections, results, streams
 from vnode.pods.delegate import Absence
 from vnode.pods.event_record import DelegateEventsMode
-from vnode.pods.target.delegate_creator import DelegateCreator, fetch, is_of, mended
+from vnode.pods.target.delegate_creator import DelegateCreator
+from vnode.pods.target.delegate_deleter import DelegateDeleter
 from vnode.pods.target.delegate_events import DelegateEventCollector
 from vnode.pods.target.delegate_reporter import DelegateReporter
 from vnode.pods.target.delegate_updater import RETRY_DELAY, DelegateUpdater
 from vnode.pods.target.nominations import Nominations
+from vnode.pods.target.own_delegates import CATCH_UP, fetch, is_of, mended
 from vnode.pods.target.unmade_claims import UnmadeClaims
 from vnode.runtime.controller import Controller
 from vnode.runtime.expectations import Expectations
 from vnode.telemetry import audit
 
 _COALESCE: Final = 0.03  # seconds; a pod that was just bound reports more within this time
-_CATCH_UP: Final = 0.5  # seconds until the informer has surely caught up
 
 log = logging.getLogger(__name__)
 
@@ -114,6 +114,7 @@ class ChaperonController:
             clock=clock,
         )
         self._reporter = DelegateReporter(client, self._expectations, self._events, clock)
+        self._deleter = DelegateDeleter(client, self._creator, self._reporter, clock)
 
     async def run(self) -> None:
         """Reconcile until cancelled, once both lists are complete."""
@@ -159,13 +160,13 @@ class ChaperonController:
 
         pod = self._delegates.store.get(key)
         if objects.is_terminating(chaperon):
-            return await self._end(chaperon, pod)
+            return await self._deleter.end(chaperon, pod)
 
         if pod is None:
             return await self._replace(chaperon)
 
         if not is_of(chaperon, pod):
-            return await self._delete_predecessor(chaperon, pod)
+            return await self._deleter.discard_predecessor(chaperon, pod)
 
         return await self._keep(chaperon, await mended(self._client, chaperon, pod))
 
@@ -175,10 +176,10 @@ class ChaperonController:
             return None
 
         if results.is_late(chaperon, pod):
-            await self._discard_late(chaperon)
+            await self._deleter.discard_late(chaperon)
             return None
 
-        if rejections.may_be(chaperon, pod) and await self._discard_rejected(chaperon, pod):
+        if rejections.may_be(chaperon, pod) and await self._deleter.discard_rejected(chaperon, pod):
             return None
 
         if self._writes_permissions and permissions.is_unwritten(chaperon):
@@ -200,36 +201,6 @@ class ChaperonController:
         later = await self._reporter.report_unless_early(chaperon, pod)
         waits = (RETRY_DELAY if refusal else None, later, unmade)
         return min((wait for wait in waits if wait is not None), default=None)
-
-    async def _discard_rejected(self, chaperon: Object, pod: Object) -> bool:
-        """Delete a delegate that its kubelet rejected, to make it anew; False if it is to fail."""
-        known = rejections.of(chaperon)
-        if known.uid != objects.uid(pod):
-            if known.is_enough(pod):
-                return False
-
-            live = await fetch(self._client, chaperon)  # with the times of its writers
-            if live is None or objects.uid(live) != objects.uid(pod):
-                return True
-
-            if not rejections.is_first_look(live):
-                return False
-
-            annotations = {keys.REJECTED: known.next(pod, self._clock.now()).encode()}
-            await self._reporter.patch_metadata(chaperon, annotations=annotations)
-            await self._creator.explain(chaperon, rejections.reason(pod))
-
-        await self._client.discard(kinds.PODS, pod, grace=0)
-        return True
-
-    async def _discard_late(self, chaperon: Object) -> None:
-        """Delete a delegate that was made after its pod had a result, if it is another one."""
-        live = await fetch(self._client, chaperon)  # the store may not have seen how it ended
-        if live is None or objects.is_terminating(live) or not results.is_late(chaperon, live):
-            return
-
-        log.info("deleting pod %s, which was made again by a late request", objects.key(live))
-        await self._client.discard(kinds.PODS, live)
 
     async def _end_nomination(self, chaperon: Object, pod: Object) -> Object:
         """Keep the room of victims no longer, if the delegate does not wait for it any more."""
@@ -257,7 +228,7 @@ class ChaperonController:
 
         if action is Absence.MARK:
             if await fetch(self._client, chaperon) is not None:
-                return _CATCH_UP
+                return CATCH_UP
 
             chaperon = await self._reporter.report_last(chaperon)
             since = objects.timestamp(self._clock.now())
@@ -265,53 +236,3 @@ class ChaperonController:
             await self._reporter.patch_metadata(chaperon, annotations=annotations)
 
         return later.total_seconds() or None
-
-    async def _delete_predecessor(self, chaperon: Object, pod: Object) -> float | None:
-        """Delete a pod of that name that belongs to an earlier chaperon: its owner is gone."""
-        owner = objects.controller_reference(pod) or {}
-        if owner.get("kind") != kinds.POD_CHAPERONS.kind:
-            return await self._creator.reject_name(chaperon)
-
-        if not objects.is_terminating(pod):
-            await self._client.discard(kinds.PODS, pod)
-
-        return None
-
-    async def _end(self, chaperon: Object, pod: Object | None) -> float | None:
-        """Delete the delegate, report until it is gone, and then let the chaperon go."""
-        if pod is not None and is_of(chaperon, pod):
-            await self._delete(chaperon, pod)
-            if delegate.may_have_run(chaperon, pod):
-                await self._reporter.report(chaperon, pod)
-
-            return None
-
-        if keys.DELEGATE_FINALIZER in objects.finalizers(chaperon):
-            last = self._reporter.last(objects.key(chaperon))
-            # An event of the end also comes if somebody takes the delegate's label off. One that
-            # was never bound never will be, and goes with its chaperon; there is nothing to tell.
-            if delegate.may_have_run(chaperon, last) or not self._creator.is_last(chaperon, last):
-                if (unseen := await fetch(self._client, chaperon)) is not None:
-                    await self._delete(chaperon, unseen)
-                    return _CATCH_UP
-
-                chaperon = await self._reporter.report_last(chaperon)
-
-            kept = objects.finalizers_without(chaperon, keys.DELEGATE_FINALIZER)
-            await self._reporter.patch_metadata(chaperon, finalizers=kept)
-
-        return None
-
-    async def _delete(self, chaperon: Object, pod: Object) -> None:
-        grace = delegate.asked_grace(chaperon, pod)
-        if grace is None and objects.is_terminating(pod):
-            return
-
-        try:
-            await self._client.discard(kinds.PODS, pod, grace=grace)
-        except (Denied, Invalid) as error:  # the source tells its user
-            if objects.annotations(chaperon).get(keys.REFUSED) != error.message:
-                annotations = {keys.REFUSED: error.message}
-                await self._reporter.patch_metadata(chaperon, annotations=annotations)
-
-            raise

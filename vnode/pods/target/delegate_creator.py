@@ -17,7 +17,6 @@ from vnode.api.errors import (
     AlreadyExists,
     ApiError,
     Conflict,
-    NotFound,
     ServerError,
     TooManyRequests,
 )
@@ -27,6 +26,7 @@ from vnode.kube.client import Client
 from vnode.pods import delegate
 from vnode.pods.target import missing_claims
 from vnode.pods.target.dropped_fields import DroppedFields
+from vnode.pods.target.own_delegates import fetch, is_of
 from vnode.pods.target.unseen_delegates import UnseenDelegates
 from vnode.runtime.expectations import Expectations
 
@@ -228,32 +228,3 @@ def explain(message: str, chaperon: Object) -> str:
     message = message.replace(f'"{objects.name(chaperon)}"', f'"{parent}"')
     cures = [cure for pattern, cure in _CURES if re.search(pattern, message)]
     return f"{message}: {cures[0].format(namespace=namespace)}" if cures else message
-
-
-async def fetch(client: Client, chaperon: Object) -> Object | None:
-    """Ask the API server for a delegate that the store does not show; None if there is none.
-
-    It may have been made a moment ago. Or somebody removed the label by which delegates are listed:
-    then that is put back.
-    """
-    try:
-        pod = await client.get(kinds.PODS, objects.name(chaperon), objects.namespace(chaperon))
-        return await mended(client, chaperon, pod) if is_of(chaperon, pod) else None
-    except NotFound:
-        return None
-
-
-def is_of(chaperon: Object, pod: Object) -> bool:
-    """Tell whether a pod is the delegate of a chaperon, though it may have lost its owner."""
-    own = objects.controller_uid(pod) == objects.uid(chaperon)
-    return own or delegate.is_adoptable(chaperon, pod)
-
-
-async def mended(client: Client, chaperon: Object, pod: Object) -> Object:
-    """Put back on a delegate what somebody has removed, and return it as it is then."""
-    lost = delegate.lost_marks(chaperon, pod)
-    if not lost:
-        return pod
-
-    body = objects.if_unchanged({"metadata": lost}, pod)
-    return await client.patch(kinds.PODS, objects.name(pod), body, objects.namespace(pod))

@@ -16,8 +16,8 @@ from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.pods import delegate_report, status_size
 from vnode.pods.delegate_report import DelegateReport
-from vnode.pods.target.delegate_creator import is_of
 from vnode.pods.target.delegate_events import DelegateEventCollector
+from vnode.pods.target.own_delegates import is_of
 from vnode.pods.target.start_reports import StartReports
 from vnode.runtime.expectations import Expectations
 
