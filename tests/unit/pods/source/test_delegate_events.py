@@ -1,90 +1,38 @@
-"""What users see on a proxy of the Events of its delegate, what it costs, and how it is bounded."""
+"""What users see on a proxy of the Events of its delegate, and what it costs."""
 
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager
 
 import pytest
 
-from tests import background
 from tests.unit.pods.bound_pods import SPACE, BoundPodsEnvironment
+from tests.unit.pods.told_events import (
+    STARTED,
+    asked,
+    entry,
+    events_of,
+    place,
+    report,
+    running,
+    start,
+    warning,
+)
 from vnode.api import keys, kinds, objects
 from vnode.api.errors import Denied, Unreachable
 from vnode.pods import event_record
 from vnode.pods.event_record import FIELD
 from vnode.pods.source import delegate_events as telling
 from vnode.pods.source import proxy_events
-from vnode.pods.source.delegate_events import DelegateEventReporter
 
 pytestmark = pytest.mark.looptime
 
-STARTED = ["Scheduled", "Pulled", "Created", "Started"]
 SUMMARY = "Scheduled: to n1; Pulled: an image; Created: it; Started: it"
-WORDS = dict(zip(STARTED, ("to n1", "an image", "it", "it"), strict=True))
 
 
 @pytest.fixture
 async def env(clock):
     return BoundPodsEnvironment(clock)
-
-
-def reporter(env, clock, mode="Summary"):
-    made = DelegateEventReporter(
-        env.source.client("agent"), env.links, env.proxies.store.get, mode=mode, clock=clock
-    )
-    env.proxies.subscribe(made.on_pod)
-    return made
-
-
-@asynccontextmanager
-async def running(env, clock, mode="Summary", *, seconds=1):
-    """Have both controllers at work; inside, they have had that many seconds."""
-    events = reporter(env, clock, mode)
-    async with background.running(events.run()), env.running(seconds=seconds):
-        yield
-
-
-def entry(env, reason, message="", **fields):
-    now = env.source.writer.now()
-    return {
-        "type": "Normal",
-        "reason": reason,
-        "message": message,
-        "count": 1,
-        "first": now,
-        "last": now,
-        "component": "kubelet",
-        "host": "n1",
-        **fields,
-    }
-
-
-def warning(env, reason="BackOff", message="Back-off pulling image", **fields):
-    return entry(env, reason, message, type="Warning", **fields)
-
-
-def start(env):
-    return [entry(env, reason, message) for reason, message in WORDS.items()]
-
-
-def report(env, entries, *, phase="Running", name="web"):
-    env.target.report(name, **{FIELD: entries, "phase": phase})
-
-
-def events_of(env):
-    """List the Events that a user sees, as (reason, message, count), the oldest first."""
-    events = sorted(env.source.all(kinds.EVENTS), key=objects.resource_version)
-    return [(each["reason"], each["message"], each["count"]) for each in events]
-
-
-def asked(env):
-    """List the verbs of the reporter's requests to the source."""
-    return [each.verb for each in env.source.requests if each.client == "agent"]
-
-
-async def place(env):
-    env.target.add(env.add())
 
 
 async def test_a_pod_that_goes_well_costs_one_write(env, clock):
@@ -137,22 +85,6 @@ async def test_an_event_keeps_the_container_that_it_is_about(env, clock, mode):
         assert sorted(found) == [*started, *(("Unhealthy", path) for path in paths)]
         if mode == "Summary":
             assert ("Started", "Started: of it", 1) in events_of(env)
-
-
-async def test_an_event_is_the_targets_and_about_the_proxy(env, clock):
-    await place(env)
-    async with running(env, clock):
-        report(env, [warning(env, count=3)])
-        await asyncio.sleep(1)
-
-    (event,) = env.source.all(kinds.EVENTS)
-    assert event["involvedObject"] == objects.reference(env.pod(), "Pod", "v1")
-    assert objects.namespace(event) == SPACE
-    assert event["source"] == {"component": f"{SPACE}/c2/kubelet", "host": f"{SPACE}/c2/n1"}
-    assert event["reportingComponent"] == "vnode.dev/delegate-events"
-    assert event["reportingInstance"] == f"{SPACE}/c2"
-    assert (event["type"], event["reason"], event["count"]) == ("Warning", "BackOff", 3)
-    assert event["firstTimestamp"] == event["lastTimestamp"]
 
 
 async def test_a_pod_that_is_slow_to_start_says_why_and_then_how_it_went(env, clock):
@@ -295,91 +227,6 @@ async def test_an_agent_that_may_not_list_events_tells_them_all_the_same(env, cl
         report(env, [warning(env)])
         await asyncio.sleep(60)
         assert events_of(env) == [("BackOff", "Back-off pulling image", 1)]
-
-
-async def test_a_hostile_target_writes_so_many_events_of_a_pod(env, clock):
-    await place(env)
-    async with running(env, clock):
-        for number in range(100):
-            report(env, [warning(env, message="x" * number)])
-            await asyncio.sleep(6)
-
-        assert asked(env).count("create") <= telling.POD_BURST + 600 * telling.POD_RATE + 1
-
-
-async def test_a_hostile_target_writes_so_many_events_in_all(env, clock, monkeypatch):
-    monkeypatch.setattr(telling, "TARGET_BURST", 10)
-    monkeypatch.setattr(telling, "TARGET_RATE", 0.5)
-    names = [f"web-{number}" for number in range(40)]
-    for name in names:
-        env.target.add(env.add(name))
-
-    async with running(env, clock):
-        for name in names:
-            report(env, [warning(env)], name=name)
-
-        await asyncio.sleep(0.5)
-        assert asked(env).count("create") == 10
-        await asyncio.sleep(90)
-        assert asked(env).count("create") == 40
-
-
-async def test_a_target_tells_nothing_of_pods_that_are_not_bound_to_it(env, clock):
-    pod = env.add("waits", node="")
-    env.target.add(pod, allowed=False)
-    env.target.add(env.add("web", node="n1"))
-    async with running(env, clock, seconds=0):
-        report(env, [warning(env)], name="waits")
-        report(env, [warning(env)], name="web")
-        await asyncio.sleep(60)
-        assert events_of(env) == []
-
-
-ODD = [
-    "text",
-    {"reason": "x"},
-    [],
-    ["text", 1, None],
-    [{}],
-    [{"type": "Odd", "reason": "BackOff", "last": "2026-01-01T00:00:00Z"}],
-    [{"type": "Normal", "reason": 1, "last": "2026-01-01T00:00:00Z"}],
-    [{"type": "Normal", "reason": "x", "last": "0001-01-01T00:00:00+14:00"}],
-    [{"type": "Normal", "reason": "x", "last": 5}],
-]
-
-
-@pytest.mark.parametrize("odd", ODD)
-async def test_a_list_of_odd_form_is_no_list(env, clock, odd):
-    await place(env)
-    async with running(env, clock):
-        report(env, odd)
-        await asyncio.sleep(60)
-        assert events_of(env) == []
-
-
-async def test_words_of_a_target_are_bounded_and_plain(env, clock):
-    await place(env)
-    async with running(env, clock):
-        evil = warning(
-            env,
-            "Back\nOff" + "x" * 10_000,
-            "a\x1b[31mred\u202e \x00" + "y" * 100_000,
-            component="kube\x1blet" + "z" * 10_000,
-            count=10**30,
-            last="9000-01-01T00:00:00Z",
-        )
-        report(env, [evil] * 20)
-        await asyncio.sleep(1)
-
-    (event,) = env.source.all(kinds.EVENTS)
-    assert event["reason"].startswith("Back Offxxx")
-    assert len(event["reason"]) <= 64
-    assert event["message"].startswith("a [31mred yyy")
-    assert len(event["message"]) <= event_record.MESSAGE_LIMIT
-    assert event["source"]["component"].startswith(f"{SPACE}/c2/kube letz")
-    assert len(event["source"]["component"]) < 200
-    assert event["count"] <= 10**6
-    assert event["lastTimestamp"] <= env.source.writer.now()
 
 
 async def test_the_list_does_not_come_to_the_proxys_status(env, clock):
