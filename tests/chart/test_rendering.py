@@ -1,4 +1,4 @@
-"""The chart, rendered: linted, compared with the command, accepted by a real API server."""
+"""The chart, rendered: linted, compared with the command, and what values do to its pods."""
 
 from __future__ import annotations
 
@@ -12,65 +12,11 @@ from tests import kit, pages
 from tests.chart.helm import CHART, KUBERNETES, helm, one, template
 from tests.chart.matrix import DIGEST, MATRIX, NAMESPACE
 from tests.chart.refused import REFUSED
-from tests.fleets import SOURCE
-from tests.kit import Fleet
 from vnode.agent import config
 from vnode.agent.config import AgentConfig
 from vnode.api import documents, objects
 from vnode.api.objects import Object, Objects
 from vnode.cli import manifests, scheduler_config
-
-_MONITORING = "monitoring.coreos.com"
-_OTHERS = {
-    "ServiceMonitor": ("servicemonitors", _MONITORING),
-    "PodMonitor": ("podmonitors", _MONITORING),
-    "PrometheusRule": ("prometheusrules", _MONITORING),
-    "Certificate": ("certificates", "cert-manager.io"),
-    "HTTPRoute": ("httproutes", "gateway.networking.k8s.io"),
-}
-"""Kinds of others that the chart has objects of: the plural and the group of each."""
-
-
-_ON_THE_HOST = ("host network", "cert-manager, addresses that stay")
-
-
-@pytest.fixture(scope="module")
-def server(bare_fleet: Fleet) -> Fleet:
-    """Return a fleet whose source has what the rendered objects need.
-
-    That is a namespace, its service accounts, and kinds of others.
-    """
-    definitions = [definition(kind, *names) for kind, names in _OTHERS.items()]
-    text = yaml.safe_dump_all(definitions)
-    bare_fleet.kubectl(SOURCE, "apply", "-f", "-", input=text)
-    names = [f"crd/{plural}.{group}" for plural, group in _OTHERS.values()]
-    bare_fleet.kubectl(SOURCE, "wait", "--for=condition=Established", *names)
-    bare_fleet.kubectl(SOURCE, "create", "namespace", NAMESPACE)
-    restricted = "pod-security.kubernetes.io/enforce=restricted"
-    bare_fleet.kubectl(SOURCE, "label", "namespace", NAMESPACE, restricted)
-    bare_fleet.kubectl(SOURCE, "create", "serviceaccount", "vnode", "-n", NAMESPACE)
-    bare_fleet.kubectl(
-        SOURCE, "create", "serviceaccount", "vnode-candidate-scheduler", "-n", NAMESPACE
-    )
-    return bare_fleet
-
-
-def definition(kind: str, plural: str, group: str) -> Object:
-    """Return a CRD that accepts any object of the kind: its schema is its owner's affair."""
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-    policy = {"api-approved.kubernetes.io": "unapproved, for tests"}  # of groups of k8s.io
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{group}", "annotations": policy},
-        "spec": {
-            "group": group,
-            "scope": "Namespaced",
-            "names": {"kind": kind, "plural": plural, "singular": kind.lower()},
-            "versions": [version],
-        },
-    }
 
 
 def bare(obj: Object) -> Object:
@@ -92,48 +38,6 @@ def test_lint_finds_nothing(name: str) -> None:
 def test_values_that_cannot_work_are_refused_with_the_cure(complaint: str) -> None:
     with pytest.raises(AssertionError, match=complaint.replace(".", r"\.")):
         template(REFUSED[complaint])
-
-
-@pytest.mark.parametrize("name", MATRIX)
-def test_the_api_server_accepts_every_object(
-    rendered: dict[str, Objects], server: Fleet, name: str
-) -> None:
-    text = yaml.safe_dump_all(rendered[name])
-    words = ("apply", "--server-side", "--force-conflicts", "--dry-run=server", "-f", "-")
-    printed = server.kubectl(SOURCE, *words, input=text)
-    assert len(printed.splitlines()) == len(rendered[name])
-
-
-@pytest.mark.parametrize("name", [name for name in MATRIX if name not in _ON_THE_HOST])
-def test_its_pods_pass_the_restricted_standard(
-    rendered: dict[str, Objects], server: Fleet, name: str
-) -> None:
-    pods = [pod_of(obj) for obj in rendered[name] if obj["kind"] == "Deployment"]
-    if pods:
-        words = ("create", "--dry-run=server", "-f", "-")
-        server.kubectl(SOURCE, *words, input=yaml.safe_dump_all(pods))
-
-
-def test_pods_on_the_host_network_do_not(rendered: dict[str, Objects], server: Fleet) -> None:
-    pod = pod_of(one(rendered["host network"], "Deployment", "vnode-agent"))
-    with pytest.raises(AssertionError, match="violates PodSecurity"):
-        server.kubectl(SOURCE, "create", "--dry-run=server", "-f", "-", input=yaml.safe_dump(pod))
-
-
-def test_a_namespace_that_would_refuse_them_is_told_before_they_are_installed(
-    server: Fleet,
-) -> None:
-    where = ("--namespace", NAMESPACE, "--kubeconfig", server.kubeconfig(SOURCE))
-    words = ("install", "vnode", CHART, *where, "--dry-run=server")
-    command = f"kubectl label --overwrite namespace {NAMESPACE} .*=privileged"
-    with pytest.raises(AssertionError, match=command):
-        helm(*words, values=MATRIX["host network"])
-
-
-def pod_of(deployment: Object) -> Object:
-    template = deployment["spec"]["template"]
-    metadata = {**template["metadata"], "name": "p", "namespace": NAMESPACE}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
 
 
 @pytest.mark.parametrize("name", ["defaults", "named", "configured", "named namespaces"])
@@ -175,58 +79,17 @@ def test_policies_are_left_out_where_they_are_turned_off_or_unknown(
     assert policies(rendered["no policies"]) == policies(template(version="1.29.9")) == 0
 
 
-def test_pods_are_reached_by_the_ports_in_use_and_nobody_loses_metrics(
-    rendered: dict[str, Objects],
-) -> None:
-    def rules(name: str, part: str) -> dict[str, Object]:
-        policy = one(rendered[name], "NetworkPolicy", f"vnode-{part}")["spec"]
-        return {str(rule["ports"][0]["port"]): rule for rule in policy["ingress"]}
-
-    assert rules("defaults", "agent").keys() == {"webhook", "extender", "health"}
-    assert rules("defaults", "candidate-scheduler") == {"https": {"ports": [{"port": "https"}]}}
-    assert "from" not in rules("defaults", "agent")["health"]
-    assert "from" not in rules("defaults", "agent")["webhook"]
-    [scheduler] = rules("defaults", "agent")["extender"]["from"]
-    labels = scheduler["podSelector"]["matchLabels"]
-    assert labels["app.kubernetes.io/component"] == "candidate-scheduler"
-    assert "9446" in rules("egress", "agent")
-    assert len(rules("closed", "agent")["health"]["from"]) == 2
-    assert not any(obj["kind"] == "NetworkPolicy" for obj in rendered["no network policies"])
-
-
-def test_a_candidate_scheduler_that_runs_elsewhere_reaches_the_extender() -> None:
-    objs = template({"debug": {"candidateScheduler": True}})
-    [extender] = [
-        rule
-        for rule in one(objs, "NetworkPolicy", "vnode-agent")["spec"]["ingress"]
-        if {"port": "extender"} in rule["ports"]
-    ]
-    assert "from" not in extender
-
-
-def test_what_pods_may_call_is_open_unless_peers_are_named(rendered: dict[str, Objects]) -> None:
-    for part in ("agent", "candidate-scheduler"):
-        open_ = one(rendered["defaults"], "NetworkPolicy", f"vnode-{part}")["spec"]
-        assert open_["policyTypes"] == ["Ingress"]
-        closed = one(rendered["egress"], "NetworkPolicy", f"vnode-{part}")["spec"]
-        assert closed["policyTypes"] == ["Ingress", "Egress"]
-        [rule] = closed["egress"]
-        agents, *peers = rule["to"]
-        assert agents["podSelector"]["matchLabels"]["app.kubernetes.io/component"] == "agent"
-        assert peers == MATRIX["egress"]["networkPolicy"]["egress"]
-
-
-def test_the_agents_file_loads(rendered: dict[str, Objects], tmp_path: Path) -> None:
-    for name in MATRIX:
-        for obj in rendered[name]:
-            if obj["kind"] == "ConfigMap" and "agent.yaml" in obj["data"]:
-                file = tmp_path / "agent.yaml"
-                file.write_text(obj["data"]["agent.yaml"])
-                loaded = config.load(file)
-                assert loaded.source_controller == (name != "no sources")
-                values = MATRIX[name]
-                assert loaded.issuing.enabled == values.get("issuing", {}).get("enabled", False)
-                assert list(loaded.namespaces) == values.get("namespaces", [])
+@pytest.mark.parametrize("name", MATRIX)
+def test_the_agents_file_loads(rendered: dict[str, Objects], tmp_path: Path, name: str) -> None:
+    values = MATRIX[name]
+    for obj in rendered[name]:
+        if obj["kind"] == "ConfigMap" and "agent.yaml" in obj["data"]:
+            file = tmp_path / "agent.yaml"
+            file.write_text(obj["data"]["agent.yaml"])
+            loaded = config.load(file)
+            assert loaded.source_controller == (name != "no sources")
+            assert loaded.issuing.enabled == values.get("issuing", {}).get("enabled", False)
+            assert list(loaded.namespaces) == values.get("namespaces", [])
 
 
 def test_plugins_reach_the_agents_container(rendered: dict[str, Objects]) -> None:
@@ -288,32 +151,6 @@ def test_a_cloud_knows_the_agents_account(rendered: dict[str, Objects]) -> None:
     assert "annotations" not in other["metadata"]
 
 
-def test_the_dashboard_is_reached_where_agents_serve_it(rendered: dict[str, Objects]) -> None:
-    name = "vnode-dashboard"
-    objs = rendered["dashboard"]
-    service = one(objs, "Service", name)
-    assert service["metadata"]["annotations"] == {"example.com/tls": "true"}
-    [port] = service["spec"]["ports"]
-    [container] = one(objs, "Deployment", "vnode-agent")["spec"]["template"]["spec"]["containers"]
-    ports = {port["name"]: port["containerPort"] for port in container["ports"]}
-    assert ports[port["targetPort"]] == 9445
-    ingress = one(objs, "Ingress", name)["spec"]
-    [rule] = ingress["rules"]
-    assert (rule["host"], ingress["ingressClassName"]) == ("vnode.example.com", "outer")
-    [path] = rule["http"]["paths"]
-    assert path["backend"]["service"] == {"name": name, "port": {"name": port["name"]}}
-    [route] = one(objs, "HTTPRoute", name)["spec"]["rules"]
-    assert route["backendRefs"] == [{"name": name, "port": port["port"]}]
-
-    behind = rendered["dashboard behind a proxy"]
-    [path] = one(behind, "Ingress", name)["spec"]["rules"][0]["http"]["paths"]
-    assert path["backend"]["service"] == {"name": "proxy", "port": {"number": 4180}}
-    [route] = one(behind, "HTTPRoute", name)["spec"]["rules"]
-    assert route["backendRefs"] == [{"name": "proxy", "port": 4180}]
-    for obj in rendered["defaults"]:
-        assert obj["metadata"]["name"] != name or obj["kind"] == "ClusterRole"
-
-
 def test_what_is_off_in_the_values_is_off_in_the_pods() -> None:
     security = {"runAsNonRoot": False, "runAsUser": 0}
     rendered = template({"controllerManager": {"securityContext": security}})
@@ -332,13 +169,6 @@ def test_values_of_the_pages_about_plugins_render(page: str) -> None:
         assert pod["containers"][0]["volumeMounts"][-len(wanted) :] == wanted
 
 
-def test_values_of_the_page_about_egress_render() -> None:
-    blocks = pages.blocks(kit.ROOT / "docs" / "install.md")
-    [values] = [yaml.safe_load(b.text) for b in blocks if b.file == "values-egress.yaml"]
-    [rule] = one(template(values), "NetworkPolicy", "vnode-agent")["spec"]["egress"]
-    assert rule["to"][1:] == values["networkPolicy"]["egress"]
-
-
 @pytest.mark.parametrize("page", ["install.md", "dashboard.md"])
 def test_values_of_the_pages_render(page: str) -> None:
     found = [b for b in pages.blocks(kit.ROOT / "docs" / page) if b.file.startswith("values-")]
@@ -355,37 +185,6 @@ def test_the_candidate_schedulers_file_is_that_of_the_command(
     port = next(p["port"] for p in service["spec"]["ports"] if p["name"] == "extender")
     wanted = scheduler_config.build(f"https://vnode.{NAMESPACE}.svc:{port}", namespace=NAMESPACE)
     assert yaml.safe_load(found["data"]["config.yaml"]) == wanted
-
-
-def test_a_changed_port_reaches_all_that_name_it(rendered: dict[str, Objects]) -> None:
-    objs = rendered["configured"]
-    scheduler = yaml.safe_load(
-        one(objs, "ConfigMap", "vnode-candidate-scheduler")["data"]["config.yaml"]
-    )
-    assert scheduler["extenders"][0]["urlPrefix"] == f"https://vnode.{NAMESPACE}.svc:8444"
-    assert scheduler["parallelism"] == 4
-    [container] = one(objs, "Deployment", "vnode-agent")["spec"]["template"]["spec"]["containers"]
-    ports = {port["name"]: port["containerPort"] for port in container["ports"]}
-    assert ports.pop("streams") == 9448
-    assert ports == {"webhook": 8443, "extender": 8444, "health": 8081, "kubelet": 10250}
-    assert one(objs, "Service", "vnode-metrics")["spec"]["ports"][0]["port"] == 8081
-
-
-def test_without_streams_nothing_names_their_port(rendered: dict[str, Objects]) -> None:
-    def named(name: str) -> list[bool]:
-        objs = rendered[name]
-        [container] = one(objs, "Deployment", "vnode-agent")["spec"]["template"]["spec"][
-            "containers"
-        ]
-        listed = (
-            container["ports"],
-            one(objs, "Service", "vnode")["spec"]["ports"],
-            one(objs, "NetworkPolicy", "vnode-agent")["spec"]["ingress"][0]["ports"],
-        )
-        return ["streams" in {str(p.get("name", p.get("port"))) for p in each} for each in listed]
-
-    assert named("defaults") == [True] * 3
-    assert named("no streams") == [False] * 3
 
 
 def test_agents_get_the_time_that_their_streams_have(rendered: dict[str, Objects]) -> None:
