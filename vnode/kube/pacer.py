@@ -20,8 +20,8 @@ from vnode.api.errors import TooManyRequests, Unreachable
 from vnode.api.turns import Turns
 from vnode.kube import urgency
 from vnode.kube.pace import Pace
+from vnode.kube.request_metrics import PaceMetrics
 from vnode.kube.urgency import Urgency
-from vnode.telemetry import metrics
 
 PATIENCE: Final = 20.0
 """Seconds that a request waits for the pace at most: two thirds of what it has for its answer."""
@@ -44,7 +44,7 @@ class Pacer:
     def __init__(self, name: str) -> None:
         self.pace = Pace()
         self._name = name
-        self._waits = metrics.PaceWaits(name)
+        self._waits = PaceMetrics(name)
         self._under_way = 0
         self._is_open = True  # nobody waits, and nothing says that anybody has to
         self._turns: Turns[_Line] = Turns(_ROUND)

@@ -32,9 +32,9 @@ from vnode.kube.credentials import Renewable
 from vnode.kube.endpoint import Endpoint
 from vnode.kube.pacer import Pacer
 from vnode.kube.read_limit import ReadLimiter
+from vnode.kube.request_metrics import RequestMetrics
 from vnode.kube.server_clock import ClockSkew
 from vnode.kube.sessions import Sessions
-from vnode.telemetry import metrics
 
 JSON: Final = "application/json"
 METADATA_LIST: Final = f"{JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
@@ -57,7 +57,7 @@ class Transport:
         self.read_limiter = ReadLimiter()  # of informers that read from it
         self.pacer = Pacer(name)  # of short requests; watches wait for its pauses
         self.skew = ClockSkew()  # of its clock, as its answers show
-        self._requests = metrics.Requests(name)
+        self._requests = RequestMetrics(name)
         self._sessions: Sessions | None = None  # to `endpoint`, once entered
         self._former: list[Sessions] = []  # to other addresses, with what was under way there
 

@@ -3,8 +3,9 @@
 They have a registry of their own, so that tests can read it and nothing else gets in. Label values
 come from configuration and code only (clusters, verbs, codes, plugins), never from pods, and the
 series of a target go with it: so their number stays bounded. Of namespaces, the few that wait for
-their turns have one. Counting something for each pod must
-cost only a microsecond: keep the child that `labels` returns, if the labels are known beforehand.
+their turns have one. Counting something for each pod must cost only a microsecond: keep the child
+that `labels` returns, if the labels are known beforehand. What only one package counts in a way of
+its own is in a module there (`request_metrics`, `set_metrics`, `score_metrics`, `token_metrics`).
 """
 
 from __future__ import annotations
@@ -319,51 +320,6 @@ _CODES: Final = {status.value: str(status.value) for status in HTTPStatus}
 def code_label(code: int) -> str:
     """Return the label value of a code: any server may make up others, a thousand of them."""
     return _CODES.get(code, "other")
-
-
-class Requests:
-    """Counts the requests of one client; keeps children, since `labels` is the slowest part."""
-
-    def __init__(self, cluster: str) -> None:
-        self._cluster = cluster
-        self._counters: dict[tuple[str, str], Counter] = {}
-        self._durations: dict[str, Histogram] = {}
-
-    def answered(self, verb: str, code: int, seconds: float) -> None:
-        """Count an answer, also of an error, that took `seconds`."""
-        self._counter(verb, code_label(code)).inc()
-        child = self._durations.get(verb)
-        if child is None:
-            child = self._durations[verb] = API_REQUEST_SECONDS.labels(self._cluster, verb)
-
-        child.observe(seconds)
-
-    def unanswered(self, verb: str) -> None:
-        """Count a request without an answer."""
-        self._counter(verb, "none").inc()
-
-    def _counter(self, verb: str, code: str) -> Counter:
-        child = self._counters.get((verb, code))
-        if child is None:
-            child = API_REQUESTS.labels(self._cluster, verb, code)
-            self._counters[verb, code] = child
-
-        return child
-
-
-class PaceWaits:
-    """Measures how requests of one client wait for the pace of its server; no series until then."""
-
-    def __init__(self, cluster: str) -> None:
-        self._cluster = cluster
-
-    def observe(self, seconds: float) -> None:
-        """Measure what one request has waited."""
-        PACE_WAIT_SECONDS.labels(self._cluster).observe(seconds)
-
-    def limit(self, requests: int) -> None:
-        """Show how many may be under way now."""
-        PACE_LIMIT.labels(self._cluster).set(requests)
 
 
 class extension_point:
