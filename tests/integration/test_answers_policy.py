@@ -69,7 +69,9 @@ async def token(fleet: Fleet, client: Client) -> AsyncIterator[AgentToken]:
     finally:
         await client.delete(kinds.CLUSTER_ROLE_BINDINGS, ROLE)
         for kind in KINDS:
-            await client.delete(kinds.CRDS, f"{kind.plural}.{kind.group}")
+            name = f"{kind.plural}.{kind.group}"
+            await client.delete(kinds.CRDS, name)
+            await kit.until_gone(client, kinds.CRDS, field_selector=f"metadata.name={name}")
 
 
 async def test_of_a_workload_answers_are_written_and_no_quota(
