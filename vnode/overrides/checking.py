@@ -115,13 +115,15 @@ def _env(env: EnvironmentOverride) -> Iterator[str]:
     if not set_ and not removed:
         yield "give it variables to set or to remove"
 
-    names_ = [variable.name for variable in set_]
+    names_, taken = [variable.name for variable in set_], set(removed)
     for name in names_:
         if not _VARIABLE.fullmatch(name):
             yield "a variable needs a name, without an equals sign"
 
-        if name in removed or names_.count(name) > 1:
+        if name in taken:
             yield f'"{name[:63]}" is there twice: set or remove it once'
+
+        taken.add(name)
 
     for variable in set_:
         if variable.value is not None and variable.value_from is not None:

@@ -9,6 +9,7 @@ policies that costs a look into an empty dict.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import Final
 
 from vnode.api import documents, kinds, objects
 from vnode.api.errors import ConfigError, Unreachable
@@ -22,6 +23,11 @@ from vnode.overrides.policy import OverridePolicy, PolicyRule
 from vnode.overrides.record import Owner, RecordedRule, Reference, Seal
 from vnode.overrides.rules import OverrideRule
 from vnode.runtime.links import Link
+
+_TOO_MUCH: Final = (
+    f"it takes more than {applying.MOST_WORK} bytes in all to go through the pod for each entry of "
+    "its rules: have fewer entries, or a smaller pod"
+)
 
 References = Callable[[Object], Iterable[Reference]]
 """Finds what a pod refers to in its namespace."""
@@ -48,14 +54,23 @@ class RuleOverride:
         self._failures = failures  # None: failures say nothing of the present policies
 
     def apply(self, pod: Object) -> Object:
-        """Return what the rules make of a pod; ConfigError names the policy and the rule."""
+        """Return what the rules make of a pod; ConfigError names the policy and the rule.
+
+        Before each rule it is counted what that would take: a pod may have a MiB, rules may be
+        hundreds, and each may make it larger.
+        """
         try:
             changed = applying.clone(pod)
         except documents.NO_JSON as error:
             raise ConfigError("the pod is nested too deeply for override policies") from error
 
+        work = 0
         for each in self.rules:
             try:
+                work += applying.work(changed, each.rule)
+                if work > applying.MOST_WORK:
+                    raise ConfigError(_TOO_MUCH)
+
                 applying.apply(changed, each.rule)
             except ConfigError as error:
                 self._fail(each, str(error))
