@@ -38,9 +38,9 @@ def digest(uid: str) -> str:
 
 def encode(used: Mapping[str, Mapping[str, int]]) -> str:
     """Return the text for what sources use, by their UIDs."""
-    by_digest = {digest(uid): resources.format_list(amounts) for uid, amounts in used.items()}
-    listed = dict(sorted(by_digest.items())[:MOST_SOURCES])
-    text = _Text(listed, complete=len(listed) == len(by_digest))
+    first = sorted((digest(uid), uid) for uid in used)[:MOST_SOURCES]  # any pod may make one up
+    listed = {name: resources.format_list(used[uid]) for name, uid in first}
+    text = _Text(listed, complete=len(first) == len(used))
     return msgspec.json.encode(text, order="sorted").decode()
 
 

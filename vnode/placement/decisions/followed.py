@@ -8,6 +8,7 @@ may come later than vnode, and a cluster without them pays nothing.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -54,6 +55,7 @@ class FollowedDecisions:
         self._changed = changed
         self._tasks: KeyedTasks[str] | None = None
         self._used: dict[str, DecisionReference] = {}  # by the key of the policy
+        self._places: Counter[_Place] = Counter()  # of those; no zeros
         self._kinds: dict[Kind, ServedKind] = {}  # since a policy first named one
         self._watched: dict[_Place, _Watched] = {}
 
@@ -64,14 +66,26 @@ class FollowedDecisions:
 
     def use(self, policy: str, reference: DecisionReference | None) -> None:
         """Note the decision that a policy names now, None if it names none."""
-        if self._used.get(policy) == reference:
-            return
-
-        self._used.pop(policy, None)
+        before = self._used.pop(policy, None)
         if reference is not None:
             self._used[policy] = reference
 
-        self._watch()
+        if before == reference:
+            return
+
+        was, is_now = (_place(each) if each is not None else None for each in (before, reference))
+        if is_now is not None:
+            self._places[is_now] += 1
+
+        if was is not None:
+            self._places[was] -= 1
+            if not self._places[was]:
+                del self._places[was]
+
+        # There may be thousands of policies: others of the same place change nothing.
+        is_new = is_now is not None and self._places[is_now] == 1
+        if is_new or (was is not None and was not in self._places):
+            self._watch()
 
     def find(self, reference: DecisionReference, profiles: Profiles | None) -> ClusterDecision:
         """Return the decision as it is known now; without the profiles of Targets it is not."""
@@ -118,10 +132,9 @@ class FollowedDecisions:
         if self._tasks is None:
             return
 
-        wanted = {(slices.kind_of(ref), ref.namespace) for ref in self._used.values()}
-        for kind, _ in sorted(wanted, key=str):
-            if kind not in self._kinds:
-                self._watch_kind(kind, self._tasks)
+        wanted = set(self._places)
+        for kind in sorted({kind for kind, _ in wanted} - self._kinds.keys(), key=str):
+            self._watch_kind(kind, self._tasks)
 
         served = {place for place in wanted if self._kinds[place[0]].is_served}
         for place in self._watched.keys() - served:
@@ -146,7 +159,7 @@ class FollowedDecisions:
         self._watched[place] = _Watched(informer, name)
 
         def is_here(reference: DecisionReference) -> bool:
-            return (slices.kind_of(reference), reference.namespace) == place
+            return _place(reference) == place
 
         def changed(old: Object | None, new: Object | None) -> None:
             names = {name for obj in (old, new) if obj is not None for name in slices.carried(obj)}
@@ -162,6 +175,10 @@ class FollowedDecisions:
         informer.subscribe(changed)
         tasks.start(name, informer.run, name)
         tasks.start(name, announce, f"{name}-first")
+
+
+def _place(reference: DecisionReference) -> _Place:
+    return slices.kind_of(reference), reference.namespace
 
 
 def _unknown(

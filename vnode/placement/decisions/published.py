@@ -61,11 +61,11 @@ def steady(
 
     `since` keeps, from call to call, since when that is so.
     """
-    for profile in published:
-        if profile not in best:
-            since.setdefault(profile, now)
+    lost = set(published).difference(best)
+    for profile in lost:
+        since.setdefault(profile, now)
 
-    for profile in since.keys() - (set(published) - set(best)):
+    for profile in since.keys() - lost:
         del since[profile]
 
     kept = [profile for profile in published if now - since.get(profile, now) < KEPT - TICK]

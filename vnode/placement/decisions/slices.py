@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, islice
 from typing import Any, Final
 
 from vnode.api import keys, kinds, names, objects, visible
@@ -22,7 +23,10 @@ from vnode.planning.cluster_decision import (
     DecisionReference,
 )
 
-MOST: Final = 5000  # clusters of a decision that are read
+MOST: Final = 5000
+"""Clusters of a decision that are read, and entries that are none: some 30 ms."""
+MOST_SLICES: Final = 1000
+"""Objects of a decision that are read."""
 _SHOWN: Final = 60  # characters of what is wrong
 _ODDITIES: Final = 5  # that are told
 _INDEX: Final = re.compile(r"0|[1-9][0-9]{0,5}", re.ASCII)
@@ -58,24 +62,29 @@ def read(
     if not slices:
         return ClusterDecision(reference, problem=_absent(reference), reason=NOT_FOUND)
 
-    oddities = list[str]()
-    clusters = dict[str, DecidedCluster]()  # in their order; of two alike the first counts
     by_placement = reference.kind is DecisionKind.PLACEMENT
+    oddities = dict[str, None]()
     if not by_placement:
-        oddities += _gaps(slices)
+        oddities |= dict.fromkeys(islice(_gaps(slices), _ODDITIES))
 
-    for obj in slices:
-        for cluster in _of_placement(obj) if by_placement else _of_profiles(obj, profiles):
-            if isinstance(cluster, str):
-                oddities.append(cluster)
-            elif len(clusters) < MOST:
-                clusters.setdefault(cluster.name, cluster)
-            else:
-                oddities.append(f"only the first {MOST} clusters are read")
-                break
+    entries = chain.from_iterable(
+        _of_placement(obj) if by_placement else _of_profiles(obj, profiles)
+        for obj in slices[:MOST_SLICES]
+    )
+    clusters = dict[str, DecidedCluster]()  # in their order; of two alike the first counts
+    for cluster in islice(entries, MOST):
+        if isinstance(cluster, str):
+            oddities[cluster] = None
+        else:
+            clusters.setdefault(cluster.name, cluster)
 
-    unique = dict.fromkeys(oddities)
-    return ClusterDecision(reference, tuple(clusters.values()), oddities=tuple(unique)[:_ODDITIES])
+    if len(slices) > MOST_SLICES:
+        oddities[f"only the first {MOST_SLICES} objects are read"] = None
+    elif next(entries, None) is not None:
+        oddities[f"only the first {MOST} clusters are read"] = None
+
+    told = tuple(oddities)
+    return ClusterDecision(reference, tuple(clusters.values()), oddities=told[-_ODDITIES:])
 
 
 def _absent(reference: DecisionReference) -> str:

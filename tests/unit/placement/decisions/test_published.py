@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from random import Random
 
 import pytest
@@ -76,3 +77,11 @@ def test_a_cluster_that_has_lost_its_pods_stays_for_a_while() -> None:
     assert published.steady("ab", "a", since, 60 + KEPT) == Wanted(("a",))
     assert published.steady("a", "a", since, 200) == Wanted(("a",))
     assert not since
+
+
+def test_clusters_without_end_that_somebody_has_listed_are_looked_up() -> None:
+    listed, best = [f"a/b{n}" for n in range(20_000)], [f"a/c{n}" for n in range(1_000)]
+    begun = time.thread_time()
+    wanted = published.steady(listed, best, {}, 0.0)
+    assert time.thread_time() - begun < 0.2  # 0.34 s, with a list gone through for each
+    assert len(wanted.profiles) == 21_000
