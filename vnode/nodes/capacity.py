@@ -33,6 +33,7 @@ from vnode.nodes.coexistence import SPREADS
 
 _K = TypeVar("_K", bound=Hashable)
 
+_AMOUNTS: Final = ("capacity", "allocatable")  # of a trimmed node, parsed
 _SOURCE: Final = "source"  # of a trimmed delegate: the UID of the cluster that it is from
 
 RUNNING_PODS: Final = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
@@ -79,7 +80,10 @@ def trim_pod(pod: Object) -> Object:
 
 
 def trim_node(node: Object) -> Object:
-    """Drop images, volumes and annotations: most of a Node's size, and not used here."""
+    """Drop images, volumes and annotations: most of a Node's size, and not used here.
+
+    Its amounts are parsed: summaries read them once a second, and they seldom change.
+    """
     metadata, spec, status = objects.metadata(node), objects.spec(node), objects.status(node)
     kept = ("name", "uid", "resourceVersion", "labels", "deletionTimestamp")
     return {
@@ -89,11 +93,10 @@ def trim_node(node: Object) -> Object:
             "taints": spec.get("taints") or [],
         },
         "status": {
-            "capacity": status.get("capacity") or {},
-            "allocatable": status.get("allocatable") or {},
             "conditions": [objects.condition(node, "Ready") or {}],
             **{field: status[field] for field in node_features.FIELDS if field in status},
         },
+        **{field: _amounts(status.get(field) or {}) for field in _AMOUNTS},
     }
 
 
@@ -175,7 +178,7 @@ def summary(
     streams_namespace: str = "",
     model_labels: Sequence[str] = MODEL_LABELS,
 ) -> Object:
-    """Build the ClusterSummary of a cluster, named by `cluster`, with these nodes and classes.
+    """Build the ClusterSummary of a cluster, named by `cluster`, with these trimmed nodes.
 
     Capacity and allocatable are summed over nodes that are ready and schedulable. Tainted nodes
     count: some pods tolerate the taint, and would be kept away if the summary left these nodes out;
@@ -185,8 +188,8 @@ def summary(
     nodes = list(nodes)
     usable = [node for node in nodes if is_usable(node)]
     features = node_features.encode(node_features.common(usable))
-    capacity = _sum(_amounts(node, "capacity") for node in usable)
-    allocatable = {objects.name(node): _amounts(node, "allocatable") for node in usable}
+    capacity = _sum(node["capacity"] for node in usable)
+    allocatable = {objects.name(node): node["allocatable"] for node in usable}
     free = _free(allocatable, usage)
     return {
         "metadata": {
@@ -227,12 +230,14 @@ def is_usable(node: Object) -> bool:
 
 def common_labels(nodes: Iterable[Object]) -> dict[str, str]:
     """Return the labels that have the same value on all nodes that have them."""
-    values: dict[str, set[str]] = {}
+    values: dict[str, str] = {}
+    several = set[str]()
     for node in nodes:
         for key, value in objects.labels(node).items():
-            values.setdefault(key, set()).add(value)
+            if values.setdefault(key, value) != value:
+                several.add(key)
 
-    return {key: next(iter(of_key)) for key, of_key in values.items() if len(of_key) == 1}
+    return {key: value for key, value in values.items() if key not in several}
 
 
 def free_resources(free: Mapping[str, Resources]) -> str:
@@ -266,9 +271,9 @@ def _holding(pod: Object | None) -> _Holding | None:
     return _Holding(pod.get(_SOURCE, ""), node_name, pod["requests"])
 
 
-def _amounts(node: Object, field: str) -> Resources:
+def _amounts(listed: Mapping[str, str]) -> Resources:
     amounts: Resources = {}
-    for name, quantity in (objects.status(node).get(field) or {}).items():
+    for name, quantity in listed.items():
         try:
             amounts |= resources.parse({name: quantity})
         except ConfigError:

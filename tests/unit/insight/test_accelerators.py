@@ -40,7 +40,7 @@ def summary_of(*nodes: Object, taken: Object | None = None) -> Object:
     if taken:
         usage.change(None, taken)
 
-    return capacity.summary(nodes, usage)
+    return capacity.summary(map(capacity.trim_node, nodes), usage)
 
 
 def uses_of(

@@ -42,6 +42,11 @@ def free(*nodes, usage=None):
     return json.loads(objects.annotations(made)[keys.FREE_RESOURCES])
 
 
+def test_amounts_of_a_node_are_parsed_as_it_is_read():
+    node = make_node("a", cpu="1500m", memory="4Gi", odd="many")
+    assert node["allocatable"] == node["capacity"] == {"cpu": 1500, "memory": 4 * 2**30}
+
+
 def test_ready_and_schedulable_nodes_are_summed():
     taint = {"key": "gpu", "effect": "NoSchedule"}
     made = capacity.summary(
