@@ -8,7 +8,7 @@ pod is bound or gone.
 from __future__ import annotations
 
 import math
-from collections import Counter, OrderedDict, defaultdict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
@@ -29,6 +29,7 @@ from vnode.planning.workload_pod import (
 )
 
 DELETED_KEPT: Final = 1_000
+_SIZES_KEPT: Final = 32  # of pods of one workload, each of which may be of a size of its own
 _SEATS_KEPT: Final = 8  # of one workload: by which clusters are closed or full for some of its pods
 
 
@@ -65,9 +66,9 @@ class Workload:
         self._moved_for = ""
         self._restored = False
         self._weighting: Weighting | None = None
-        # Node -> size -> since when a pod waits there that is not larger; what is not known is
-        # absent.
-        self._oldest: defaultdict[str, dict[PodSize, float]] = defaultdict(dict)
+        # Size -> node -> since when a pod waits there that is not larger; of the sizes that were
+        # asked for last, each with all nodes where one waits.
+        self._oldest: OrderedDict[PodSize, dict[str, float]] = OrderedDict()
         self._seats: OrderedDict[tuple[Share, ...], Seats] = OrderedDict()
         self._newest: Object | None = None  # None: has to be found
 
@@ -147,13 +148,24 @@ class Workload:
 
         One that is larger than that size does not count: there may be room for a smaller one.
         """
-        oldest = self._oldest[node].get(size)
+        oldest = self._oldest.get(size)
         if oldest is None:
-            there = ((m, since) for m in self.pending() for n, since in m.waits() if n == node)
-            waits = (since for member, since in there if member.size.is_within(size))
-            oldest = self._oldest[node][size] = min(waits, default=math.inf)
+            oldest = self._oldest[size] = self._find_oldest(size)
+            if len(self._oldest) > _SIZES_KEPT:
+                self._oldest.popitem(last=False)
 
-        return oldest
+        return oldest.get(node, math.inf)
+
+    def _find_oldest(self, size: PodSize) -> dict[str, float]:
+        """Look once at the pods that wait, for all nodes: both may be many."""
+        found: dict[str, float] = {}
+        for member in self.pending():
+            waits = tuple(member.waits())
+            if waits and member.size.is_within(size):
+                for node, since in waits:
+                    found[node] = min(since, found.get(node, math.inf))
+
+        return found
 
     def saturated(self, size: PodSize) -> dict[str, float]:
         """Return the nodes for which pods, none larger than that, have waited in vain.
@@ -283,7 +295,11 @@ class Workload:
     def record(self, member: WorkloadPod, choice: ClusterChoice, now: float) -> None:
         """Record where a pending pod is to go; it counts there if it is a member."""
         for full in choice.full:
-            self._saturated.setdefault(full, {})[member.size] = now
+            sizes = self._saturated.setdefault(full, {})
+            sizes.pop(member.size, None)  # so that the last one comes last
+            sizes[member.size] = now
+            if len(sizes) > _SIZES_KEPT:
+                del sizes[next(iter(sizes))]
 
         self.plan(member, choice.aim, choice.opened, choice.directed)
 
@@ -362,13 +378,14 @@ class Workload:
         for counts in (self.counts, self.revisions[member.revision]):
             workload_pod.count(counts, member, step)
 
-        for node, since in member.waits():
-            by_size = self._oldest[node]
-            for size in [each for each in by_size if member.size.is_within(each)]:
-                if step > 0:
-                    by_size[size] = min(by_size[size], since)
-                elif since <= by_size[size]:
-                    del by_size[size]
+        waits = tuple(member.waits())
+        for size in [each for each in self._oldest if waits and member.size.is_within(each)]:
+            oldest = self._oldest[size]
+            if step > 0:
+                for node, since in waits:
+                    oldest[node] = min(since, oldest.get(node, math.inf))
+            elif any(since <= oldest.get(node, math.inf) for node, since in waits):
+                del self._oldest[size]
 
 
 def _created(pod: Object) -> tuple[str, str]:
