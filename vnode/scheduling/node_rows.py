@@ -38,18 +38,21 @@ class NodeRows:
     def place(self, key: Hashable, requests: Resources) -> None:
         """Count a promise on the node where it fits best; on none if it fits on none."""
         self.withdraw(key)
-        fitting = [
-            i for i, row in enumerate(self._left) if not resources.insufficient(requests, row)
-        ]
-        if fitting:
-            if devices := [name for name in requests if resources.is_extended(name)]:
-                amounts = {i: [self._left[i].get(name, 0) for name in devices] for i in fitting}
-                fewest = min(amounts.values())
-                fitting = [i for i in fitting if amounts[i] == fewest]
-
-            best = max(fitting, key=lambda i: self._left[i].get(resources.CPU, 0))
+        if (best := self._best(requests)) is not None:
             self._left[best] = resources.subtract(self._left[best], requests)
             self._places[key] = best, requests
+
+    def _best(self, requests: Resources) -> int | None:
+        order = sorted(range(len(self._left)), key=lambda i: -self._left[i].get(resources.CPU, 0))
+        fitting = (i for i in order if not resources.insufficient(requests, self._left[i]))
+        if devices := [name for name in requests if resources.is_extended(name)]:
+
+            def amounts(i: int) -> list[int]:
+                return [self._left[i].get(name, 0) for name in devices]
+
+            return min(fitting, key=amounts, default=None)
+
+        return next(fitting, None)
 
     def withdraw(self, key: Hashable) -> None:
         """Count a promise no more."""

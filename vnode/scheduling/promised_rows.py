@@ -2,19 +2,23 @@
 
 Rows say which nodes a pod may use by model and taints, so a promise counts on one of these: on the
 node with the fewest devices that has enough, where kube-scheduler need not put it, but where it
-keeps the fewest others away. Pods without devices do not count here: sums do for them, and they are
-too many.
+keeps the fewest others away. Nodes of a row on which the same is promised are looked at as one: of
+a gang there may be a thousand. Pods without devices do not count here: sums do for them, and they
+are too many.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from vnode.api import resources
 from vnode.api.resources import Resources
 from vnode.api.rows import AlikeNodes, RowOfNodes, Rows
 from vnode.api.shape import Shape
+
+_Taken: TypeAlias = frozenset[tuple[str, int]]
 
 
 @dataclass(slots=True, eq=False)
@@ -33,14 +37,15 @@ class PromisedRows:
         self.names = frozenset(filter(resources.is_extended, reported.resources))
         """The devices that nodes have."""
         self._reported = reported
-        self._nodes: list[_Node] = []
+        # The nodes on which something is promised: by place, and by what that is. None are empty.
+        self._apart: dict[tuple[int, int], dict[_Taken, dict[_Node, None]]] = {}
         self._places: dict[Hashable, tuple[_Node, Resources]] = {}
         self._left: Rows | None = reported  # None until it is asked for after a change
 
     def left(self) -> Rows:
         """Return the rows of what is left; the reported ones if nothing is promised."""
         if self._left is None:
-            self._left = self._rows() if self._nodes else self._reported
+            self._left = self._rows() if self._apart else self._reported
 
         return self._left
 
@@ -71,9 +76,8 @@ class PromisedRows:
         _, where = min(places, key=lambda place: place[0])
         if isinstance(where, tuple):
             where = _Node(*where, {})
-            self._nodes.append(where)
 
-        where.taken = resources.add(where.taken, wanted)
+        self._set(where, resources.add(where.taken, wanted))
         self._places[key] = where, wanted
         self._left = None
 
@@ -83,38 +87,46 @@ class PromisedRows:
             return
 
         node, wanted = place
-        node.taken = resources.subtract(node.taken, wanted)
-        if not any(node.taken.values()):
-            self._nodes.remove(node)
-
+        self._set(node, resources.subtract(node.taken, wanted))
         self._left = None
+
+    def _set(self, node: _Node, taken: Resources) -> None:
+        """Note what is taken of a node from now on."""
+        place, before, after = (node.alike, node.row), _key(node.taken), _key(taken)
+        alike = self._apart.setdefault(place, {})
+        if before:
+            del alike[before][node]
+            if not alike[before]:
+                del alike[before]
+
+        node.taken = taken
+        if after:
+            alike.setdefault(after, {})[node] = None
+
+        if not alike:
+            del self._apart[place]
 
     def _present(
         self, shape: Shape | None = None
     ) -> Iterator[tuple[int, int, RowOfNodes, _Node | None]]:
         """Yield the rows of nodes that a pod may use, by what is left; with the place of each.
 
-        Nodes on which something is promised come one by one.
+        Nodes on which the same is promised come together, as one of them.
         """
-        reported, apart = self._reported, self._apart()
+        reported = self._reported
         for i, alike in enumerate(reported.alike):
             if shape is not None and not alike.takes(shape, reported.keys):
                 continue
 
             for j, row in enumerate(alike.rows):
-                nodes = apart.get((i, j), ())
-                for node in nodes:
-                    yield i, j, _less(row, node.taken), node
+                count = row.count
+                for nodes in self._apart.get((i, j), {}).values():
+                    count -= len(nodes)
+                    node = next(iter(nodes))
+                    yield i, j, _less(row, node.taken, len(nodes)), node
 
-                if (count := row.count - len(nodes)) > 0:
+                if count > 0:
                     yield i, j, RowOfNodes(count, row.free, row.most), None
-
-    def _apart(self) -> dict[tuple[int, int], list[_Node]]:
-        apart: dict[tuple[int, int], list[_Node]] = {}
-        for node in self._nodes:
-            apart.setdefault((node.alike, node.row), []).append(node)
-
-        return apart
 
     def _rows(self) -> Rows:
         reported = self._reported
@@ -136,9 +148,13 @@ class PromisedRows:
         )
 
 
-def _less(row: RowOfNodes, taken: Mapping[str, int]) -> RowOfNodes:
+def _key(taken: Resources) -> _Taken:
+    return frozenset(entry for entry in taken.items() if entry[1])
+
+
+def _less(row: RowOfNodes, taken: Mapping[str, int], count: int) -> RowOfNodes:
     free = {name: max(0, amount - taken.get(name, 0)) for name, amount in row.free.items()}
-    return RowOfNodes(1, free, resources.subtract(row.most, taken))
+    return RowOfNodes(count, free, resources.subtract(row.most, taken))
 
 
 def _order(wanted: Resources, row: RowOfNodes) -> tuple[bool, list[int], int]:
