@@ -59,6 +59,7 @@ class WorkloadRooms:
         all_known: bool,
     ) -> RoomDecision:
         """Return where a workload can go now, or why it can go nowhere."""
+        await self._judged_by.cache.promising.over(self._clock)
         beside = judging.beside(self._judged_by, pods)
         parts = self._promised.parts(self._clock.now(), but=key)
         async for _ in in_slices(beside.steps(parts), self._clock):

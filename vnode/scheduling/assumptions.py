@@ -7,7 +7,7 @@ must not meet, the second one's check sees the first, however long both then wai
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from vnode.api import objects
 from vnode.api.clock import Clock, happens_within
@@ -64,12 +64,23 @@ class Assumptions:
         return SUCCESS
 
     def promise(self, pods: Iterable[tuple[Object, Resources | None]], node: str) -> None:
-        """Count pods on the node in one step, for which the caller has found room there.
+        """Count pods on the node, for which the caller has found room there, before anybody looks.
 
-        With each comes what it requests, if the caller knows that: there may be thousands.
+        With each comes what it requests, if the caller knows that. There may be thousands, so they
+        are counted in slices: `pods` is gone through in these, and each may look at what has
+        changed since. See `whole`.
         """
-        for pod, requests in pods:
-            self._assume(pod, node, requests)
+
+        def steps() -> Iterator[None]:
+            for pod, requests in pods:
+                self._assume(pod, node, requests)
+                yield
+
+        self._cache.promising.begin(steps())
+
+    async def whole(self) -> None:
+        """Wait until all are counted to whom room was promised together."""
+        await self._cache.promising.over(self._clock)
 
     def confirm(self, pod: Object, node: str) -> Status:
         """Check again, and count a pod whose target has reserved its place."""

@@ -16,6 +16,7 @@ from vnode.api.pod_terms import PodTerm
 from vnode.api.priorities import PriorityMapping
 from vnode.api.resources import Resources
 from vnode.api.rows import Rows
+from vnode.api.unfinished import UnfinishedWork
 from vnode.planning.workload_counts import Workloads
 from vnode.scheduling.claim_users import ClaimUsers
 from vnode.scheduling.node_rows import NodeRows
@@ -56,6 +57,8 @@ class Cache:
 
     def __init__(self, constraints: Callable[[Object], Object | None] = objects.spec) -> None:
         self.quotas = Quotas()
+        self.promising = UnfinishedWork()
+        """Promises to many pods, of which nobody sees a half: those who read may wait for it."""
         self.claim_users = ClaimUsers()
         self._node_infos: dict[str, _NodeInfo] = {}
         # Pod UID -> node that it is on, or on its way to. No empty dicts.
@@ -163,6 +166,7 @@ class Cache:
 
     def promised(self, node: str) -> dict[str, Resources]:
         """Return by UID what pods on their way take there that its last report does not have."""
+        self.promising.finish()
         return self._promises.made(node)
 
     def reported(self, node: str) -> tuple[Resources | None, Rows | None]:
@@ -172,6 +176,7 @@ class Cache:
 
     def ending(self) -> dict[str, Resources]:
         """Return by node the sum of what terminating pods hold until they have ended."""
+        self.promising.finish()
         totals: dict[str, Resources] = {}
         for nodes in self._placed.values():
             for node, placed in nodes.items():
@@ -223,8 +228,15 @@ class Cache:
         self.claim_users.remove(uid)
         return self.workloads.remove(uid)
 
+    def target_name(self, node: str) -> str:
+        """Return what a snapshot would; nothing has to be whole for that."""
+        info = self._node_infos.get(node)
+        virtual = info.virtual if info is not None else None
+        return node if virtual is None else virtual.target[1]
+
     def snapshot(self) -> Snapshot:
         """Return the state at this moment; costs nothing where nothing changed."""
+        self.promising.finish()
         if self._snapshot_nodes is None:
             infos = (self._info(name) for name in sorted(self._node_infos))
             self._snapshot_nodes = tuple(info for info in infos if info is not None)

@@ -115,6 +115,7 @@ class Mover:
         if template is None:
             return MoveStep(True, SETTLED)
 
+        await self._cache.promising.over(self._clock)
         snapshot = self._cache.snapshot()
         takers, rooms = self._takers(template, snapshot), self._rooms(template, snapshot)
         now, wall = self._clock.monotonic(), self._clock.now()
@@ -144,7 +145,7 @@ class Mover:
         """Tell where moves were in vain; return whether that, or where they may go, is new."""
         news = moves.close(self._clock.monotonic(), self._clock.now())
         for node, until in (news or {}).items():
-            target = self._cache.snapshot().target_name(node)
+            target = self._cache.target_name(node)
             self._events.failed(moves.policy, moves.workload.key, target, until)
 
         return news is not None

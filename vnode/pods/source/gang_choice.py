@@ -2,7 +2,7 @@
 
 The plugins have said where that one could go. Of these targets, one is chosen that has room for
 enough of them at once: first those where they fit for sure, then those where they may, and those
-that may grow for them last. All are promised that room in the same step.
+that may grow for them last. All are promised that room before anybody looks at what is left.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from vnode.api.objects import Object
 from vnode.api.resources import Resources
 from vnode.gangs import deciding
 from vnode.gangs.gang import Gang
-from vnode.gangs.members import GangMember
 from vnode.gangs.room import GangRoom
 from vnode.gangs.table import Gangs
 from vnode.pods.source.gang_room import GangRooms
@@ -149,11 +148,21 @@ class GangChooser:
         gang.target = node
         self._incomplete.setdefault(node, set()).add(gang)
         gang.grows_until = self._clock.monotonic() + GROWTH if grows else 0.0
-        waiting = gang.waiting()
-        self._assumptions.promise(map(_asking, waiting.values()), node)
-        for uid in waiting:
+        self._assumptions.promise(self._going(gang, node, by), node)
+
+    def _going(self, gang: Gang, node: str, by: str) -> Iterable[tuple[Object, Resources | None]]:
+        """Have those try the node, too, that wait, and yield each; in slices, so some may go."""
+        for uid in tuple(gang.waiting()):
+            if gang.target != node:
+                return
+
+            if (each := gang.waiting().get(uid)) is None:
+                continue
+
             if uid != by:
                 self._queue.activate(uid)
+
+            yield each.pod, each.shape.requests if each.shape is not None else None
 
     def _left_until(self, gang: Gang, node: str) -> float:
         """Return when to look again whether candidates are gone there; 0 if they are.
@@ -180,11 +189,6 @@ class GangChooser:
         """Tell whether another gang is incomplete there: it is not known if both fit."""
         tried = self._incomplete.get(node, ())
         return any(other is not gang and not other.is_started for other in tried)
-
-
-def _asking(each: GangMember) -> tuple[Object, Resources | None]:
-    """Return the pod of a member, and what it requests, which was read when room was looked for."""
-    return each.pod, each.shape.requests if each.shape is not None else None
 
 
 def elsewhere(gang: Gang, node: str, snapshot: Snapshot) -> Status:

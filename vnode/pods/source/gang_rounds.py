@@ -1,10 +1,10 @@
 """Places gangs: chooses one target for all pods of a gang, and has them bound there, or none.
 
 A member that is popped from the queue chooses for all: a target that has room for enough of them at
-once (`gang_choice`). All are promised that room in the same step, and go into candidate phases for
-that target only. Each that has a place there waits (`at_gate`) until enough have one. As soon as
-too few can get one, all candidates there are deleted, and the next target is tried: a gang holds
-places in one target at a time.
+once (`gang_choice`). All are promised that room before anybody looks at what is left, and go into
+candidate phases for that target only. Each that has a place there waits (`at_gate`) until enough
+have one. As soon as too few can get one, all candidates there are deleted, and the next target is
+tried: a gang holds places in one target at a time.
 
 Once enough are bound, each pod of the gang counts for itself, and goes where the others are.
 """
@@ -259,7 +259,7 @@ class GangRounds:
     def _leave(self, gang: Gang) -> None:
         """Give back what the gang has in the target that is tried; try others after that."""
         node, now = gang.target, self._clock.monotonic()
-        target = self._cache.snapshot().target_name(node)
+        target = self._cache.target_name(node)
         reason = deciding.tally(gang, target)
         log.info("gang %s leaves %s: %s", gang.key, node, reason)
         count = gang.vain[node].count + 1 if node in gang.vain else 1

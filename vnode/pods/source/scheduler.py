@@ -125,6 +125,7 @@ class ProxyScheduler:
 
             self._gangs.follow(self._attempts.wake, withdraw)
             while True:
+                await self._assumptions.whole()
                 queued = await self._queue.pop()
                 took = self._cycle(queued, group)
                 # What costs much leaves as much time to all else that the agent does.
