@@ -138,7 +138,7 @@ class ProxyScheduling:
         if self.scores.used:
             event_handlers.follow_scores(self._scores_of, self.scores.subscribe, shared.clock)
 
-        assumptions = Assumptions(self.framework, self._cache, queue, shared.clock)
+        assumptions = Assumptions(self.framework, self._cache, queue, shared.clock, shared.policies)
         rounds = self._make_gang_rounds(assumptions, queue)
         requests = CandidateRequests(self._factory, shared.clock, self._leftovers, rounds.mark)
         reporter = UnschedulableReporter(
@@ -170,6 +170,7 @@ class ProxyScheduling:
             reporter=reporter,
             gangs=rounds,
             clock=shared.clock,
+            policies=shared.policies,
             on_cycle=self._on_cycle,
         )
         return driver, event_handlers

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 
 from vnode.api.clock import Clock
-from vnode.api.slices import Slices
+from vnode.api.slices import in_slices
 
 
 class UnfinishedWork:
@@ -30,10 +30,20 @@ class UnfinishedWork:
         """Take work, of which a step is done each time that `steps` is asked for the next."""
         self._works.append(iter(steps))
 
-    def finish(self) -> None:
-        """Do all that is left at once."""
+    def steps(self) -> Iterator[None]:
+        """Go on with it until all is done, a step at a time."""
         while self._works:
             self._step()
+            yield
+
+    def finish(self) -> None:
+        """Do all that is left at once."""
+        for _ in self.steps():
+            pass
+
+    def drop(self) -> None:
+        """Do nothing of what is left."""
+        self._works.clear()
 
     async def over(self, clock: Clock) -> None:
         """Go on with it until all is done, and give way to others every few milliseconds."""
@@ -41,10 +51,8 @@ class UnfinishedWork:
             return
 
         async with self._going_on:
-            slices = Slices(clock)
-            while self._works:
-                self._step()
-                await slices.give_way()
+            async for _ in in_slices(self.steps(), clock):
+                pass
 
     def _step(self) -> None:
         """Do a step of the first work; one that fails is not gone on with."""

@@ -3,7 +3,8 @@
 What a workload is depends on its policy (`groupBy`). So nothing is counted before somebody asks:
 then the pods of the namespace are, once, and from then on each that comes, changes or goes, until
 no policy in force divides pods so any more. Where there are no policies, this costs one entry for
-each pod.
+each pod. There may be thousands, and a tenant may have them divided otherwise at any time: so who
+can wait has them counted in slices first, and nobody sees a workload of which a part is counted.
 
 Only pods that live count. A terminating one is being replaced, or will be once it is gone, of which
 moves take note; one that has finished takes no place, so the plan of a Job is about the pods that
@@ -12,14 +13,20 @@ it runs at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from vnode.api import objects
+from vnode.api.clock import Clock
 from vnode.api.objects import Object
+from vnode.api.unfinished import UnfinishedWork
 from vnode.planning.workload import Workload
 from vnode.planning.workload_key import workload_of
 from vnode.planning.workload_pod import is_replaced_when_gone
+
+FEW: Final = 500
+"""Pods of a namespace that are counted in one step: 15 ms."""
 
 
 @dataclass(slots=True)
@@ -29,6 +36,8 @@ class _Group:
     by: str
     workloads: dict[str, Workload] = field(default_factory=dict)
     of: dict[str, Workload] = field(default_factory=dict)  # by UID of a pod
+    counting: UnfinishedWork = field(default_factory=UnfinishedWork)
+    """What is left of counting those that were there already; until it is over, nobody reads."""
 
     def set(self, counted: _CountedPod, assumed: Collection[str]) -> bool:
         pod = counted.pod
@@ -97,6 +106,28 @@ class Workloads:
         key = workload_of(pod, group_by)
         return self._group(objects.namespace(pod), group_by).workloads.get(key) or Workload(key)
 
+    def is_counted(self, namespace: str, group_by: str) -> bool:
+        """Tell whether it takes no time to ask: all pods are counted so, or there are few."""
+        if len(self._pods.get(namespace, ())) <= FEW:
+            return True
+
+        group = self._groups.get(namespace, {}).get(group_by)
+        return group is not None and group.counting.is_over
+
+    def begin(self, namespace: str, group_by: str) -> None:
+        """Have the pods of a namespace counted by what a policy in force groups by; see `steps`."""
+        self._begun(namespace, group_by)
+
+    def steps(self, namespace: str, group_by: str) -> Iterator[None]:
+        """Go on with counting that was begun, a pod at a time, as long as a policy groups so."""
+        group = self._groups.get(namespace, {}).get(group_by)
+        return iter(()) if group is None else group.counting.steps()
+
+    async def count(self, namespace: str, group_by: str, clock: Clock) -> None:
+        """Count the pods of a namespace by what a policy in force groups by, in slices."""
+        if not self.is_counted(namespace, group_by):
+            await self._begun(namespace, group_by).counting.over(clock)
+
     def weights(self, key: str, group_by: str) -> Mapping[str, int] | None:
         """Return what each node weighs for a workload whose shares go by free capacity.
 
@@ -116,6 +147,9 @@ class Workloads:
 
     def forget(self) -> None:
         """Count nothing until somebody asks again."""
+        for group in [each for groups in self._groups.values() for each in groups.values()]:
+            group.counting.drop()
+
         self._groups.clear()
 
     def keep(self, namespace: str, groupings: Callable[[str], Collection[str]]) -> None:
@@ -129,7 +163,7 @@ class Workloads:
 
             wanted = groupings(each)
             for by in groups.keys() - wanted:
-                del groups[by]
+                groups.pop(by).counting.drop()
 
             if not groups:
                 del self._groups[each]
@@ -182,14 +216,30 @@ class Workloads:
 
     def _known(self, key: str, by: str) -> _Group | None:
         """Return the group of a workload if it is counted."""
-        return self._groups.get(key.split("/", 2)[1], {}).get(by)
+        group = self._groups.get(key.split("/", 2)[1], {}).get(by)
+        if group is not None:
+            group.counting.finish()
+
+        return group
 
     def _group(self, namespace: str, by: str) -> _Group:
+        group = self._begun(namespace, by)
+        group.counting.finish()
+        return group
+
+    def _begun(self, namespace: str, by: str) -> _Group:
         groups = self._groups.setdefault(namespace, {})
         group = groups.get(by)
         if group is None:
             group = groups[by] = _Group(by)
-            for uid, counted in self._pods.get(namespace, {}).items():
-                group.set(counted, self._assumed(uid))
+            group.counting.begin(self._count(namespace, group))
 
         return group
+
+    def _count(self, namespace: str, group: _Group) -> Iterator[None]:
+        """Count the pods that are there, but for those that were counted when they changed."""
+        for uid in tuple(self._pods.get(namespace, ())):
+            counted = self._pods.get(namespace, {}).get(uid)
+            if counted is not None and uid not in group.of:
+                group.set(counted, self._assumed(uid))
+                yield

@@ -13,6 +13,7 @@ from vnode.api import objects
 from vnode.api.clock import Clock, happens_within
 from vnode.api.objects import Object
 from vnode.api.resources import Resources
+from vnode.planning.policy import NO_POLICIES, Policies
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.events import ClusterEvent, EventKind
 from vnode.scheduling.framework import Framework
@@ -24,8 +25,14 @@ class Assumptions:
     """Writes assumptions into the cache, and moves pods in the queue when one is withdrawn."""
 
     def __init__(
-        self, framework: Framework, cache: Cache, queue: SchedulingQueue, clock: Clock
+        self,
+        framework: Framework,
+        cache: Cache,
+        queue: SchedulingQueue,
+        clock: Clock,
+        policies: Policies = NO_POLICIES,
     ) -> None:
+        self._policies = policies
         self._framework = framework
         self._cache = cache
         self._queue = queue
@@ -81,6 +88,15 @@ class Assumptions:
     async def whole(self) -> None:
         """Wait until all are counted to whom room was promised together."""
         await self._cache.promising.over(self._clock)
+
+    async def ready(self, pod: Object | None) -> None:
+        """Wait until all is counted by which it is decided about a pod."""
+        policy = self._policies.of(pod) if pod is not None and self._policies else None
+        if pod is not None and policy is not None:
+            namespace = objects.namespace(pod)
+            await self._cache.workloads.count(namespace, policy.group_by, self._clock)
+
+        await self.whole()
 
     def confirm(self, pod: Object, node: str) -> Status:
         """Check again, and count a pod whose target has reserved its place."""

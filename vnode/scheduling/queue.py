@@ -242,6 +242,13 @@ class SchedulingQueue:
         if queued is not None:
             queued.attempts = min(queued.attempts, 1)
 
+    def hold(self, uid: str) -> None:
+        """Hold the pod in flight until it is released: it was not tried."""
+        queued = self._pods.get(uid)
+        if queued is not None and queued.place == IN_FLIGHT:
+            queued.attempts -= 1
+            self._put(queued, HELD)
+
     def requeue(self, uid: str) -> None:
         """Try this pod again after its back-off, whatever it waits for; not a held one."""
         queued = self._pods.get(uid)

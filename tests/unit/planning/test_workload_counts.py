@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections import Counter
 from datetime import UTC, datetime
@@ -10,12 +11,16 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests import computing
+from tests.computing import BusyClock
 from tests.unit.scheduling import costs
 from vnode.api import objects
+from vnode.api.clock import SystemClock
 from vnode.planning.move_state import replicas_of
 from vnode.planning.pod_size import PodSize
 from vnode.planning.weighing import Weighting
 from vnode.planning.workload import DELETED_KEPT, Workload
+from vnode.planning.workload_counts import FEW
 from vnode.planning.workload_pod import unschedulable_since
 from vnode.scheduling.cache import Cache
 
@@ -323,3 +328,60 @@ def test_what_moves_look_at_is_found_out_once_for_each_version_of_a_pod() -> Non
     assert [r.uid for r in replicas_of(workload.members, (), now, 60.0) if r.ready] == ["p0"]
     newest = costs.bytecodes(lambda: workload.newest)
     assert costs.bytecodes(lambda: workload.newest) < newest / 10
+
+
+async def test_thousands_of_pods_are_counted_in_slices_by_what_a_policy_groups_them() -> None:
+    """Of 12,000 pods that took 260 ms in one step, whenever a tenant had them grouped otherwise."""
+    cache = Cache()
+    made = [labelled(f"p{number}", str(number % 100)) for number in range(6_000)]
+    for each in made:
+        cache.set_pod(each)
+
+    workloads, clock = cache.workloads, SystemClock()
+    with computing.steps() as took:
+        counting = [
+            asyncio.create_task(workloads.count("default", "app", clock)) for _ in range(20)
+        ]
+        await asyncio.sleep(0)
+        assert not workloads.is_counted("default", "app")
+        cache.remove_pod("p5999")
+        cache.set_pod(labelled("p5998", "other"))
+        cache.set_pod(labelled("new", "0"))
+        await asyncio.gather(*counting)
+
+    assert max(took) < 0.05
+    assert workloads.is_counted("default", "app")
+    found = {app: workloads.of(labelled("x", app), "app") for app in ("0", "98", "99")}
+    counts = {app: len(workload.members) for app, workload in found.items()}
+    assert counts == {"0": 61, "98": 59, "99": 59}
+    assert len(workloads.of(labelled("x", "other"), "app").members) == 1
+
+
+async def test_who_asks_while_pods_are_counted_sees_all_of_them() -> None:
+    cache = Cache()
+    for number in range(FEW + 1):
+        cache.set_pod(labelled(f"p{number}", "a"))
+
+    counting = asyncio.create_task(cache.workloads.count("default", "app", BusyClock()))
+    await asyncio.sleep(0)
+    assert not cache.workloads.is_counted("default", "app")
+    assert len(cache.workloads.of(labelled("x", "a"), "app").members) == FEW + 1
+    await counting
+
+
+async def test_pods_are_counted_no_further_when_no_policy_groups_them_so_any_more() -> None:
+    cache = Cache()
+    for number in range(FEW + 1):
+        cache.set_pod(labelled(f"p{number}", "a"))
+
+    counting = asyncio.create_task(cache.workloads.count("default", "app", BusyClock()))
+    await asyncio.sleep(0)
+    cache.workloads.keep("default", lambda _namespace: ())
+    steps = list(cache.workloads.steps("default", "app"))
+    await counting
+    assert not steps
+    assert not cache.workloads.is_counted("default", "app")
+
+
+def labelled(uid: str, app: str) -> dict[str, Any]:
+    return pod(uid, metadata={"labels": {"app": app}})

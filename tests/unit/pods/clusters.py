@@ -116,7 +116,7 @@ class SourceCluster:
             self.scores.subscribe,
             clock,
         )
-        assumptions = Assumptions(framework, cache, queue, clock)
+        assumptions = Assumptions(framework, cache, queue, clock, policies)
         lookup = self._proxies.store.get
         factory = ChaperonFactory(US, manifests, overrides or NoOverrides(), self._ensure_copies)
         requests = CandidateRequests(factory, clock)
@@ -153,6 +153,7 @@ class SourceCluster:
                 gangs=rounds,
                 clock=clock,
             ),
+            policies=policies,
             gangs=rounds,
             binder=Binder(
                 self._client,

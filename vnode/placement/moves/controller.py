@@ -92,6 +92,9 @@ class Moves:
         self._workloads = KnownWorkloads()
         self._taken = TakenPlaces()
         self._cluster_changes = SlicedWork(self._look_at_cluster, clock)
+        # By namespace and what pods are grouped by, then by UID: to look at when all are counted.
+        self._uncounted: dict[tuple[str, str], dict[str, Object]] = {}
+        self._counting = SlicedWork(self._count, clock)
         self._closings: Listeners[str] = Listeners()
         self._controller: Controller[PlannedWorkload] = Controller(
             "moves",
@@ -118,6 +121,7 @@ class Moves:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._controller.run(), name="move-pods")
             group.create_task(self._cluster_changes.run(), name="look-at-clusters-of-moves")
+            group.create_task(self._counting.run(), name="count-workloads-of-moves")
 
     def look_at(self, workload: str) -> None:
         """Decide again about the workload of that key, if it has pods to move."""
@@ -128,6 +132,7 @@ class Moves:
         """Decide about all workloads of a namespace, on which somebody makes these demands."""
         there = set[PlannedWorkload]()
         async for pod in in_slices(self._index.pods_in(namespace), self._clock):
+            await self._counted(pod)
             key = planned_workload_of(pod, self._policies.of(pod))
             self._check(pod, demands.get(key) if key else None)
             if key is not None:
@@ -152,7 +157,10 @@ class Moves:
         self._closings.add(changed)
 
     def _check(self, pod: Object, demand: MoveDemand | None = None) -> None:
-        """Look at the workload of a pod, if there may be something to do."""
+        """Look at the workload of a pod, if there may be something to do.
+
+        Without a `demand` at the latest when its namespace is counted; with one it is to be.
+        """
         policy = self._policies.of(pod)
         key = planned_workload_of(pod, policy)
         if policy is None or key is None:
@@ -161,6 +169,13 @@ class Moves:
         moves = self._workloads.get(key)
         if moves is None:
             if not (demand or _is_due(policy, pod)):
+                return
+
+            counted = objects.namespace(pod), policy.group_by
+            if demand is None and not self._cache.workloads.is_counted(*counted):
+                self._cache.workloads.begin(*counted)
+                self._uncounted.setdefault(counted, {})[objects.uid(pod)] = pod
+                self._counting.add(counted)
                 return
 
             workload = self._cache.workloads.of(pod, policy.group_by)
@@ -172,6 +187,20 @@ class Moves:
 
         moves.meet(pod)
         self._controller.add_after(key, SETTLED)
+
+    def _count(self, counted: tuple[str, str]) -> Iterator[None]:
+        """Look at pods of a namespace once it is known how many there are of each workload."""
+        yield from self._cache.workloads.steps(*counted)
+        for pod in self._uncounted.pop(counted, {}).values():
+            self._check(pod)
+            yield
+
+    async def _counted(self, pod: Object | None) -> None:
+        """Have the workload of a pod counted, in slices, before somebody asks for it."""
+        policy = self._policies.of(pod) if pod is not None else None
+        if pod is not None and policy is not None:
+            namespace = objects.namespace(pod)
+            await self._cache.workloads.count(namespace, policy.group_by, self._clock)
 
     def _on_pod(self, old: Object | None, new: Object | None) -> None:
         if self._policies and (old is None or new is None or _concerns(old) != _concerns(new)):
@@ -221,6 +250,8 @@ class Moves:
         if moves is not None:  # of which moves see all pods at once below, and there may be many
             async for member in in_slices(list(moves.workload.members.values()), self._clock):
                 member.facts()
+
+            await self._counted(moves.sample)
 
         policy = self._policies.of(moves.sample) if moves is not None and moves.sample else None
         if moves is None or policy is None or planned_workload_of(moves.sample, policy) != key:
@@ -281,6 +312,7 @@ class Moves:
         for policy_key in changed:
             pods = self._index.pods_of(policy_key)
             async for pod in in_slices(pods, self._clock):  # a policy may be for thousands
+                await self._counted(pod)
                 self._check(pod, PlanChange())
 
 

@@ -236,6 +236,7 @@ class Placeholders:
             self._plans.forget(key)
             return None
 
+        await self._plans.count(sample, policy)
         verdict = self._plans.compare(key, sample, policy)
         for pod, kept in verdict.fewer:
             await self._write(pod, kept)

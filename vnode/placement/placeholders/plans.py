@@ -62,6 +62,11 @@ class PlaceholderPlans:
         """Forget a workload that has no placeholders, or whose policy wants none."""
         self._unwanted.pop(key, None)
 
+    async def count(self, sample: Object, policy: Policy) -> None:
+        """Have the workload of a pod counted, in slices, before it is compared."""
+        namespace = objects.namespace(sample)
+        await self._cache.workloads.count(namespace, policy.group_by, self._clock)
+
     def compare(self, key: Hashable, sample: Object, policy: Policy) -> PlaceholderVerdict:
         """Compare the workload of a pod with its plan; `key` is its own."""
         workload = self._cache.workloads.of(sample, policy.group_by)

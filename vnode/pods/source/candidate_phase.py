@@ -163,7 +163,7 @@ class CandidatePhase:
     async def _decide(self, attempt: Attempt, start: Start) -> Bind | AttemptEnded:
         self._deletion.withdraw(attempt, start)
         while True:
-            await self._assumptions.whole()
+            await self._assumptions.ready(self._lookup(attempt.key))
             attempt.changed.clear()
             pod = self._lookup(attempt.key)
             if not proxy_state.is_pending(pod, attempt.uid):

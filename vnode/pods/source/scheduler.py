@@ -19,6 +19,7 @@ from vnode.api.errors import VnodeError
 from vnode.api.objects import Object
 from vnode.kube import urgency
 from vnode.kube.informer import Informer
+from vnode.planning.policy import NO_POLICIES, Policies
 from vnode.pods import chaperons
 from vnode.pods.source import event_handlers
 from vnode.pods.source.attempt import Attempt, AttemptEnded, Outcome
@@ -31,6 +32,7 @@ from vnode.pods.source.failure_handler import FailureHandler
 from vnode.pods.source.gang_rounds import GangRounds, StrayCandidate
 from vnode.pods.source.preemption_chooser import PreemptionChooser
 from vnode.pods.source.rotation import Rotation
+from vnode.pods.source.uncounted_pods import UncountedPods
 from vnode.pods.source.unschedulable_reporter import UnschedulableReporter
 from vnode.runtime.keyed_tasks import KeyedTasks
 from vnode.runtime.links import Links
@@ -72,8 +74,10 @@ class ProxyScheduler:
         reporter: UnschedulableReporter,
         gangs: GangRounds,
         clock: Clock,
+        policies: Policies = NO_POLICIES,
         on_cycle: OnCycle | None = None,
     ) -> None:
+        self._uncounted = UncountedPods(policies, cache.workloads, queue, clock)
         self._gangs = gangs
         self._on_cycle = on_cycle
         self._proxies = proxies
@@ -117,6 +121,7 @@ class ProxyScheduler:
         self._candidate_events.open()
         async with supervise() as tasks, asyncio.TaskGroup() as group:
             tasks.start(self._assumptions.run(), "promises")
+            tasks.start(self._uncounted.run(), "counts of workloads")
             withdrawals: KeyedTasks[str] = tasks.keyed()
 
             def withdraw(stray: StrayCandidate) -> None:
@@ -127,7 +132,7 @@ class ProxyScheduler:
             while True:
                 await self._assumptions.whole()
                 queued = await self._queue.pop()
-                took = self._cycle(queued, group)
+                took = 0.0 if self._uncounted.hold(queued) else self._cycle(queued, group)
                 # What costs much leaves as much time to all else that the agent does.
                 await (self._clock.sleep(took) if took > _COSTLY else asyncio.sleep(0))
 
