@@ -127,12 +127,17 @@ def is_whole(source: Object) -> bool:
 
 def account_namespace(source: Object) -> Iterable[str]:
     """Index a Source by the namespace of its service account."""
+    return map(objects.key_namespace, account_key(source))
+
+
+def account_key(source: Object) -> Iterable[str]:
+    """Index a Source by the key of its service account."""
     try:
         account = parse(source).account
     except ConfigError:
         return ()
 
-    return (account[0],) if account else ()
+    return (objects.join_key(*account),) if account else ()
 
 
 def binding_source(binding: Object) -> Iterable[str]:

@@ -32,6 +32,7 @@ from vnode.targets.source_grants import SourceGrants
 from vnode.targets.source_rbac import Grant
 from vnode.telemetry import audit
 
+_ACCOUNT: Final = "account"
 _ACCOUNT_NAMESPACE: Final = "account-namespace"
 _SOURCE: Final = "source"
 _NAMED: Final = 10  # namespaces in a message
@@ -77,7 +78,10 @@ class SourceController:
             clock,
             namespace=objects.key_namespace,
         )
-        indexes = {_ACCOUNT_NAMESPACE: source_rbac.account_namespace}
+        indexes = {
+            _ACCOUNT: source_rbac.account_key,
+            _ACCOUNT_NAMESPACE: source_rbac.account_namespace,
+        }
         self._sources = Informer(client, kinds.SOURCES, indexes=indexes)
         self._cluster_sources = Informer(client, kinds.CLUSTER_SOURCES, indexes=indexes)
         self._accounts = Informer(client, kinds.SERVICE_ACCOUNTS, trim=_trim_account)
@@ -122,15 +126,23 @@ class SourceController:
             self._changes.note(objects.key(objects.latest(old, new)))
 
     def _on_account(self, old: Object | None, new: Object | None) -> None:
-        """Wake Sources of a namespace when a service account is created or deleted there.
+        """Wake the Sources of a service account that is created or deleted.
 
-        A new namespace gets an account `default`, hence wakes them, too.
+        A new namespace gets an account `default`, hence wakes all that have waited for it.
         """
-        if old is None or new is None:
-            namespace = objects.namespace(objects.latest(old, new))
-            for informer in (self._sources, self._cluster_sources):
-                for source in informer.store.by_index(_ACCOUNT_NAMESPACE, namespace):
-                    self._controller.add(objects.key(source))
+        if old is not None and new is not None:
+            return
+
+        account = objects.latest(old, new)
+        for informer in (self._sources, self._cluster_sources):
+            for source in informer.store.by_index(_ACCOUNT, objects.key(account)):
+                self._controller.add(objects.key(source))
+
+            if old is None and objects.name(account) == "default":
+                there = objects.namespace(account)
+                for source in informer.store.by_index(_ACCOUNT_NAMESPACE, there):
+                    if not _is_ready(source):
+                        self._controller.add(objects.key(source))
 
     def _on_namespace(self, old: Object | None, new: Object | None) -> None:
         """Wake the ClusterSources that select namespaces, if it may be selected otherwise now."""
@@ -332,6 +344,10 @@ def explain(error: ApiError, grant: Grant | None) -> tuple[str, str]:
         return "Forbidden", f"the agent may not do this: {error.message}{cure}"
 
     return ("Failing", f"the API server refuses: {error.message}")
+
+
+def _is_ready(source: Object) -> bool:
+    return (objects.condition(source, "Ready") or {}).get("status") == "True"
 
 
 def _as_selected(namespace: Object | None) -> object:

@@ -55,3 +55,28 @@ async def test_a_source_that_changes_all_the_time_is_looked_at_at_a_rate(clock: 
         subjects = [each["subjects"] for each in server.all(kinds.ROLE_BINDINGS)]
         assert subjects
         assert all(each[0]["name"] == "us-300" for each in subjects)
+
+
+async def test_an_account_wakes_the_sources_that_name_it_and_default_those_that_wait(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = APIServer("c2", clock)
+    server.add(kinds.NAMESPACES, {"metadata": {"name": "team"}})
+    for name in ("one", "other", "late"):
+        namespace = "new" if name == "late" else "team"
+        spec = {"serviceAccount": {"namespace": namespace, "name": name}}
+        server.add(kinds.CLUSTER_SOURCES, {"metadata": {"name": name}, "spec": spec})
+
+    namespaces = Informer(server.client(), kinds.NAMESPACES)
+    controller = SourceController(server.client(), namespaces, "vnode", clock=clock)
+    async with background.running(namespaces.run(), controller.run()):
+        await asyncio.sleep(3)
+        woken = list[str]()
+        monkeypatch.setattr(controller._controller, "add", woken.append)
+        for namespace, name in (("team", "app"), ("team", "default"), ("new", "default")):
+            metadata = {"namespace": namespace, "name": name}
+            server.add(kinds.SERVICE_ACCOUNTS, {"metadata": metadata})
+
+        await server.client().delete(kinds.SERVICE_ACCOUNTS, "one", "team")
+        await asyncio.sleep(1)
+        assert woken == ["late", "one"]
