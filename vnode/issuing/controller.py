@@ -168,6 +168,7 @@ class TokenIssuing:
     def _place(self, obj: Object, state: IssueState) -> IssuePlace:
         node = self._request_targets.node_of(obj)
         state.node = self._request_targets.last_node(obj) if node is None else node
+        self._request_targets.note(objects.key(obj), state.node)
         link = self._links.get(state.node) or self._leaving.get(state.node)
         return IssuePlace(node is not None, link)
 
@@ -175,6 +176,7 @@ class TokenIssuing:
         obj = self._requests.store.get(key)
         if obj is None:
             self._states.pop(key, None)
+            self._request_targets.note(key, "")
             self._metrics.note_end(key, None)
             self._written.forget(key)
             self._secrets_written.forget(key)

@@ -37,6 +37,21 @@ class RequestTargets:
         self._targets = targets
         self._states = states
         self._longest = longest
+        # Node -> keys of requests that were carried out by its Target, or were before; none empty.
+        self._carried_out: dict[str, dict[str, None]] = {}
+        self._nodes: dict[str, str] = {}  # of those, by key
+
+    def note(self, key: str, node: str) -> None:
+        """Take by which node's Target a request is carried out from now on; "" for none."""
+        before = self._nodes.pop(key, "")
+        if before:
+            del self._carried_out[before][key]
+            if not self._carried_out[before]:
+                del self._carried_out[before]
+
+        if node:
+            self._nodes[key] = node
+            self._carried_out.setdefault(node, {})[key] = None
 
     def requests_of(self, target: TargetKey) -> Objects:
         """Return the requests for a Target, which may be gone, and those carried out by it."""
@@ -49,7 +64,7 @@ class RequestTargets:
         """Return the requests for a Target, and those that were carried out in its cluster."""
         namespace, store = objects.namespace(target), self._stored.store
         node = TargetKey(namespace, objects.name(target)).node_name
-        found = {key: store.get(key) for key, state in self._states.items() if state.node == node}
+        found = {key: store.get(key) for key in self._carried_out.get(node, ())}
         for reference in requests.references_to(target):
             for obj in store.by_index(CLUSTER_INDEX, reference):
                 if namespace in ("", objects.namespace(obj)):

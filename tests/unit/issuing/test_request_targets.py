@@ -8,6 +8,7 @@ from typing import cast
 from tests.apiserver.server import APIServer
 from tests.unit.issuing.issuing_environment import SPEC
 from tests.unit.scheduling import costs
+from vnode.api import objects
 from vnode.api.clock import SystemClock
 from vnode.api.objects import Object
 from vnode.api.target_key import TargetKey
@@ -71,3 +72,28 @@ def test_a_target_that_leaves_looks_up_once_what_its_requests_name() -> None:
     assert not found.are_any_for(asked, LAST.node_name)
     once = costs.bytecodes(lambda: found.are_any_for(asked[:1], LAST.node_name))
     assert costs.bytecodes(lambda: found.are_any_for(asked, LAST.node_name)) < 10 * once
+
+
+def test_requests_that_were_carried_out_elsewhere_are_not_looked_at() -> None:
+    def cost(others: int) -> int:
+        _lister, found = setting(1, 1 + others)
+        for number in range(others):
+            found.note(f"team/r{number + 1}", TargetKey("team", "t0001").node_name)
+
+        found.note("team/r0", LAST.node_name)
+        assert [objects.name(each) for each in found.requests_of(LAST)] == ["r0"]
+        return costs.bytecodes(lambda: found.requests_of(LAST))
+
+    assert cost(500) == cost(0)
+
+
+def test_a_request_counts_for_the_target_by_which_it_was_carried_out_last() -> None:
+    _lister, found = setting(1)
+    for target_key in (TargetKey("team", "first"), LAST):
+        found.note("team/r0", target_key.node_name)
+
+    assert not found.requests_of(TargetKey("team", "first"))
+    assert found.requests_of(LAST)
+    found.note("team/r0", "")
+    assert not found.requests_of(LAST)
+    assert not found._carried_out
