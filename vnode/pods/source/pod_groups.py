@@ -9,7 +9,7 @@ again while it is not there.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from vnode.api import kinds, objects
@@ -17,7 +17,6 @@ from vnode.api.clock import Clock
 from vnode.api.errors import NotFound, VnodeError
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
-from vnode.api.slices import in_slices
 from vnode.gangs import group_status, pod_groups
 from vnode.gangs.membership import GangKey, GroupApi
 from vnode.gangs.pod_groups import GroupStanding
@@ -26,6 +25,7 @@ from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.runtime.keyed_tasks import KeyedTasks
 from vnode.runtime.served_informer import ServedInformer
+from vnode.runtime.sliced_work import SlicedWork
 
 _LOOK_AGAIN: Final = 30.0
 """Seconds after which Kubernetes' own groups are looked for again."""
@@ -47,6 +47,7 @@ class PodGroups:
         self._changed: Changed = lambda _key: None
         self._tasks: KeyedTasks[str] | None = None
         self._named: Callable[[GroupApi], Iterable[GangKey]] = lambda _api: ()
+        self._telling = SlicedWork(self._tell_all, clock)
         self._apis: set[GroupApi] = set()  # of which any group was asked for
         self._served = {
             GroupApi.COSCHEDULING: self._informer(kinds.COSCHEDULING_GROUPS, GroupApi.COSCHEDULING),
@@ -66,6 +67,7 @@ class PodGroups:
         `named` returns the groups of an API that pods name now.
         """
         self._tasks, self._changed, self._named = tasks, changed, named
+        tasks.start("all-groups", self._telling.run, "tell-of-all-pod-groups")
         for api in self._apis:
             self._begin(api)
 
@@ -145,7 +147,7 @@ class PodGroups:
         while (kind := await self._native_kind()) is None:
             if self._is_looked_for and not was_told:
                 was_told = True
-                await self._tell_all()
+                self._telling.add(GroupApi.NATIVE)
 
             await self._clock.sleep(_LOOK_AGAIN)
 
@@ -154,12 +156,13 @@ class PodGroups:
         assert self._tasks is not None
         self._tasks.start("native-groups", informer.run, f"native-{kind.version}-pod-groups")
         await informer.synced.wait()
-        await self._tell_all()
+        self._telling.add(GroupApi.NATIVE)
 
-    async def _tell_all(self) -> None:
-        """Tell of all of Kubernetes' own groups that pods name; these may be thousands."""
-        async for key in in_slices(list(self._named(GroupApi.NATIVE)), self._clock):
+    def _tell_all(self, api: GroupApi) -> Iterator[None]:
+        """Tell of all groups of an API that pods name; these may be thousands."""
+        for key in list(self._named(api)):
             self._changed(key)
+            yield
 
     async def _native_kind(self) -> Kind | None:
         for kind in kinds.NATIVE_GROUPS:
@@ -181,13 +184,11 @@ class PodGroups:
 
     def _on_group(self, api: GroupApi, old: Object | None, new: Object | None) -> None:
         if old is None and new is None:
-            keys = list(self._named(api))
-        else:
-            group = objects.latest(old, new)
-            keys = [GangKey(api, objects.namespace(group), objects.name(group))]
+            self._telling.add(api)
+            return
 
-        for key in keys:
-            self._changed(key)
+        group = objects.latest(old, new)
+        self._changed(GangKey(api, objects.namespace(group), objects.name(group)))
 
 
 def _trim(group: Object) -> Object:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
 
+from tests import computing
 from tests.apiserver import requests, resources
 from tests.apiserver.server import APIServer
+from tests.computing import WorkingClock
 from vnode.api import kinds
 from vnode.api.clock import Clock
 from vnode.api.kinds import Kind
@@ -136,3 +139,28 @@ async def test_what_users_write_at_length_into_a_group_is_not_kept(watched: Watc
         assert found is not None
         assert found[1]["spec"] == {"minMember": 3}
         assert found[1]["status"] == {"conditions": []}
+
+
+async def test_that_groups_are_served_is_told_of_thousands_in_slices(clock: Clock) -> None:
+    watched = WatchedGroups(WorkingClock(clock))
+
+    def tell(key: GangKey) -> None:
+        end = time.thread_time() + 0.001
+        while time.thread_time() < end:
+            pass
+
+        watched.changed.append(key)
+
+    async with supervise() as tasks:
+        names = [GangKey(GroupApi.VOLCANO, "default", f"g{number}") for number in range(100)]
+        watched.groups.watch(
+            tasks.keyed(), tell, lambda api: names if api is GroupApi.VOLCANO else ()
+        )
+        with computing.steps() as took:
+            watched.groups.find(names[0])
+            await asyncio.sleep(2)
+
+        tasks.stop()
+
+    assert set(watched.changed) == set(names)
+    assert max(took) < 0.03
