@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.gangs.pods import member, pod, table
+from tests.unit.scheduling import costs
 from tests.unit.scheduling.builders import ManualClock
 from vnode.gangs.gang import Gang
 from vnode.gangs.kept_room import KEPT_FOR
@@ -171,3 +172,31 @@ def test_a_gang_that_fits_into_no_target_stands_in_nobodys_way(waiting: WaitingG
     waiting.put("large")
     waiting.kept_off(int(AFTER) + 100)
     assert waiting.kept == "large"
+
+
+def test_gangs_that_no_target_is_large_enough_for_do_not_each_look_at_all() -> None:
+    def cost(gangs: int) -> int:
+        waiting = WaitingGangs()
+        for number in range(gangs):
+            waiting.put(f"g{number}")
+            waiting.find(f"g{number}").best_node = ""
+
+        waiting.clock.seconds += AFTER
+        return costs.bytecodes(waiting.look)
+
+    assert cost(200) < 2.5 * cost(100)
+
+
+def test_a_gang_that_a_target_is_large_enough_for_by_now_is_found_when_it_asks(
+    waiting: WaitingGangs,
+) -> None:
+    for name in "ab":
+        waiting.put(name)
+        waiting.find(name).best_node = ""
+
+    waiting.clock.seconds += AFTER
+    waiting.look()
+    assert not waiting.kept
+    waiting.find("b").best_node = "a"
+    waiting.look()
+    assert waiting.kept == str(waiting.find("b").key)

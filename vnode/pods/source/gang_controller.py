@@ -45,6 +45,10 @@ SHORT: Final = 30.0
 """Seconds after which pods of a Job start without those that have done their work: others of a new
 round would be there by then."""
 
+LOOKED_FOR: Final = 1.0
+"""Seconds between two looks at all gangs for one that room is kept for, if it is not the one that
+is looked at: thousands may wait, and each would look at all."""
+
 log = logging.getLogger(__name__)
 
 
@@ -75,6 +79,7 @@ class GangController:
         self._keep_after = keep_after
         self._group_reporter = GroupReporter(client, gangs, groups, links, events, clock)
         self._turns = KeepingTurns()  # of `Gangs.kept`
+        self._none_until = 0.0  # until when no gang is looked for that room might be kept for
         self._controller: Controller[GangKey] = Controller(
             "gangs",
             self._reconcile,
@@ -191,8 +196,13 @@ class GangController:
         if wait := self._turns.wait(gang.key.namespace, now):
             return wait
 
+        is_one = gang.best_node and not gang.place()
+        if not is_one and now < self._none_until:
+            return self._keep_after  # there was none a moment ago
+
         chosen = kept_room.oldest(self._gangs.values(), now, self._keep_after, self._turns)
         if chosen is None:
+            self._none_until = now + LOOKED_FOR
             return self._keep_after
 
         kept = self._gangs.kept = kept_room.keep(chosen, chosen.best_node)
