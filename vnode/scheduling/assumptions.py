@@ -86,8 +86,9 @@ class Assumptions:
         self._cache.promising.begin(steps())
 
     async def whole(self) -> None:
-        """Wait until all are counted to whom room was promised together."""
+        """Wait until all are counted to whom room was promised together, by limits of now."""
         await self._cache.promising.over(self._clock)
+        await self._cache.quotas.recounting.over(self._clock)
 
     async def ready(self, pod: Object | None) -> None:
         """Wait until all is counted by which it is decided about a pod."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from vnode.api import keys, limit_ranges, objects, resources
@@ -28,6 +28,9 @@ MOST: Final = 50
 _MOST_RANGES: Final = 10
 """LimitRanges that are read of one namespace: each container is held to each."""
 
+FEW: Final = 200
+"""Promised pods that are counted in one step when limits change: 15 ms."""
+
 log = logging.getLogger(__name__)
 
 
@@ -36,10 +39,13 @@ class NamespaceRules:
 
     def __init__(
         self,
-        promised: Iterable[Object],
+        promised: Callable[[], Mapping[str, Object]],
         priorities: Callable[[], PriorityMapping],
         known: KnownUsages,
+        recount: Callable[[Iterator[None]], None],
     ) -> None:
+        """Take the pods on their way, by UID, as they are at any time, and what does many steps."""
+        self._in_slices = recount
         self._priorities = priorities
         self._known = known
         self.quotas: dict[str, Quota] = {}
@@ -53,8 +59,8 @@ class NamespaceRules:
         self._taken: list[tuple[float, QuotaUsage]] = []
         # By quota: the sum over those of them that it counts.
         self._sums: dict[str, dict[str, int]] = {}
-        for pod in promised:
-            self.promise(pod)
+        self._all_promised = promised
+        self._go_through(self._count_promised, tuple(promised()))
 
     @property
     def is_empty(self) -> bool:
@@ -83,15 +89,37 @@ class NamespaceRules:
             return
 
         self.answers.forget()
-        pods = [usage.pod for usage in self._usages.values()]
-        for uid in list(self._usages):
+        self._go_through(self._recount, tuple(self._usages))
+
+    def _go_through(self, each: Callable[[str], None], uids: Sequence[str]) -> None:
+        """Count all that are promised: a few at once, many soon, in slices.
+
+        Sums are those of what is counted at each moment: in between some pods count as before.
+        """
+
+        def steps() -> Iterator[None]:
+            for uid in uids:
+                each(uid)
+                yield
+
+        if len(uids) > FEW:
+            self._in_slices(steps())
+        else:
+            for _ in steps():
+                pass
+
+    def _count_promised(self, uid: str) -> None:
+        """Count a pod that was promised before there were rules, if it is promised still."""
+        pod = self._all_promised().get(uid)
+        if pod is not None and uid not in self._usages:
+            self.promise(pod)
+
+    def _recount(self, uid: str) -> None:
+        """Count a promised pod by the limits that there are now, if it is promised still."""
+        if (usage := self._usages.get(uid)) is not None:
+            self._subtract(usage)
             self._drop(uid)
-
-        for pod in pods:
-            self.promise(pod, add=False)
-
-        for quota in self.quotas.values():
-            self._sum(quota)
+            self.promise(usage.pod, is_new=False)
 
     def refusals(self, pod: Object, now: float, *, asks: bool = True) -> tuple[str, ...]:
         uid, wanted = objects.uid(pod), self._usage(pod)
@@ -205,7 +233,7 @@ class NamespaceRules:
 
         return "; ".join(filter(None, found))
 
-    def promise(self, pod: Object, *, add: bool = True) -> None:
+    def promise(self, pod: Object, *, is_new: bool = True) -> None:
         uid = objects.uid(pod)
         try:
             usage = self._usage(pod)
@@ -213,15 +241,14 @@ class NamespaceRules:
             log.info("%s counts in no quota: %s", objects.key(pod), error)
             return
 
-        if add and self._guess(usage, promises=False):
+        if is_new and self._guess(usage, promises=False):
             self._doubted.add(uid)
 
         self._usages[uid], self._kinds[uid] = usage, self._known.kind(usage)
         self._on_way[self._kinds[uid]] += 1
-        if add:
-            for quota in self.quotas.values():
-                if quota.matches(usage):
-                    self._sums[quota.name] = resources.add(self._sums[quota.name], usage.amounts)
+        for quota in self.quotas.values():
+            if quota.matches(usage):
+                self._sums[quota.name] = resources.add(self._sums[quota.name], usage.amounts)
 
     def settle(self, uid: str, taken: float | None = None) -> None:
         usage = self._usages.get(uid)
@@ -232,11 +259,13 @@ class NamespaceRules:
         self._drop(uid)
         self._doubted.discard(uid)
         if usage is not None:
-            for quota in self.quotas.values():
-                if quota.matches(usage):
-                    self._sums[quota.name] = resources.subtract(
-                        self._sums[quota.name], usage.amounts
-                    )
+            self._subtract(usage)
+
+    def _subtract(self, usage: QuotaUsage) -> None:
+        for quota in self.quotas.values():
+            if quota.matches(usage):
+                left = resources.subtract(self._sums[quota.name], usage.amounts)
+                self._sums[quota.name] = left
 
     def _drop(self, uid: str) -> None:
         if self._usages.pop(uid, None) is not None:

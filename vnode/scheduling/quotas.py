@@ -15,7 +15,7 @@ What a target says is bounded: of a namespace with more quotas the rest is left 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -24,6 +24,7 @@ from vnode.api.limit_ranges import LimitRange, Nanos
 from vnode.api.objects import Object
 from vnode.api.priorities import BY_NAME, PriorityMapping
 from vnode.api.resource_quotas import Quota
+from vnode.api.unfinished import UnfinishedWork
 from vnode.scheduling.known_usages import KnownUsages
 from vnode.scheduling.quota_rules import NamespaceRules
 
@@ -38,8 +39,13 @@ class Quotas:
         self._rules: dict[tuple[str, str], NamespaceRules] = {}  # by node and namespace; none empty
         self._priorities: dict[str, PriorityMapping] = {}  # by node
         self._namespaces: Counter[str] = Counter()  # of `_rules`
-        self._promised: dict[str, dict[str, Object]] = {}  # by node and UID: pods on their way
+        # Pods on their way: by node, namespace and UID. None are empty.
+        self._promised: dict[str, dict[str, dict[str, Object]]] = {}
+        self._namespace_of: dict[tuple[str, str], str] = {}  # by node and UID, of those
         self._known = KnownUsages()
+        self.recounting = UnfinishedWork()
+        """Thousands of promised pods that are counted by other limits: what they lack is a guess,
+        and until that is over it is one by what they counted for before."""
 
     def set_quota(self, node: str, namespace: str, name: str, quota: Quota | None) -> bool:
         """Set a quota of a target's namespace, None for one that is gone.
@@ -139,9 +145,10 @@ class Quotas:
 
     def promise(self, pod: Object, node: str) -> None:
         """Count a pod that is on its way to the target."""
-        uid = objects.uid(pod)
-        self._promised.setdefault(node, {})[uid] = pod
-        if rules := self._rules.get((node, objects.namespace(pod))):
+        uid, namespace = objects.uid(pod), objects.namespace(pod)
+        self._promised.setdefault(node, {}).setdefault(namespace, {})[uid] = pod
+        self._namespace_of[node, uid] = namespace
+        if rules := self._rules.get((node, namespace)):
             rules.settle(uid)
             rules.promise(pod)
             self.generation += 1
@@ -151,15 +158,19 @@ class Quotas:
 
         Return whether another pod may fit for that.
         """
-        promised = self._promised.get(node, {})
-        pod = promised.pop(uid, None)
-        if pod is None:
+        namespace = self._namespace_of.pop((node, uid), None)
+        if namespace is None:
             return False
 
-        if not promised:
+        there = self._promised[node]
+        del there[namespace][uid]
+        if not there[namespace]:
+            del there[namespace]
+
+        if not there:
             del self._promised[node]
 
-        rules = self._rules.get((node, objects.namespace(pod)))
+        rules = self._rules.get((node, namespace))
         if rules is None:
             return False
 
@@ -171,9 +182,21 @@ class Quotas:
         if (rules := self._rules.get((node, namespace))) is not None:
             return rules
 
-        pods = self._promised.get(node, {}).values()
-        there = [pod for pod in pods if objects.namespace(pod) == namespace]
-        return NamespaceRules(there, lambda: self._priorities.get(node, BY_NAME), self._known)
+        def promised() -> Mapping[str, Object]:
+            return self._promised.get(node, {}).get(namespace, {})
+
+        def priorities() -> PriorityMapping:
+            return self._priorities.get(node, BY_NAME)
+
+        return NamespaceRules(promised, priorities, self._known, self._recount)
+
+    def _recount(self, steps: Iterator[None]) -> None:
+        def noted() -> Iterator[None]:
+            for _ in steps:
+                self.generation += 1
+                yield
+
+        self.recounting.begin(noted())
 
     def _changed(self, node: str, namespace: str, rules: NamespaceRules) -> None:
         self.generation += 1
