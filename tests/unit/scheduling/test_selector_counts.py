@@ -8,10 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests import computing
+from tests.unit.scheduling.builders import pod
 from vnode.api import selectors
 from vnode.api.errors import ConfigError
 from vnode.api.requirements import Operator, Requirement
 from vnode.api.selectors import Selector
+from vnode.scheduling.cache import Cache
 from vnode.scheduling.selector_counts import (
     EXPRESSIONS,
     IDLE,
@@ -158,3 +161,24 @@ def test_nothing_is_left_of_pods_that_are_gone() -> None:
     counts.count("a", {"app": "web"}, "n", -1)
     assert not counts._sets
     assert counts._total == 0
+
+
+def test_pods_of_tens_of_thousands_of_labels_are_not_compared_with_each_other() -> None:
+    """Two with the same 30,000 labels took 25 ms each time that one of them came or went."""
+    cache = Cache()
+    labels = {f"{'l' * 40}{number}": f"value-{number}" for number in range(30_000)}
+    pods = [pod(f"p{number}", node="a", labels=dict(labels)) for number in range(2)]
+    cache.set_pod(pods[0])
+    with computing.within(0.015):
+        cache.set_pod(pods[1])
+
+    app = selectors.from_labels({f"{'l' * 40}0": "value-0"})
+    assert cache.snapshot().pod_counts.matching("default", app) == {"a": 2}
+    with computing.within(0.015):
+        cache.remove_pod("p0")
+
+    assert cache.snapshot().pod_counts.matching("default", app) == {"a": 1}
+    cache.set_pod({**pods[1], "spec": {**pods[1]["spec"], "nodeName": "b"}})
+    assert cache.snapshot().pod_counts.matching("default", app) == {"b": 1}
+    cache.remove_pod("p1")
+    assert not cache.snapshot().pod_counts.selected._sets
