@@ -66,7 +66,7 @@ class Cache:
         # By UID, of pods that wait: required anti-affinity, and what that was compiled to.
         self._prepared: dict[str, tuple[Object, tuple[PodTerm, ...]]] = {}
         # Of pods and nodes in `_placed`.
-        self._promises = Promises(constraints)
+        self._promises = Promises(constraints, self.promising)
         self._pod_counts = PodCounts()
         self.workloads = Workloads(lambda uid: self._placed.get(uid, ()))
         # The nodes of the last snapshot; None if any of them changed.
@@ -116,7 +116,7 @@ class Cache:
 
         `nodes` are those on which promises count. Promises that were `observe`d before are taken to
         be in the report. Return True if there is more left than before, or it cannot be compared: a
-        pod may fit that did not.
+        pod may fit that did not. Of very many promises it is not known then what they leave.
         """
         node_info = self._node_info(name)
         before, largest_before = self._left(name), self._largest(name)
