@@ -13,7 +13,7 @@ from vnode.pods.stream_channel import Channel
 from vnode.pods.stream_messages import StreamEnded
 from vnode.pods.streams import SourceStreams
 from vnode.pods.target import stream_server
-from vnode.runtime.links import Link
+from vnode.runtime.link import Link
 
 
 @dataclass(eq=False)

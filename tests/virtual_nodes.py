@@ -25,7 +25,9 @@ from vnode.kubelet.delegates import ServedNode
 from vnode.kubelet.routes import Routes
 from vnode.kubelet.streams.disconnects import DisconnectWatch
 from vnode.kubelet.streams.routes import Streams
-from vnode.runtime.links import PARENT_UID_INDEX, Link, LinkHealth, Links
+from vnode.runtime.link import PARENT_UID_INDEX, Link
+from vnode.runtime.link_health import LinkHealth
+from vnode.runtime.links import Links
 
 TARGET = TargetKey("default", "c2")
 POD: Object = {

@@ -16,7 +16,9 @@ from vnode.api.identity import Identity
 from vnode.api.target_key import TargetKey
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
-from vnode.runtime.links import Link, LinkHealth, Links
+from vnode.runtime.link import Link
+from vnode.runtime.link_health import LinkHealth
+from vnode.runtime.links import Links
 from vnode.runtime.target_options import NO_OPTIONS, TargetOptions
 from vnode.targets.cluster_identity import Expected
 from vnode.targets.connection import Connection

@@ -13,7 +13,8 @@ from vnode.api.objects import Object
 from vnode.api.target_key import TargetKey
 from vnode.kube.client import Client
 from vnode.kube.store import Store
-from vnode.runtime.links import PARENT_KEY_INDEX, PARENT_UID_INDEX, Link, LinkHealth
+from vnode.runtime.link import PARENT_KEY_INDEX, PARENT_UID_INDEX, Link
+from vnode.runtime.link_health import LinkHealth
 
 HOLD: Final = "example.com/still-running"
 

@@ -28,7 +28,8 @@ from vnode.kube.client import Client
 from vnode.kube.endpoint import Trust
 from vnode.kube.events import EventRecorder
 from vnode.kube.kubeconfig import Kubeconfig
-from vnode.runtime.links import Link, Links
+from vnode.runtime.link import Link
+from vnode.runtime.links import Links
 from vnode.targets.controller import TargetController
 from vnode.targets.profiles.config import (
     AccessProvider,

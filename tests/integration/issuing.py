@@ -31,7 +31,8 @@ from vnode.kube.client import Client
 from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Informer
 from vnode.kube.kubeconfig import Kubeconfig
-from vnode.runtime.links import Link, Links
+from vnode.runtime.link import Link
+from vnode.runtime.links import Links
 from vnode.targets import token_renewal
 from vnode.targets.target_lister import TargetLister
 

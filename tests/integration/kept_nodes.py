@@ -21,7 +21,9 @@ from vnode.nodes import controller as nodes
 from vnode.nodes.controller import NodeController
 from vnode.nodes.lease_renewal import LeaseRenewal
 from vnode.nodes.managed_clusters import ManagedClusters
-from vnode.runtime.links import Link, LinkHealth, Links
+from vnode.runtime.link import Link
+from vnode.runtime.link_health import LinkHealth
+from vnode.runtime.links import Links
 from vnode.runtime.stall_guard import StallGuard
 
 SUMMARY = {

@@ -28,9 +28,10 @@ from vnode.kube.client import Client
 from vnode.kube.endpoint import Endpoint
 from vnode.kube.informer import Informer
 from vnode.kubelet.server import KubeletServer
-from vnode.runtime import links
 from vnode.runtime.certs.keypairs import Pair
-from vnode.runtime.links import Link, LinkHealth, Links
+from vnode.runtime.link import PARENT_UID_INDEX, Link
+from vnode.runtime.link_health import LinkHealth
+from vnode.runtime.links import Links
 
 CONTAINER = "app"
 _RUNNING = {
@@ -215,7 +216,7 @@ def _link(name: str, client: Client) -> Link:
     chaperons = Informer(
         client,
         kinds.POD_CHAPERONS,
-        indexes={links.PARENT_UID_INDEX: lambda o: [objects.labels(o)[keys.PARENT_UID]]},
+        indexes={PARENT_UID_INDEX: lambda o: [objects.labels(o)[keys.PARENT_UID]]},
     )
     chaperons.synced.set()  # those that a test puts there are all
     return Link(

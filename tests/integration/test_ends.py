@@ -27,7 +27,8 @@ from vnode.kube import endpoint
 from vnode.kube.client import Client
 from vnode.pods.source.status_writer import StatusWriter
 from vnode.pods.source.termination import Termination
-from vnode.runtime.links import UNREACHABLE, Link, LinkHealth
+from vnode.runtime.link import Link
+from vnode.runtime.link_health import UNREACHABLE, LinkHealth
 
 C2 = TargetKey("", "c2")
 KEPT = "example.com/kept"  # as a Job keeps its pods, to see how they end

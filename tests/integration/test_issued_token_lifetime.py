@@ -20,7 +20,8 @@ from vnode.api import keys, kinds, objects
 from vnode.api.clock import SystemClock
 from vnode.api.errors import NotFound
 from vnode.api.objects import Object
-from vnode.runtime.links import UNREACHABLE, Link
+from vnode.runtime.link import Link
+from vnode.runtime.link_health import UNREACHABLE
 from vnode.targets import expiry
 from vnode.targets.probing import Prober
 

@@ -16,7 +16,7 @@ from tests.kit import Fleet
 from vnode.api import kinds, objects
 from vnode.api.objects import Object
 from vnode.kube import account_tokens
-from vnode.runtime.links import Link
+from vnode.runtime.link import Link
 from vnode.targets.profiles.config import InventoryConfig
 
 __all__ = ["inventoried"]

@@ -18,7 +18,7 @@ from vnode.api.objects import Object
 from vnode.api.target_key import TargetKey
 from vnode.kube.client import Client
 from vnode.nodes.managed_clusters import ManagedClusters
-from vnode.runtime.links import ClusterDescription
+from vnode.runtime.link import ClusterDescription
 
 __all__ = ["target"]
 

@@ -24,7 +24,8 @@ from vnode.api.objects import Object
 from vnode.api.target_key import TargetKey
 from vnode.kube.client import Client
 from vnode.nodes import missing_links
-from vnode.runtime.links import CONNECTING, LinkHealth, Links
+from vnode.runtime.link_health import CONNECTING, LinkHealth
+from vnode.runtime.links import Links
 
 __all__ = ["target"]
 

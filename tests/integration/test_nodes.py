@@ -22,7 +22,8 @@ from vnode.api import keys, kinds, node_labels, objects
 from vnode.api.clock import SystemClock
 from vnode.api.target_key import TargetKey
 from vnode.kube.client import Client
-from vnode.runtime.links import LinkHealth, Links
+from vnode.runtime.link_health import LinkHealth
+from vnode.runtime.links import Links
 
 __all__ = ["target"]
 

@@ -27,7 +27,8 @@ from vnode.pods.overriding import NoOverrides
 from vnode.pods.source import proxy_state
 from vnode.pods.source.chaperon_factory import ChaperonFactory
 from vnode.pods.source.proxy_controller import ProxyController
-from vnode.runtime.links import Link, Links
+from vnode.runtime.link import Link
+from vnode.runtime.links import Links
 from vnode.runtime.supervisor import supervise
 from vnode.targets.target_lister import TargetLister
 

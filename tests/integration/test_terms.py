@@ -31,7 +31,7 @@ from vnode.kube.client import Client
 from vnode.kube.events import EventRecorder
 from vnode.runtime.certs.authority import Authority
 from vnode.runtime.health import ProcessHealth
-from vnode.runtime.links import Link
+from vnode.runtime.link import Link
 from vnode.runtime.supervisor import supervise
 
 OFF = {

@@ -24,7 +24,7 @@ from vnode.runtime.certs.csr import SignedCertificate
 from vnode.runtime.certs.files import CertificateFiles
 from vnode.runtime.certs.issued import ServingCertificate
 from vnode.runtime.certs.kubelet_serving import KubeletCertificate, KubeletCertificateConfig, Source
-from vnode.runtime.links import LinkHealth
+from vnode.runtime.link_health import LinkHealth
 
 
 class KubeletApi:

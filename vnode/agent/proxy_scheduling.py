@@ -27,7 +27,7 @@ from vnode.pods.source.pod_groups import PodGroups
 from vnode.pods.source.preemption_chooser import PreemptionChooser
 from vnode.pods.source.scheduler import OnCycle, ProxyScheduler
 from vnode.pods.source.unschedulable_reporter import UnschedulableReporter
-from vnode.runtime.links import Link
+from vnode.runtime.link import Link
 from vnode.scheduling import registry, rooms
 from vnode.scheduling.assumptions import Assumptions
 from vnode.scheduling.cache import Cache

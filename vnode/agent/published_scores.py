@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from vnode.agent.shared import Shared
 from vnode.kube.events import EventRecorder
-from vnode.runtime.links import Link
+from vnode.runtime.link import Link
 from vnode.scheduling import reported
 from vnode.scores.publisher import ScorePublisher
 from vnode.scores.room import ReportedRoom

@@ -39,7 +39,8 @@ from vnode.pods.streams import SourceStreams
 from vnode.pods.target import chaperon_controller
 from vnode.runtime.enabled_namespaces import EnabledNamespaces
 from vnode.runtime.health import ProcessHealth
-from vnode.runtime.links import Link, Links
+from vnode.runtime.link import Link
+from vnode.runtime.links import Links
 from vnode.runtime.manifest_key import ManifestKey
 from vnode.targets.controller import TargetController
 from vnode.targets.target_lister import TargetLister

@@ -37,7 +37,7 @@ from vnode.pods.source.stale_finalizers import StaleFinalizers
 from vnode.pods.source.target_streams import TargetStreams
 from vnode.pods.target.delegate_spans import DelegateSpans
 from vnode.runtime.lasting_rights import LastingRights
-from vnode.runtime.links import Link
+from vnode.runtime.link import Link
 from vnode.runtime.supervisor import Supervisor, sleep_forever, supervise
 from vnode.scheduling.cache import Cache
 from vnode.targetsets.controller import TargetSets

@@ -10,7 +10,7 @@ from vnode.nodes import own_share
 from vnode.nodes.coexistence import Coexistence
 from vnode.nodes.controller import NodeController
 from vnode.nodes.managed_clusters import ManagedClusters
-from vnode.runtime.links import Link
+from vnode.runtime.link import Link
 from vnode.scheduling import reported
 
 

@@ -29,7 +29,8 @@ from vnode.insight.facts import Facts
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.pods.source import candidates
-from vnode.runtime.links import Link, Links
+from vnode.runtime.link import Link
+from vnode.runtime.links import Links
 from vnode.targets import model
 
 _MAX_AGE: Final = 1.0  # seconds for which a view model is reused if nothing has changed

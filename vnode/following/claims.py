@@ -23,7 +23,7 @@ from vnode.following.reference_index import Key, Need, ReferenceIndex
 from vnode.following.references import Ref
 from vnode.kube.informer import Informer
 from vnode.runtime.certs import renewal
-from vnode.runtime.links import Link
+from vnode.runtime.link import Link
 from vnode.runtime.supervisor import Supervisor
 
 _COPIED: Final = ("accessModes", "resources", "volumeMode")

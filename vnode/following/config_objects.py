@@ -20,7 +20,7 @@ from vnode.following.reference_index import Key, Need, ReferenceIndex, strongest
 from vnode.following.references import Ref
 from vnode.kube.informer import Informer
 from vnode.runtime.keyed_tasks import KeyedTasks
-from vnode.runtime.links import Link
+from vnode.runtime.link import Link
 from vnode.runtime.supervisor import Supervisor
 
 

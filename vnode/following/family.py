@@ -22,7 +22,8 @@ from vnode.following.own_delegates import OwnDelegates
 from vnode.following.reference_index import Key, Need
 from vnode.following.references import Ref
 from vnode.kube.client import Client
-from vnode.runtime.links import Link, Links
+from vnode.runtime.link import Link
+from vnode.runtime.links import Links
 from vnode.runtime.supervisor import Supervisor
 
 

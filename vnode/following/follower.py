@@ -45,7 +45,8 @@ from vnode.runtime import write_limits
 from vnode.runtime.change_limiter import ChangeLimiter
 from vnode.runtime.controller import Controller
 from vnode.runtime.enabled_namespaces import EnabledNamespaces
-from vnode.runtime.links import Link, Links
+from vnode.runtime.link import Link
+from vnode.runtime.links import Links
 from vnode.runtime.supervisor import supervise
 from vnode.telemetry import audit
 

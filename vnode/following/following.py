@@ -34,7 +34,8 @@ from vnode.following.tokens import Tokens
 from vnode.kube.client import Client
 from vnode.kube.events import WARNING, EventRecorder, about
 from vnode.runtime.enabled_namespaces import EnabledNamespaces
-from vnode.runtime.links import Link, Links
+from vnode.runtime.link import Link
+from vnode.runtime.links import Links
 from vnode.runtime.supervisor import supervise
 
 

@@ -17,7 +17,8 @@ from vnode.following import references
 from vnode.following.reference_index import ReferenceIndex
 from vnode.following.references import Ref
 from vnode.following.token_secrets import Holders
-from vnode.runtime.links import Link, Links
+from vnode.runtime.link import Link
+from vnode.runtime.links import Links
 
 Introduced = Callable[[Object, Object, Link], Iterable[tuple[str, str]]]
 """Returns what the delegate of a pod, with that chaperon there, refers to because of overrides: the

@@ -18,7 +18,7 @@ from vnode.api.errors import AlreadyExists, ConfigError, Denied
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
 from vnode.kube.client import Client
-from vnode.runtime.links import Link
+from vnode.runtime.link import Link
 
 _SETTLE: Final = 1.0  # seconds for Kubernetes to create the service account of a new one
 _POD_SECURITY: Final = "pod-security.kubernetes.io/"

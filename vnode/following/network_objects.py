@@ -30,7 +30,7 @@ from vnode.following.stale_objects import StaleObjects, StaleParts
 from vnode.following.write_back import WriteBackController
 from vnode.kube.informer import Informer
 from vnode.kube.store import Store
-from vnode.runtime.links import Link
+from vnode.runtime.link import Link
 from vnode.runtime.supervisor import Supervisor
 
 _NAMESPACE: Final = "namespace"

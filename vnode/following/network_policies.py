@@ -30,7 +30,7 @@ from vnode.following.services import Relabel
 from vnode.following.stale_objects import StaleObjects, StaleParts
 from vnode.kube.informer import Informer
 from vnode.runtime.certs import renewal
-from vnode.runtime.links import Link
+from vnode.runtime.link import Link
 from vnode.runtime.supervisor import Supervisor
 
 _ANNOUNCED: Final = 60.0  # seconds for an announced candidate to appear

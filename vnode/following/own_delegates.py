@@ -18,7 +18,8 @@ from vnode.api.identity import Identity
 from vnode.api.listeners import Listeners
 from vnode.api.objects import Object
 from vnode.following.first_pods import NodeNamespace
-from vnode.runtime.links import Link, Links
+from vnode.runtime.link import Link
+from vnode.runtime.links import Links
 
 _ORDER: Final = (keys.PARENT_CLUSTER_NAME, keys.PARENT_CLUSTER_UID)
 """Labels by which a source is selected: a delegate that has one has those before it."""

@@ -23,7 +23,7 @@ from vnode.api.objects import Object
 from vnode.following import references
 from vnode.following.references import Ref
 from vnode.kube.events import about
-from vnode.runtime.links import Link
+from vnode.runtime.link import Link
 
 _CANDIDATE_TIMEOUT: Final = 60.0  # seconds for an announced candidate to appear
 _ASKED_ABOUT: Final = 100  # pods whose candidates are looked for, of those that use one object

@@ -23,7 +23,8 @@ from vnode.following.references import Ref
 from vnode.following.remote_informers import RemoteInformer, has_none
 from vnode.kube.informer import Informer
 from vnode.runtime.keyed_tasks import KeyedTasks, Run
-from vnode.runtime.links import Link, Links
+from vnode.runtime.link import Link
+from vnode.runtime.links import Links
 from vnode.runtime.sliced_work import SlicedWork
 from vnode.runtime.supervisor import Supervisor
 

@@ -25,7 +25,7 @@ from vnode.kube.informer import Informer
 from vnode.kube.transport import METADATA_LIST
 from vnode.runtime.certs import renewal
 from vnode.runtime.keyed_tasks import Run
-from vnode.runtime.links import Link
+from vnode.runtime.link import Link
 
 RETRY: Final = 5.0
 """Seconds until a namespace may be asked for again that was denied, if something is wanted there;

@@ -17,7 +17,7 @@ from vnode.following import copies
 from vnode.following.family import Family, FamilyContext, Original
 from vnode.following.reference_index import Key, Need, ReferenceIndex
 from vnode.following.references import Ref
-from vnode.runtime.links import Link
+from vnode.runtime.link import Link
 from vnode.runtime.supervisor import Supervisor
 
 

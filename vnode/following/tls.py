@@ -16,7 +16,7 @@ from vnode.following import services
 from vnode.following.network_objects import NetworkObjects
 from vnode.following.reference_index import Key, Need, strongest
 from vnode.following.references import Ref
-from vnode.runtime.links import Link
+from vnode.runtime.link import Link
 
 LOOKED_AT: Final = 2_000
 """Ingresses, and what each of them takes to judge, in one look at a Secret."""

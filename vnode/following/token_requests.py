@@ -21,7 +21,7 @@ from vnode.api.service_tokens import AUTHORITY, NAMESPACE, ROOT_CA, WantedToken
 from vnode.following.token_secrets import Holders
 from vnode.kube import account_tokens
 from vnode.kube.client import Client
-from vnode.runtime.links import Link
+from vnode.runtime.link import Link
 
 _REFRESH: Final = 0.8  # of the life, as kubelets do
 _SPREAD: Final = 0.1  # of the life: pods that came together do not refresh together

@@ -23,7 +23,7 @@ from vnode.api.objects import Object
 from vnode.api.service_tokens import SecretUse
 from vnode.following.references import Ref
 from vnode.kube.client import Client
-from vnode.runtime.links import Link
+from vnode.runtime.link import Link
 
 _ACCOUNT: Final = "kubernetes.io/service-account.name"
 

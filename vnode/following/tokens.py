@@ -32,7 +32,8 @@ from vnode.following.token_secrets import Holders
 from vnode.kube.client import Client
 from vnode.kube.events import WARNING, EventRecorder, about
 from vnode.runtime.controller import Controller
-from vnode.runtime.links import Link, Links
+from vnode.runtime.link import Link
+from vnode.runtime.links import Links
 from vnode.runtime.supervisor import supervise
 from vnode.telemetry import audit
 

@@ -16,7 +16,7 @@ from vnode.following.family import Family, Original
 from vnode.following.reference_index import Key
 from vnode.following.remote_copies import TargetCopies
 from vnode.kube.client import Client
-from vnode.runtime.links import Link
+from vnode.runtime.link import Link
 
 RECHECK: Final = 30.0  # seconds between checks of what only somebody else can change
 

@@ -19,7 +19,8 @@ from vnode.issuing.token_secret import TokenPlace
 from vnode.kube import account_tokens
 from vnode.kube.client import Client
 from vnode.runtime.expectations import Expectations
-from vnode.runtime.links import CONNECTING, OTHER_CLUSTER, Link
+from vnode.runtime.link import Link
+from vnode.runtime.link_health import CONNECTING, OTHER_CLUSTER
 from vnode.targets import token_renewal
 from vnode.targets.token_renewal import ManagedToken
 

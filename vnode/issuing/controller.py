@@ -36,7 +36,8 @@ from vnode.kube.events import WARNING, EventRecorder
 from vnode.kube.informer import Informer
 from vnode.runtime.controller import Controller
 from vnode.runtime.expectations import Expectations
-from vnode.runtime.links import Link, Links
+from vnode.runtime.link import Link
+from vnode.runtime.links import Links
 from vnode.targets import token_renewal
 from vnode.targets.target_lister import TargetLister
 from vnode.targets.token_renewal import ManagedToken

@@ -11,7 +11,7 @@ import asyncio
 from contextlib import ExitStack
 from typing import Final
 
-from vnode.runtime.links import Link
+from vnode.runtime.link import Link
 
 LIFE: Final = 10.0
 """Seconds that a request may be deleted after its Target."""

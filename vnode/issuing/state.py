@@ -9,7 +9,7 @@ from typing import Final
 from vnode.api.clock import Clock
 from vnode.api.durations import TICK
 from vnode.api.objects import Object
-from vnode.runtime.links import Link
+from vnode.runtime.link import Link
 from vnode.targets import token_renewal
 from vnode.targets.token_renewal import ManagedToken
 

@@ -14,7 +14,8 @@ from vnode.api.errors import Invalid
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kubelet.refusal import Refused
-from vnode.runtime.links import Link, Links
+from vnode.runtime.link import Link
+from vnode.runtime.links import Links
 from vnode.telemetry import audit
 
 FindPod = Callable[[str, str, str], Awaitable[Object | None]]

@@ -32,7 +32,8 @@ from vnode.runtime import supervisor
 from vnode.runtime.certs.asked_clients import AskingContext
 from vnode.runtime.certs.keypairs import Pair
 from vnode.runtime.connections import UnauthenticatedConnections
-from vnode.runtime.links import Link, Links
+from vnode.runtime.link import Link
+from vnode.runtime.links import Links
 
 FIRST_PORT: Final = 10250
 STREAM_GRACE: Final = 20

@@ -38,7 +38,8 @@ from vnode.runtime import supervisor
 from vnode.runtime.controller import Controller
 from vnode.runtime.expectations import Expectations
 from vnode.runtime.keyed_tasks import KeyedTasks
-from vnode.runtime.links import Link, Links
+from vnode.runtime.link import Link
+from vnode.runtime.links import Links
 from vnode.runtime.served_informer import ServedInformer
 from vnode.telemetry import audit
 

@@ -36,7 +36,9 @@ from vnode.nodes.missing_links import MissingLinks
 from vnode.nodes.node_writer import NodeWriter
 from vnode.runtime import supervisor
 from vnode.runtime.controller import Controller
-from vnode.runtime.links import Link, LinkHealth, Links
+from vnode.runtime.link import Link
+from vnode.runtime.link_health import LinkHealth
+from vnode.runtime.links import Links
 from vnode.telemetry import audit, logs
 
 log = logging.getLogger(__name__)

@@ -17,7 +17,8 @@ from vnode.nodes import labelling, managed_clusters, virtual
 from vnode.nodes.coexistence import Coexistence
 from vnode.nodes.managed_clusters import ManagedClusters
 from vnode.nodes.missing_links import MissingLinks
-from vnode.runtime.links import Link, LinkHealth
+from vnode.runtime.link import Link
+from vnode.runtime.link_health import LinkHealth
 
 
 class DesiredNodes:

@@ -18,7 +18,7 @@ from vnode.kube.client import Client
 from vnode.nodes import member_taints
 from vnode.nodes.member_taints import TaintSyncStatus
 from vnode.runtime.keyed_tasks import KeyedTasks
-from vnode.runtime.links import ClusterDescription
+from vnode.runtime.link import ClusterDescription
 from vnode.runtime.served_informer import ServedInformer
 
 _UNREADABLE: Final = (

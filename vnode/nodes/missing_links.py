@@ -7,7 +7,8 @@ from typing import Final
 
 from vnode.api.clock import Clock
 from vnode.api.target_key import TargetKey
-from vnode.runtime.links import CONNECTING, OTHER_CLUSTER, Link, LinkHealth
+from vnode.runtime.link import Link
+from vnode.runtime.link_health import CONNECTING, OTHER_CLUSTER, LinkHealth
 
 CONNECT_TIMEOUT: Final = 10.0
 """Seconds without a connection until a Node says so that was not ready before."""

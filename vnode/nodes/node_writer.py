@@ -23,7 +23,7 @@ from vnode.nodes.own_share import OwnShares
 from vnode.nodes.written import Written
 from vnode.runtime import write_limits
 from vnode.runtime.expectations import Expectations
-from vnode.runtime.links import Link
+from vnode.runtime.link import Link
 from vnode.runtime.write_limits import WriteLimiter
 
 HEARTBEAT: Final = 300.0  # seconds between statuses that change nothing: the kubelet's own default

@@ -30,7 +30,7 @@ from vnode.api.objects import Object, Objects
 from vnode.api.target_key import TargetKey
 from vnode.nodes import declared, labelling
 from vnode.nodes.member_taints import TaintSyncStatus
-from vnode.runtime.links import LinkHealth
+from vnode.runtime.link_health import LinkHealth
 
 _FALSE_CONDITIONS: Final = {
     "MemoryPressure": ("KubeletHasSufficientMemory", "the target's own nodes watch their memory"),

@@ -22,7 +22,7 @@ from vnode.overrides.failures import Failures
 from vnode.overrides.policy import OverridePolicy, PolicyRule
 from vnode.overrides.record import Owner, RecordedRule, Reference, Seal
 from vnode.overrides.rules import OverrideRule
-from vnode.runtime.links import Link
+from vnode.runtime.link import Link
 
 _TOO_MUCH: Final = (
     f"it takes more than {applying.MOST_WORK} bytes in all to go through the pod for each entry of "

@@ -31,7 +31,7 @@ from vnode.api.priorities import BY_NAME, PriorityMapping
 from vnode.api.saved_manifest import SavedManifests
 from vnode.pods import annotation_merge, chaperon_spec, downward_api, overriding, travel_size
 from vnode.pods.overriding import Override
-from vnode.runtime.links import Link
+from vnode.runtime.link import Link
 
 # Annotations of ours that go with a pod that may be sent on: the next cluster needs them too.
 _ONWARD: Final = (keys.FORWARD, keys.NO_PREFIX_LABEL_REGEXP)

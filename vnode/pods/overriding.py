@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from vnode.api import changeable, keys, objects
 from vnode.api.objects import Object
 from vnode.pods import annotation_merge
-from vnode.runtime.links import Link
+from vnode.runtime.link import Link
 
 _LABELS, _ANNOTATIONS = "labels", "annotations"
 

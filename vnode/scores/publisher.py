@@ -24,7 +24,8 @@ from vnode.kube.events import WARNING, EventRecorder
 from vnode.runtime import write_limits
 from vnode.runtime.controller import Controller
 from vnode.runtime.keyed_tasks import KeyedTasks
-from vnode.runtime.links import Link, Links
+from vnode.runtime.link import Link
+from vnode.runtime.links import Links
 from vnode.runtime.served_kinds import ServedKind
 from vnode.runtime.supervisor import supervise
 from vnode.runtime.write_limits import WriteLimiter

@@ -19,7 +19,8 @@ from vnode.api.objects import Object
 from vnode.api.score_terms import ScoreReference, ScoreSource
 from vnode.api.target_key import TargetKey
 from vnode.kube.events import WARNING, EventRecorder
-from vnode.runtime.links import Link, Links
+from vnode.runtime.link import Link
+from vnode.runtime.links import Links
 from vnode.scores.score_metrics import ScoreMetrics
 from vnode.scores.watched import WatchedScores
 

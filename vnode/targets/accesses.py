@@ -20,7 +20,7 @@ from vnode.kube import exec_credentials
 from vnode.kube.client import Client
 from vnode.kube.endpoint import Endpoint, Trust
 from vnode.kube.kubeconfig import Kubeconfig
-from vnode.runtime.links import UNDESCRIBED, ClusterDescription
+from vnode.runtime.link import UNDESCRIBED, ClusterDescription
 from vnode.runtime.supervisor import Supervisor
 from vnode.targets import expiry, fingerprints, secrets, token_renewal
 from vnode.targets.expiry import CredentialExpiry, Renewal

@@ -24,7 +24,7 @@ from vnode.api.errors import ApiError, Denied, NotFound, VnodeError
 from vnode.api.identity import Identity
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
-from vnode.runtime.links import Link
+from vnode.runtime.link import Link
 
 TIMEOUT: Final = 10.0  # seconds for chaperons, hence for delegates, to end
 SETTLE: Final = 1.0  # seconds for controllers of the pods to act on the last changes

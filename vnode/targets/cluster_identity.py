@@ -31,7 +31,7 @@ from vnode.kube.client import Client
 from vnode.kube.decoding import Kept
 from vnode.kube.endpoint import Endpoint
 from vnode.kube.namespace_scope import EVERYTHING, NamespaceScope
-from vnode.runtime.links import CONNECTING, OTHER_CLUSTER
+from vnode.runtime.link_health import CONNECTING, OTHER_CLUSTER
 
 UNKNOWN: Final = "unknown"
 """The value of the annotation that allows a cluster which does not say which one it is."""

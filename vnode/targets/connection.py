@@ -26,18 +26,16 @@ from vnode.kube.client import Client
 from vnode.kube.endpoint import Endpoint
 from vnode.kube.informer import Informer
 from vnode.kube.namespace_scope import EVERYTHING, NamespaceScope
-from vnode.runtime.links import (
-    CONNECTING,
-    LEAVING,
+from vnode.runtime.link import (
     OTHERS_INDEX,
     PARENT_KEY_INDEX,
     PARENT_UID_INDEX,
     UNDESCRIBED,
     ClusterDescription,
     Link,
-    LinkHealth,
-    Links,
 )
+from vnode.runtime.link_health import CONNECTING, LEAVING, LinkHealth
+from vnode.runtime.links import Links
 from vnode.runtime.supervisor import Supervisor, supervise
 from vnode.targets import cleanup, cluster_identity, moving
 from vnode.targets.cluster_identity import Expected, Recognition, RecognizedClient

@@ -35,7 +35,9 @@ from vnode.kube.namespace_scope import EVERYTHING
 from vnode.runtime import write_limits
 from vnode.runtime.controller import Controller
 from vnode.runtime.keyed_tasks import KeyedTasks, explain
-from vnode.runtime.links import CONNECTING, Link, Links
+from vnode.runtime.link import Link
+from vnode.runtime.link_health import CONNECTING
+from vnode.runtime.links import Links
 from vnode.runtime.noted_changes import NotedChanges, is_of_users
 from vnode.runtime.supervisor import supervise
 from vnode.targets import cluster_identity, conditions, expiry, finalizing, model, target_quota

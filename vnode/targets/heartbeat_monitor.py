@@ -14,7 +14,7 @@ from vnode.api import keys, objects
 from vnode.api.clock import Clock, happens_within
 from vnode.api.durations import TICK
 from vnode.api.objects import Object
-from vnode.runtime.links import Link
+from vnode.runtime.link import Link
 from vnode.targets.heartbeats import TIMEOUT
 
 

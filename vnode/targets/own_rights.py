@@ -17,7 +17,7 @@ from vnode.api.errors import VnodeError
 from vnode.api.kinds import Kind
 from vnode.kube import access_review
 from vnode.kube.client import Client
-from vnode.runtime.links import Link
+from vnode.runtime.link import Link
 
 PERIOD: Final = 60.0
 """Seconds between two questions: nothing tells that rights were given or taken away."""

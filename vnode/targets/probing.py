@@ -35,7 +35,8 @@ from vnode.api.objects import Object
 from vnode.api.token_bucket import TokenBucket
 from vnode.kube import answer_limits, urgency
 from vnode.kube.client import Client
-from vnode.runtime.links import CONNECTING, UNREACHABLE, Link, LinkHealth
+from vnode.runtime.link import Link
+from vnode.runtime.link_health import CONNECTING, UNREACHABLE, LinkHealth
 from vnode.targets import untrusted
 from vnode.targets.cluster_identity import NotRecognized, Recognition
 

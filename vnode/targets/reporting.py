@@ -18,7 +18,7 @@ from vnode.kube.client import Client
 from vnode.kube.events import NORMAL, EventRecorder
 from vnode.runtime import write_limits
 from vnode.runtime.controller import Controller
-from vnode.runtime.links import Link
+from vnode.runtime.link import Link
 from vnode.runtime.status_reporter import StatusReporter
 from vnode.targets import cluster_identity, conditions, name_conflicts, target_conditions
 from vnode.targets.name_conflicts import NameConflicts

@@ -8,7 +8,7 @@ from vnode.api import cures, keys, node_pools, objects, scheduler_silence
 from vnode.api.errors import MESSAGE_LIMIT, ConfigError
 from vnode.api.objects import Object
 from vnode.api.status_conditions import build
-from vnode.runtime.links import Link
+from vnode.runtime.link import Link
 from vnode.runtime.start_record import StartObstacle
 from vnode.targets.conditions import (
     AGENT,

@@ -11,7 +11,7 @@ from vnode.api import keys, kinds, objects
 from vnode.api.class_names import ClassNames
 from vnode.api.errors import ConfigError, NotFound, Unreachable
 from vnode.following.follower import GRACE
-from vnode.runtime.links import Link
+from vnode.runtime.link import Link
 
 pytestmark = pytest.mark.looptime
 

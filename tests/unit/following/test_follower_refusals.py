@@ -30,7 +30,7 @@ from vnode.api.errors import (
 from vnode.following.follower import TIMEOUT
 from vnode.following.reference_index import Key
 from vnode.following.writing import RECHECK
-from vnode.runtime.links import LinkHealth
+from vnode.runtime.link_health import LinkHealth
 
 __all__ = ["env"]
 

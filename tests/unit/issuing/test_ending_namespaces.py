@@ -9,7 +9,7 @@ import pytest
 from tests.unit.issuing.issuing_environment import IssuingEnvironment
 from vnode.api import kinds, objects
 from vnode.api.clock import Clock
-from vnode.runtime.links import LEAVING, LinkHealth
+from vnode.runtime.link_health import LEAVING, LinkHealth
 
 pytestmark = pytest.mark.looptime
 

@@ -12,7 +12,7 @@ from tests.unit.issuing.issuing_environment import RULES, IssuingEnvironment
 from vnode.api import keys, kinds
 from vnode.api.clock import Clock
 from vnode.api.errors import Conflict
-from vnode.runtime.links import UNREACHABLE, LinkHealth
+from vnode.runtime.link_health import UNREACHABLE, LinkHealth
 
 pytestmark = pytest.mark.looptime
 

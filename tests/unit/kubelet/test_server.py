@@ -24,7 +24,9 @@ from vnode.kube.store import Store
 from vnode.kubelet import server as kubelet_server
 from vnode.kubelet.server import FIRST_PORT, KubeletServer
 from vnode.runtime.certs.keypairs import Pair
-from vnode.runtime.links import PARENT_UID_INDEX, Link, LinkHealth, Links
+from vnode.runtime.link import PARENT_UID_INDEX, Link
+from vnode.runtime.link_health import LinkHealth
+from vnode.runtime.links import Links
 
 
 class Served:

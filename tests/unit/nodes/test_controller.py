@@ -21,7 +21,8 @@ from vnode.nodes.coexistence import MOST_SPREADS, ROLE, SPREADS, Coexistence
 from vnode.nodes.controller import NodeController
 from vnode.runtime import write_limits
 from vnode.runtime.expectations import LOST_AFTER
-from vnode.runtime.links import ClusterDescription, Links
+from vnode.runtime.link import ClusterDescription
+from vnode.runtime.links import Links
 
 pytestmark = pytest.mark.looptime
 

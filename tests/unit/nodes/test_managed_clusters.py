@@ -24,7 +24,8 @@ from vnode.nodes import virtual
 from vnode.nodes.controller import NodeController
 from vnode.nodes.managed_clusters import ManagedClusters
 from vnode.runtime import write_limits
-from vnode.runtime.links import ClusterDescription, Links
+from vnode.runtime.link import ClusterDescription
+from vnode.runtime.links import Links
 
 pytestmark = pytest.mark.looptime
 

@@ -9,7 +9,7 @@ import pytest
 
 from vnode.api.clock import Clock
 from vnode.nodes.missing_links import CONNECT_TIMEOUT, RECONNECT_TIMEOUT, MissingLinks
-from vnode.runtime.links import CONNECTING, OTHER_CLUSTER, UNREACHABLE, LinkHealth
+from vnode.runtime.link_health import CONNECTING, OTHER_CLUSTER, UNREACHABLE, LinkHealth
 
 
 def link(*, healthy: bool = False, reason: str = CONNECTING, synced: bool = False, now: Any) -> Any:

@@ -9,7 +9,7 @@ from vnode.api.objects import Object
 from vnode.api.target_key import TargetKey
 from vnode.kube import leases
 from vnode.nodes import virtual
-from vnode.runtime.links import LinkHealth
+from vnode.runtime.link_health import LinkHealth
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 TARGET = TargetKey("team", "c2")

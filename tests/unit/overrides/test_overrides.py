@@ -20,7 +20,7 @@ from vnode.api.identity import Identity
 from vnode.api.objects import Object
 from vnode.api.target_key import TargetKey
 from vnode.overrides.overrides import PolicyOverrides, RuleOverride
-from vnode.runtime.links import Link
+from vnode.runtime.link import Link
 
 pytestmark = pytest.mark.looptime
 POD: Object = {"metadata": {"name": "web", "namespace": "ns", "uid": "u", "labels": {"app": "web"}}}

@@ -25,7 +25,8 @@ from vnode.placement.policies.collection import PlacementPolicies
 from vnode.placement.status.accounting import ClosedClusters
 from vnode.placement.status.controller import PolicyStatusController
 from vnode.pods.source import proxy_state
-from vnode.runtime.links import Link, Links
+from vnode.runtime.link import Link
+from vnode.runtime.links import Links
 from vnode.targets.target_lister import TargetLister
 
 SETTLED = 20.0

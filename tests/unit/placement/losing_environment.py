@@ -28,7 +28,9 @@ from vnode.placement.failover.lost_targets import LostTargets
 from vnode.planning.failover import Failover
 from vnode.planning.policy import Policy
 from vnode.pods.source import proxy_state
-from vnode.runtime.links import CONNECTING, Link, LinkHealth, Links
+from vnode.runtime.link import Link
+from vnode.runtime.link_health import CONNECTING, LinkHealth
+from vnode.runtime.links import Links
 from vnode.targets import conditions, target_conditions
 from vnode.targets.probing import Prober
 

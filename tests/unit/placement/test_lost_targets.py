@@ -21,7 +21,9 @@ from vnode.placement.status.conditions import of_lost
 from vnode.planning.failover import Failover, Purge
 from vnode.planning.policy import Clusters
 from vnode.planning.policy_node import PlannedNode
-from vnode.runtime.links import UNREACHABLE, Link, LinkHealth, Links
+from vnode.runtime.link import Link
+from vnode.runtime.link_health import UNREACHABLE, LinkHealth
+from vnode.runtime.links import Links
 
 pytestmark = pytest.mark.looptime
 

@@ -34,7 +34,9 @@ from vnode.pods.source import proxy_state
 from vnode.pods.source.chaperon_factory import ChaperonFactory
 from vnode.pods.source.proxy_controller import ProxyController
 from vnode.runtime.enabled_namespaces import EnabledNamespaces
-from vnode.runtime.links import UNREACHABLE, Link, LinkHealth, Links
+from vnode.runtime.link import Link
+from vnode.runtime.link_health import UNREACHABLE, LinkHealth
+from vnode.runtime.links import Links
 
 SPACE: Final = "shop"
 US: Final = Identity("c1", "uid-of-c1")

@@ -41,7 +41,8 @@ from vnode.pods.source.preemption_chooser import PreemptionChooser
 from vnode.pods.source.scheduler import ProxyScheduler
 from vnode.pods.source.unschedulable_reporter import UnschedulableReporter
 from vnode.runtime.enabled_namespaces import EnabledNamespaces
-from vnode.runtime.links import Link, Links
+from vnode.runtime.link import Link
+from vnode.runtime.links import Links
 from vnode.scheduling import config, registry
 from vnode.scheduling.assumptions import Assumptions
 from vnode.scheduling.cache import Cache

@@ -18,7 +18,7 @@ from vnode.api.identity import Identity
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.api.target_key import TargetKey
-from vnode.runtime.links import CONNECTING, LinkHealth
+from vnode.runtime.link_health import CONNECTING, LinkHealth
 
 LATENCY: Final = 0.005  # seconds, each way
 US: Final = Identity("c1", "uid-of-c1")

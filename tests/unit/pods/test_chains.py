@@ -10,7 +10,8 @@ from vnode.api import keys, scheduled_condition
 from vnode.api.target_key import TargetKey
 from vnode.pods import chains
 from vnode.pods.source import candidates
-from vnode.runtime.links import Link, Links
+from vnode.runtime.link import Link
+from vnode.runtime.links import Links
 
 C3 = TargetKey("shop", "c3")
 C4 = TargetKey("", "c4")

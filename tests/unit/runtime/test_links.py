@@ -8,7 +8,9 @@ from tests.unit.scheduling import costs
 from vnode.api import identity, keys, names
 from vnode.api.target_key import TargetKey
 from vnode.kube.store import Store
-from vnode.runtime.links import MOST_ALIKE, Link, LinkHealth, Links
+from vnode.runtime.link import MOST_ALIKE, Link
+from vnode.runtime.link_health import LinkHealth
+from vnode.runtime.links import Links
 
 
 def make_link(namespace="ns", name="c2", clock=None):

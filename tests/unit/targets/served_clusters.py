@@ -20,7 +20,8 @@ from vnode.api.objects import Object
 from vnode.api.target_key import TargetKey
 from vnode.kube.credentials import Constant
 from vnode.kube.endpoint import Endpoint
-from vnode.runtime.links import Link, Links
+from vnode.runtime.link import Link
+from vnode.runtime.links import Links
 from vnode.targets.cluster_identity import Expected
 from vnode.targets.connection import Connection
 from vnode.targets.model import SecretReference, TargetSpec

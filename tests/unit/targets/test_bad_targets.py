@@ -35,7 +35,8 @@ from vnode.following.following import Following
 from vnode.kube.client import Client
 from vnode.kube.events import EventRecorder
 from vnode.kube.reflector import Reflector
-from vnode.runtime.links import CONNECTING, Links
+from vnode.runtime.link_health import CONNECTING
+from vnode.runtime.links import Links
 from vnode.runtime.supervisor import supervise
 from vnode.targets import probing
 from vnode.targets.controller import TargetController

@@ -20,7 +20,8 @@ from vnode.api.identity import Identity
 from vnode.cli import kubeconfigs
 from vnode.cli.kubeconfigs import ClusterEndpoint
 from vnode.kube.endpoint import Trust
-from vnode.runtime.links import Link, Links
+from vnode.runtime.link import Link
+from vnode.runtime.links import Links
 from vnode.targets.controller import TargetController
 from vnode.targets.target_lister import TargetLister
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from vnode.api import keys, status_conditions
-from vnode.runtime.links import LinkHealth
+from vnode.runtime.link_health import LinkHealth
 from vnode.runtime.start_record import StartRecord
 from vnode.targets import conditions, target_conditions
 

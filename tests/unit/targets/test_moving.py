@@ -16,7 +16,7 @@ from tests.unit.targets.served_clusters import (
 from vnode.api import kinds
 from vnode.kube.credentials import Constant
 from vnode.kube.endpoint import Endpoint
-from vnode.runtime.links import Link
+from vnode.runtime.link import Link
 from vnode.targets import moving
 from vnode.targets.cluster_identity import Expected
 

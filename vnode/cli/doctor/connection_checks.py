@@ -11,7 +11,7 @@ from vnode.api import cures, keys, objects, scheduler_silence
 from vnode.cli.doctor import cluster_checks, consequences, profile_checks
 from vnode.cli.doctor.facts import ConnectionFacts
 from vnode.cli.doctor.findings import IN_THE_TEXT, Finding, Level, in_days
-from vnode.runtime.links import OTHER_CLUSTER
+from vnode.runtime.link_health import OTHER_CLUSTER
 from vnode.targets import cluster_identity, conditions, expiry, heartbeats, model
 from vnode.targets.expiry import Renewal
 

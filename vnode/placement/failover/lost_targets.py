@@ -22,7 +22,9 @@ from vnode.api.clock import Clock
 from vnode.api.listeners import Listeners
 from vnode.api.objects import Object
 from vnode.api.target_key import TargetKey
-from vnode.runtime.links import CONNECTING, LEAVING, Link, Links
+from vnode.runtime.link import Link
+from vnode.runtime.link_health import CONNECTING, LEAVING
+from vnode.runtime.links import Links
 
 RECENT: Final = 30.0
 """Seconds for which the answer of a probe counts; a target is probed more often."""

@@ -47,7 +47,8 @@ from vnode.planning.policy_node import PlannedNode, planned_node
 from vnode.planning.unfinished_move import moved_for
 from vnode.planning.workload_key import PlannedWorkload, namespace_of, planned_workload_of
 from vnode.runtime.controller import Controller
-from vnode.runtime.links import Link, Links
+from vnode.runtime.link import Link
+from vnode.runtime.links import Links
 from vnode.runtime.sliced_work import SlicedWork
 from vnode.scheduling.cache import Cache
 from vnode.telemetry import audit

@@ -28,7 +28,8 @@ from vnode.planning.policy import Policies
 from vnode.planning.workload_key import namespace_of, workload_of
 from vnode.runtime.controller import Controller
 from vnode.runtime.expectations import Expectations
-from vnode.runtime.links import Link, Links
+from vnode.runtime.link import Link
+from vnode.runtime.links import Links
 from vnode.scheduling.cache import Cache
 from vnode.telemetry import audit, metrics
 

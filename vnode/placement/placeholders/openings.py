@@ -24,7 +24,7 @@ from vnode.api.objects import Object
 from vnode.planning.move_policy import TRIED_AGAIN
 from vnode.planning.policy import Policies
 from vnode.planning.workload_key import workload_of
-from vnode.runtime.links import Link
+from vnode.runtime.link import Link
 
 _HANDED_ON: Final = 0.8  # seconds from the answer of one placeholder to that of another
 

@@ -33,7 +33,8 @@ from vnode.planning import policy_node
 from vnode.planning.policy import Policy
 from vnode.runtime import write_limits
 from vnode.runtime.controller import Controller
-from vnode.runtime.links import Link, Links
+from vnode.runtime.link import Link
+from vnode.runtime.links import Links
 from vnode.runtime.status_reporter import StatusReporter
 from vnode.telemetry import audit
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from vnode.api import objects
 from vnode.kube.informer import Informer
 from vnode.pods.source.attempt import Attempt
-from vnode.runtime.links import Link
+from vnode.runtime.link import Link
 from vnode.scheduling.assumptions import Assumptions
 
 

@@ -20,7 +20,8 @@ from vnode.pods.reservations import Refusal
 from vnode.pods.source import candidates, proxy_state
 from vnode.pods.source.candidates import CandidateState
 from vnode.runtime.finishing import finish
-from vnode.runtime.links import Link, Links
+from vnode.runtime.link import Link
+from vnode.runtime.links import Links
 from vnode.scheduling.binding_cycle import BindingCycle
 from vnode.scheduling.cycle import CycleState
 from vnode.scheduling.queued_pod import QueuedPod

@@ -19,7 +19,7 @@ from vnode.pods.source.attempt import Attempt, Start
 from vnode.pods.source.candidate_requests import CandidateRequests
 from vnode.pods.source.candidates import CandidateState
 from vnode.pods.source.known_candidates import KnownCandidates
-from vnode.runtime.links import Link
+from vnode.runtime.link import Link
 
 _CHOSEN: Final = (CandidateState.RESERVED, CandidateState.COMMITTED)
 

@@ -17,7 +17,8 @@ from vnode.pods.source.attempts import Attempts
 from vnode.pods.source.candidate_phase import CandidatePhase
 from vnode.pods.source.candidates import CandidateState
 from vnode.pods.source.preemption_chooser import PreemptionChooser
-from vnode.runtime.links import Link, Links
+from vnode.runtime.link import Link
+from vnode.runtime.links import Links
 from vnode.scheduling.assumptions import Assumptions
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.events import ClusterEvent, EventKind

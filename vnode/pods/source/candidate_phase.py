@@ -48,7 +48,8 @@ from vnode.pods.source.chaperon_factory import ChaperonFactory
 from vnode.pods.source.gang_rounds import GangGate, GangRounds, StrayCandidate
 from vnode.pods.source.known_candidates import KnownCandidates
 from vnode.pods.source.outdated_candidates import OutdatedCandidates
-from vnode.runtime.links import Link, Links
+from vnode.runtime.link import Link
+from vnode.runtime.links import Links
 from vnode.scheduling.assumptions import Assumptions
 from vnode.scheduling.status import SUCCESS, unschedulable
 from vnode.telemetry import metrics

@@ -35,7 +35,7 @@ from vnode.pods.source.candidates import CandidateState
 from vnode.pods.source.chaperon_factory import ChaperonFactory
 from vnode.pods.source.unanswered_candidates import UnansweredCandidates
 from vnode.runtime.fair_slots import FairSlots
-from vnode.runtime.links import Link
+from vnode.runtime.link import Link
 from vnode.telemetry import turn_waits
 
 LEFTOVERS: Final = 200

@@ -21,7 +21,7 @@ from vnode.pods.source.chaperon_factory import ChaperonFactory
 from vnode.runtime import write_limits
 from vnode.runtime.change_limiter import ChangeLimiter
 from vnode.runtime.expectations import Expectations
-from vnode.runtime.links import Link
+from vnode.runtime.link import Link
 
 _REFUSED: Final = 30.0  # seconds until a change that was refused is tried again
 

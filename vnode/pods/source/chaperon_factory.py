@@ -19,7 +19,7 @@ from vnode.pods import chaperons
 from vnode.pods.overriding import Override, Overrides
 from vnode.pods.source import candidate_forms
 from vnode.pods.source.candidate_forms import FormInputs
-from vnode.runtime.links import Link
+from vnode.runtime.link import Link
 
 EnsureCopies = Callable[[Object, Link], Awaitable[tuple[str, Collection[str]]]]
 """Ensures that a target has what a pod refers to, before its chaperon is created. Returns a note

@@ -24,7 +24,8 @@ from vnode.kube.client import Client
 from vnode.pods import chaperons
 from vnode.pods.source import proxy_state
 from vnode.runtime.controller import Controller
-from vnode.runtime.links import MOST_ALIKE, OTHERS_INDEX, PARENT_KEY_INDEX, Link, Links
+from vnode.runtime.link import MOST_ALIKE, OTHERS_INDEX, PARENT_KEY_INDEX, Link
+from vnode.runtime.links import Links
 from vnode.telemetry import audit
 
 _RETRY_DELAY: Final = 30.0  # seconds, after a refused deletion, or for a pod that we do not see

@@ -32,7 +32,8 @@ from vnode.pods.source import proxy_events
 from vnode.pods.source.proxy_events import ProxyEvent
 from vnode.runtime import startup
 from vnode.runtime.controller import Controller
-from vnode.runtime.links import Link, Links
+from vnode.runtime.link import Link
+from vnode.runtime.links import Links
 from vnode.runtime.supervisor import sleep_forever
 from vnode.telemetry import audit
 

@@ -19,7 +19,9 @@ from vnode.planning.policy import GroupingPolicies
 from vnode.pods.source.quota_events import QuotaEvents
 from vnode.pods.source.returned_targets import ReturnedTargets
 from vnode.runtime.enabled_namespaces import EnabledNamespaces
-from vnode.runtime.links import CONNECTING, Link, Links
+from vnode.runtime.link import Link
+from vnode.runtime.link_health import CONNECTING
+from vnode.runtime.links import Links
 from vnode.scheduling import reported
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.events import ClusterEvent, EventKind

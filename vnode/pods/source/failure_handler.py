@@ -19,7 +19,8 @@ from vnode.pods.source.gang_rounds import GangRounds
 from vnode.pods.source.preemption_chooser import PreemptionChooser
 from vnode.pods.source.rotation import Rotation
 from vnode.pods.source.unschedulable_reporter import UnschedulableReporter
-from vnode.runtime.links import CONNECTING, Links
+from vnode.runtime.link_health import CONNECTING
+from vnode.runtime.links import Links
 from vnode.scheduling.events import ClusterEventWithHint, EventKind
 from vnode.scheduling.framework import Framework
 from vnode.scheduling.queue import SchedulingQueue

@@ -15,7 +15,8 @@ from vnode.pods.source import candidates
 from vnode.pods.source.attempt import Attempt
 from vnode.pods.source.candidate_requests import CandidateRequests
 from vnode.pods.source.candidates import Candidate, CandidateState
-from vnode.runtime.links import Link, Links
+from vnode.runtime.link import Link
+from vnode.runtime.links import Links
 
 
 class KnownCandidates:

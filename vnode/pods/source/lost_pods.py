@@ -16,7 +16,7 @@ from vnode.kube.events import WARNING, EventRecorder, about
 from vnode.pods.source import feedback
 from vnode.pods.source.status_writer import StatusWriter
 from vnode.runtime import write_limits
-from vnode.runtime.links import Link
+from vnode.runtime.link import Link
 from vnode.runtime.write_limits import TurnLimiter
 
 log = logging.getLogger(__name__)

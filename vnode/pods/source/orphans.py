@@ -28,7 +28,8 @@ from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.pods.source import proxy_state
 from vnode.runtime.controller import Controller
-from vnode.runtime.links import MOST_ALIKE, OTHERS_INDEX, Link, Links
+from vnode.runtime.link import MOST_ALIKE, OTHERS_INDEX, Link
+from vnode.runtime.links import Links
 from vnode.runtime.sliced_work import SlicedWork
 from vnode.telemetry import audit
 

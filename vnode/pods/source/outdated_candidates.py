@@ -21,7 +21,7 @@ from vnode.pods.source.candidate_deletion import CandidateDeletion
 from vnode.pods.source.candidate_forms import KnownForm
 from vnode.pods.source.chaperon_factory import ChaperonFactory
 from vnode.pods.source.known_candidates import KnownCandidates
-from vnode.runtime.links import Link
+from vnode.runtime.link import Link
 from vnode.scheduling.assumptions import Assumptions
 
 log = logging.getLogger(__name__)

@@ -25,7 +25,8 @@ from vnode.pods import preemption
 from vnode.pods.preemption import NO_ROUNDS, Rounds, Victims
 from vnode.pods.source.attempt import Attempt
 from vnode.pods.source.candidate_requests import CandidateRequests
-from vnode.runtime.links import MOST_ALIKE, PARENT_UID_INDEX, Link, Links
+from vnode.runtime.link import MOST_ALIKE, PARENT_UID_INDEX, Link
+from vnode.runtime.links import Links
 
 log = logging.getLogger(__name__)
 

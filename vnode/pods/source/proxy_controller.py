@@ -36,7 +36,8 @@ from vnode.pods.source.target_looks import TargetLooks
 from vnode.pods.source.termination import Termination
 from vnode.runtime.controller import Controller
 from vnode.runtime.enabled_namespaces import EnabledNamespaces
-from vnode.runtime.links import Link, Links
+from vnode.runtime.link import Link
+from vnode.runtime.links import Links
 from vnode.runtime.sliced_work import SlicedWork
 from vnode.telemetry import audit
 

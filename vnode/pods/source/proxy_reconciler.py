@@ -36,7 +36,8 @@ from vnode.pods.source.termination import LOOK_AGAIN, Termination
 from vnode.pods.source.unreserved_pods import UnreservedPods
 from vnode.runtime.enabled_namespaces import EnabledNamespaces
 from vnode.runtime.expectations import Expectations
-from vnode.runtime.links import Link, Links
+from vnode.runtime.link import Link
+from vnode.runtime.links import Links
 
 EnsureBound = Callable[[Object, Link], Awaitable[None]]
 """Has what a bound pod needs in its target before it runs there: Services, tokens."""

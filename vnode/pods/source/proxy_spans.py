@@ -16,7 +16,8 @@ from vnode.api import keys, objects, permissions, route, scheduled_condition
 from vnode.api.clock import Clock
 from vnode.api.objects import Object
 from vnode.kube.informer import Handler
-from vnode.runtime.links import Link, Links
+from vnode.runtime.link import Link
+from vnode.runtime.links import Links
 from vnode.runtime.supervisor import sleep_forever
 from vnode.scheduling.result import CycleResult
 from vnode.telemetry import spans

@@ -8,7 +8,8 @@ from __future__ import annotations
 from vnode.api import kinds, limit_ranges, objects, resource_quotas
 from vnode.api.objects import Object
 from vnode.pods.source import candidates
-from vnode.runtime.links import Link, Links
+from vnode.runtime.link import Link
+from vnode.runtime.links import Links
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.events import ClusterEvent, EventKind
 from vnode.scheduling.queue import SchedulingQueue

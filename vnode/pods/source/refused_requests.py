@@ -13,7 +13,7 @@ from vnode.api import keys, objects
 from vnode.api.errors import ApiError, Conflict
 from vnode.api.objects import Object
 from vnode.kube.events import WARNING, EventRecorder, about
-from vnode.runtime.links import Link
+from vnode.runtime.link import Link
 
 REASON: Final = "RequestRefused"
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from vnode.api.listeners import Listeners
-from vnode.runtime.links import Link
+from vnode.runtime.link import Link
 
 
 class ReturnedTargets:

@@ -30,7 +30,7 @@ from vnode.pods import chaperons, status_size
 from vnode.pods.source import after_feedback, feedback, shared_parts
 from vnode.pods.source.feedback_limiter import FeedbackLimiter
 from vnode.runtime.expectations import Expectations
-from vnode.runtime.links import Link
+from vnode.runtime.link import Link
 from vnode.telemetry import metrics
 
 RETRY_DELAY: Final = 30.0  # seconds until feedback that was refused is tried again

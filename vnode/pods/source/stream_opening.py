@@ -12,7 +12,7 @@ from vnode.kube import websockets
 from vnode.pods import stream_messages
 from vnode.pods.stream_channel import FRAMES, Channel, WebSocketChannel
 from vnode.pods.stream_messages import Hello, StreamEnded, Welcome
-from vnode.runtime.links import Link
+from vnode.runtime.link import Link
 
 _FIRST: Final = 10.0  # seconds until a target has answered
 _HEARTBEAT: Final = 10.0  # seconds of silence after which a target is asked whether it is there

@@ -6,7 +6,7 @@ pods. Before our chaperons there are all known nothing is concluded about any.
 
 from __future__ import annotations
 
-from vnode.runtime.links import Link
+from vnode.runtime.link import Link
 
 
 class TargetLooks:

@@ -39,7 +39,8 @@ from vnode.pods.stream_messages import (
 )
 from vnode.pods.streams import name_of
 from vnode.runtime.keyed_tasks import KeyedTasks
-from vnode.runtime.links import Link, Links
+from vnode.runtime.link import Link
+from vnode.runtime.links import Links
 from vnode.runtime.supervisor import sleep_forever, supervise
 from vnode.telemetry import metrics
 

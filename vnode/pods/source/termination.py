@@ -24,7 +24,8 @@ from vnode.pods.source import feedback, proxy_state
 from vnode.pods.source.awaited_replacements import AwaitedReplacements
 from vnode.pods.source.externally_bound import is_daemon
 from vnode.pods.source.status_writer import StatusWriter
-from vnode.runtime.links import Link, Links
+from vnode.runtime.link import Link
+from vnode.runtime.links import Links
 
 LOOK_AGAIN: Final = 2.0  # seconds between looks at what only a list can show
 _LATE: Final = 120.0  # seconds after the grace period of a delegate that lingers, to tell so

@@ -21,7 +21,7 @@ from vnode.pods.source.chaperon_factory import ChaperonFactory
 from vnode.pods.source.status_writer import StatusWriter
 from vnode.pods.source.stray_pods import StrayPods
 from vnode.runtime.enabled_namespaces import EnabledNamespaces
-from vnode.runtime.links import Link
+from vnode.runtime.link import Link
 
 _REFUSED: Final = 30.0  # seconds until a chaperon that the target refused is tried again
 

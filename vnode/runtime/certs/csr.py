@@ -30,7 +30,7 @@ from vnode.kube.informer import Informer
 from vnode.runtime.certs import keypairs, renewal
 from vnode.runtime.certs.keypairs import Pair
 from vnode.runtime.certs.kubelet_serving import OWN
-from vnode.runtime.links import LinkHealth
+from vnode.runtime.link_health import LinkHealth
 from vnode.telemetry import audit
 
 _GROUP: Final = "system:nodes"

@@ -18,7 +18,7 @@ from vnode.api.errors import ConfigError
 from vnode.runtime.certs import keypairs
 from vnode.runtime.certs.keypairs import Pair
 from vnode.runtime.certs.kubelet_serving import OWN
-from vnode.runtime.links import LinkHealth
+from vnode.runtime.link_health import LinkHealth
 
 _INTERVAL: Final = 60.0  # seconds between two reads
 _RETRY: Final = 5.0  # seconds after a failure: the files may be being replaced

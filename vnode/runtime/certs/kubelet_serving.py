@@ -20,7 +20,7 @@ from vnode.api.listeners import Listeners
 from vnode.runtime.certs import keypairs
 from vnode.runtime.certs.issued import ServingCertificate
 from vnode.runtime.certs.keypairs import Pair
-from vnode.runtime.links import LinkHealth
+from vnode.runtime.link_health import LinkHealth
 
 OWN: Final = "API servers that check kubelets' certificates refuse logs and exec until then"
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 from vnode.api import keys, names, objects, quantities
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
-from vnode.runtime.links import ClusterDescription
+from vnode.runtime.link import ClusterDescription
 
 CONTROL_PLANE: Final = "ControlPlaneHealthy"
 """The condition of a profile that says whether its cluster's API server works."""

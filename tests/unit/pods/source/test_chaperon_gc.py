@@ -16,7 +16,9 @@ from vnode.api.errors import Denied, ServerError
 from vnode.api.identity import Identity
 from vnode.api.target_key import TargetKey
 from vnode.pods.source.chaperon_gc import ChaperonGC
-from vnode.runtime.links import MOST_ALIKE, LinkHealth, Links
+from vnode.runtime.link import MOST_ALIKE
+from vnode.runtime.link_health import LinkHealth
+from vnode.runtime.links import Links
 
 pytestmark = pytest.mark.looptime
 

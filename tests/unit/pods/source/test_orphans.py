@@ -20,7 +20,8 @@ from vnode.kube.informer import Informer
 from vnode.kube.namespace_scope import EVERYTHING, NamespaceScope
 from vnode.pods.source import orphans
 from vnode.pods.source.orphans import ParentState
-from vnode.runtime.links import MOST_ALIKE, Links
+from vnode.runtime.link import MOST_ALIKE
+from vnode.runtime.links import Links
 
 CLUSTERS = st.sampled_from(["", "a", "b"])
 SENDERS = st.sampled_from([None, "", "a", "b"])

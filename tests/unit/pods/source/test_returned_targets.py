@@ -20,7 +20,8 @@ from vnode.api.target_key import TargetKey
 from vnode.kube.store import Store
 from vnode.pods.source.event_handlers import EventHandlers
 from vnode.pods.source.returned_targets import ReturnedTargets
-from vnode.runtime.links import UNREACHABLE, LinkHealth, Links
+from vnode.runtime.link_health import UNREACHABLE, LinkHealth
+from vnode.runtime.links import Links
 from vnode.scheduling.cache import Cache
 
 pytestmark = pytest.mark.looptime

@@ -26,7 +26,8 @@ from vnode.kube.store import Store
 from vnode.nodes import capacity
 from vnode.nodes import summary as summaries
 from vnode.pods.source.event_handlers import EventHandlers
-from vnode.runtime.links import Link, Links
+from vnode.runtime.link import Link
+from vnode.runtime.links import Links
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.node_rows import NodeRows
 

@@ -16,7 +16,7 @@ from vnode.runtime.certs import csr
 from vnode.runtime.certs.files import CertificateFiles
 from vnode.runtime.certs.keypairs import Pair
 from vnode.runtime.certs.kubelet_serving import KubeletCertificate, KubeletCertificateConfig
-from vnode.runtime.links import LinkHealth
+from vnode.runtime.link_health import LinkHealth
 
 NOW = datetime.now(UTC)
 OWN = Pair(issue("own").pem, issue("own").key_pem)
