@@ -122,7 +122,7 @@ class Agent:
 
     async def until(self, holds: Callable[[], bool]) -> None:
         """Return once that holds."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):  # a list without an end has a thousand pages
             while not holds():
                 self._news.clear()
                 await self._news.wait()
