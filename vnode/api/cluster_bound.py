@@ -38,7 +38,7 @@ _STAYS_THERE: Final = (
 )
 """What begins annotations that a target may write on a delegate, and that stay on it.
 
-They are compared with thousands at once, and so are not rows of the table (docs/decisions/0144).
+They are compared with thousands at once, and so are not rows of the table (docs/decisions/0142).
 """
 
 Anyway = Callable[[str], bool]
