@@ -41,6 +41,8 @@ class CycleResult:
     excluded: frozenset[str]
     """The nodes that the pod must not be on, even if their targets reserve a place."""
     state: CycleState
+    is_undecided: bool = False
+    """Whether the pod is to be tried again as if it had not been: its candidates stay meanwhile."""
 
     def rejections(self) -> dict[str, frozenset[str]]:
         """Return node -> the plugins that rejected it, as `SchedulingQueue.reject` takes it."""

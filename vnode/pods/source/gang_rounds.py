@@ -14,7 +14,7 @@ from __future__ import annotations
 import enum
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from vnode.api import objects
@@ -40,7 +40,7 @@ from vnode.scheduling.result import CycleResult
 from vnode.scheduling.snapshot import Snapshot
 from vnode.scheduling.status import Status, unresolvable, unschedulable
 
-_READING: Final = "what the pods of its gang ask for is looked at first"
+_UNREAD: Final = "what the pods of its gang ask for is looked at first"
 
 log = logging.getLogger(__name__)
 
@@ -112,7 +112,10 @@ class GangRounds:
         return marks.text(gang, minimum) if gang is not None and minimum else ""
 
     def cycle(self, gang: Gang, queued: QueuedPod, snapshot: Snapshot) -> CycleResult:
-        """Run the scheduling cycle of a member: in the target of the others, or choose one."""
+        """Run the scheduling cycle of a member: in the target of the others, or choose one.
+
+        Nothing is decided while it is still to be read what the gang's pods ask for.
+        """
         pod = queued.pod
         if why := self._gangs.hold(pod) or self._divided(pod):
             return _nowhere(snapshot, unresolvable(why).with_plugin(gang_choice.GANGS))
@@ -125,20 +128,14 @@ class GangRounds:
             return self._framework.schedule_on(pod, snapshot, node, elsewhere)
 
         if not self._rooms.read(gang):
-            return self._later(queued.uid, snapshot)
+            unread = unschedulable(_UNREAD).with_plugin(gang_choice.GANGS)
+            return replace(_nowhere(snapshot, unread), is_undecided=True)
 
         if why := self._rooms.refusal(gang):
             return _nowhere(snapshot, unresolvable(why).with_plugin(gang_choice.GANGS))
 
         result = self._framework.schedule(pod, snapshot)
         return self._chooser.choose(gang, queued.uid, result, snapshot)
-
-    def _later(self, uid: str, snapshot: Snapshot) -> CycleResult:
-        """Have a member tried again soon: its gang is read in several cycles."""
-        self._queue.soon(uid)
-        result = _nowhere(snapshot, unschedulable(_READING).with_plugin(gang_choice.GANGS))
-        result.state.retry_by(self._clock.monotonic())
-        return result
 
     def at_gate(self, uid: str, node: str) -> GangGate:
         """Tell what a member does whose candidate has a place on the node."""

@@ -203,6 +203,11 @@ class ProxyScheduler:
             self._queue.retry(queued.uid)
             return took
 
+        if result.is_undecided:
+            self._queue.soon(queued.uid)
+            self._queue.retry(queued.uid)
+            return took
+
         attempt = self._make_attempt(queued, result, now, in_gang=gang is not None)
         self._attempts.begin(attempt)
         with audit.on_behalf_of(audit.of(kinds.PODS, pod)):
