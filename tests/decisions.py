@@ -14,7 +14,7 @@ from typing import Any, Final
 import yaml
 
 from hack.fleetlib.tools import catalogue, gobuild
-from tests import kit, rights
+from tests import crds, kit, rights
 from vnode.api import keys, kinds, objects
 from vnode.api.errors import AlreadyExists, NotFound
 from vnode.api.kinds import Kind
@@ -48,7 +48,7 @@ _OCM_SCHEMA: Final[Object] = {
 
 def crd(kind: Kind) -> Object:
     """Return the CRD of one of both kinds, as whoever installs it applies it."""
-    return _sig_crd() if kind is SIG else _build_crd(kind, _OCM_SCHEMA)
+    return _sig_crd() if kind is SIG else crds.build(kind, _OCM_SCHEMA)
 
 
 def _sig_crd() -> Object:
@@ -62,32 +62,8 @@ def _sig_crd() -> Object:
 def established(kind: Kind) -> Object:
     """Return what a client reads of the CRD once the API server serves its kind."""
     return {
-        **_build_crd(kind, {"type": "object", "x-kubernetes-preserve-unknown-fields": True}),
+        **crds.build(kind),
         "status": {"conditions": [{"type": "Established", "status": "True"}]},
-    }
-
-
-def _build_crd(kind: Kind, schema: Object) -> Object:
-    version = {
-        "name": kind.version,
-        "served": True,
-        "storage": True,
-        "schema": {"openAPIV3Schema": schema},
-        "subresources": {"status": {}},
-    }
-    return {
-        "metadata": {"name": kind.resource},
-        "spec": {
-            "group": kind.group,
-            "scope": "Namespaced",
-            "names": {
-                "kind": kind.kind,
-                "listKind": f"{kind.kind}List",
-                "plural": kind.plural,
-                "singular": kind.kind.lower(),
-            },
-            "versions": [version],
-        },
     }
 
 

@@ -5,21 +5,23 @@ from __future__ import annotations
 import pytest
 import yaml
 
+from tests import crds
 from tests.chart.helm import CHART, helm, one
 from tests.chart.matrix import MATRIX, NAMESPACE
 from tests.fleets import SOURCE
 from tests.kit import Fleet
+from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
 
 _MONITORING = "monitoring.coreos.com"
-_OTHERS = {
-    "ServiceMonitor": ("servicemonitors", _MONITORING),
-    "PodMonitor": ("podmonitors", _MONITORING),
-    "PrometheusRule": ("prometheusrules", _MONITORING),
-    "Certificate": ("certificates", "cert-manager.io"),
-    "HTTPRoute": ("httproutes", "gateway.networking.k8s.io"),
-}
-"""Kinds of others that the chart has objects of: the plural and the group of each."""
+_OTHERS = (
+    Kind(_MONITORING, "v1", "servicemonitors", "ServiceMonitor"),
+    Kind(_MONITORING, "v1", "podmonitors", "PodMonitor"),
+    Kind(_MONITORING, "v1", "prometheusrules", "PrometheusRule"),
+    Kind("cert-manager.io", "v1", "certificates", "Certificate"),
+    Kind("gateway.networking.k8s.io", "v1", "httproutes", "HTTPRoute"),
+)
+"""Kinds of others that the chart has objects of: what is in them is their owners' affair."""
 _ON_THE_HOST = ("host network", "cert-manager, addresses that stay")
 
 
@@ -29,10 +31,9 @@ def server(bare_fleet: Fleet) -> Fleet:
 
     That is a namespace, its service accounts, and kinds of others.
     """
-    definitions = [definition(kind, *names) for kind, names in _OTHERS.items()]
-    text = yaml.safe_dump_all(definitions)
+    text = yaml.safe_dump_all(map(crds.build, _OTHERS))
     bare_fleet.kubectl(SOURCE, "apply", "-f", "-", input=text)
-    names = [f"crd/{plural}.{group}" for plural, group in _OTHERS.values()]
+    names = [f"crd/{kind.resource}" for kind in _OTHERS]
     bare_fleet.kubectl(SOURCE, "wait", "--for=condition=Established", *names)
     bare_fleet.kubectl(SOURCE, "create", "namespace", NAMESPACE)
     restricted = "pod-security.kubernetes.io/enforce=restricted"
@@ -42,24 +43,6 @@ def server(bare_fleet: Fleet) -> Fleet:
         SOURCE, "create", "serviceaccount", "vnode-candidate-scheduler", "-n", NAMESPACE
     )
     return bare_fleet
-
-
-def definition(kind: str, plural: str, group: str) -> Object:
-    """Return a CRD that accepts any object of the kind: its schema is its owner's affair."""
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-    policy = {"api-approved.kubernetes.io": "unapproved, for tests"}  # of groups of k8s.io
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{group}", "annotations": policy},
-        "spec": {
-            "group": group,
-            "scope": "Namespaced",
-            "names": {"kind": kind, "plural": plural, "singular": kind.lower()},
-            "versions": [version],
-        },
-    }
 
 
 @pytest.mark.parametrize("name", MATRIX)

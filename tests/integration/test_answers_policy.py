@@ -8,14 +8,13 @@ from typing import Final
 
 import pytest
 
-from tests import kit
+from tests import crds, kit
 from tests.fleets import SOURCE
 from tests.integration.agent_token import AgentToken
 from tests.kit import Fleet
 from tests.rights import bind, holder, until_may
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import SystemClock
-from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kueue import workloads
@@ -26,33 +25,11 @@ ROLE: Final = "vnode-kueue"
 PENDING: Final = [{"name": "placement", "state": "Pending"}, {"name": "budget", "state": "Pending"}]
 
 
-def crd(kind: Kind) -> Object:
-    """Build the definition of a kind of Kueue that takes any fields."""
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {
-        "name": kind.version,
-        "served": True,
-        "storage": True,
-        "schema": {"openAPIV3Schema": schema},
-        "subresources": {"status": {}},
-    }
-    approved = {"api-approved.kubernetes.io": "unapproved, of a test"}
-    return {
-        "metadata": {"name": f"{kind.plural}.{kind.group}", "annotations": approved},
-        "spec": {
-            "group": kind.group,
-            "names": {"plural": kind.plural, "kind": kind.kind},
-            "scope": "Namespaced" if kind.namespaced else "Cluster",
-            "versions": [version],
-        },
-    }
-
-
 @pytest.fixture
 async def token(fleet: Fleet, client: Client) -> AsyncIterator[AgentToken]:
     """Yield the agent's token, which may answer checks; its cluster serves them."""
     for kind in KINDS:
-        made = await client.create(kinds.CRDS, crd(kind))
+        made = await client.create(kinds.CRDS, crds.build(kind))
         await kit.until_one(
             client,
             kinds.CRDS,
@@ -69,9 +46,9 @@ async def token(fleet: Fleet, client: Client) -> AsyncIterator[AgentToken]:
     finally:
         await client.delete(kinds.CLUSTER_ROLE_BINDINGS, ROLE)
         for kind in KINDS:
-            name = f"{kind.plural}.{kind.group}"
-            await client.delete(kinds.CRDS, name)
-            await kit.until_gone(client, kinds.CRDS, field_selector=f"metadata.name={name}")
+            await client.delete(kinds.CRDS, kind.resource)
+            selector = f"metadata.name={kind.resource}"
+            await kit.until_gone(client, kinds.CRDS, field_selector=selector)
 
 
 async def test_of_a_workload_answers_are_written_and_no_quota(

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-from tests import kit
+from tests import crds, kit
 from tests.integration.kept_nodes import (
     FixedTargets,
     connected,
@@ -22,19 +20,6 @@ from vnode.runtime.link import ClusterDescription
 
 __all__ = ["target"]
 
-_OPEN: Final = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-_CRD: Final[Object] = {
-    "metadata": {"name": kinds.MANAGED_CLUSTERS.resource},
-    "spec": {
-        "group": kinds.OCM,
-        "scope": "Cluster",
-        "names": {"kind": "ManagedCluster", "plural": "managedclusters"},
-        "versions": [
-            {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": _OPEN}}
-        ],
-    },
-}
-
 
 async def test_taints_come_with_their_kind_and_stay_without(
     client: Client, target: TargetKey
@@ -47,7 +32,7 @@ async def test_taints_come_with_their_kind_and_stay_without(
         node = await until(client, target, lambda node: keys.PROVIDER_TAINT in taints(node))
         body = {"spec": {"taints": [*taints(node), theirs]}}
         await client.patch(kinds.NODES, target.node_name, body)
-        await client.create(kinds.CRDS, _CRD)
+        await client.create(kinds.CRDS, crds.build(kinds.MANAGED_CLUSTERS))
         await kit.until_one(
             client,
             kinds.CRDS,
