@@ -163,8 +163,7 @@ class DeletionCosts:
         if sample is None or policy is None or not policy.is_divided:
             return None
 
-        namespace = objects.namespace(sample)
-        await self._cache.workloads.count(namespace, policy.group_by, self._clock)
+        await self._cache.workloads.count(sample, policy.group_by, self._clock)
         finished = False
         try:
             finished = await self._write_batch(self._wanted(sample, policy))

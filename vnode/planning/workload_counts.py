@@ -123,8 +123,12 @@ class Workloads:
         group = self._groups.get(namespace, {}).get(group_by)
         return iter(()) if group is None else group.counting.steps()
 
-    async def count(self, namespace: str, group_by: str, clock: Clock) -> None:
-        """Count the pods of a namespace by what a policy in force groups by, in slices."""
+    async def count(self, pod: Object, group_by: str, clock: Clock) -> None:
+        """Count, in slices, the pods of a pod's namespace by what a policy in force groups by.
+
+        Await it before `of`, where that can wait.
+        """
+        namespace = objects.namespace(pod)
         if not self.is_counted(namespace, group_by):
             await self._begun(namespace, group_by).counting.over(clock)
 

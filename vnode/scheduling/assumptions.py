@@ -94,8 +94,7 @@ class Assumptions:
         """Wait until all is counted by which it is decided about a pod."""
         policy = self._policies.of(pod) if pod is not None and self._policies else None
         if pod is not None and policy is not None:
-            namespace = objects.namespace(pod)
-            await self._cache.workloads.count(namespace, policy.group_by, self._clock)
+            await self._cache.workloads.count(pod, policy.group_by, self._clock)
 
         await self.whole()
 

@@ -340,7 +340,8 @@ async def test_thousands_of_pods_are_counted_in_slices_by_what_a_policy_groups_t
     workloads, clock = cache.workloads, SystemClock()
     with computing.steps() as took:
         counting = [
-            asyncio.create_task(workloads.count("default", "app", clock)) for _ in range(20)
+            asyncio.create_task(workloads.count(labelled("x", "a"), "app", clock))
+            for _ in range(20)
         ]
         await asyncio.sleep(0)
         assert not workloads.is_counted("default", "app")
@@ -362,7 +363,7 @@ async def test_who_asks_while_pods_are_counted_sees_all_of_them() -> None:
     for number in range(FEW + 1):
         cache.set_pod(labelled(f"p{number}", "a"))
 
-    counting = asyncio.create_task(cache.workloads.count("default", "app", BusyClock()))
+    counting = asyncio.create_task(cache.workloads.count(labelled("x", "a"), "app", BusyClock()))
     await asyncio.sleep(0)
     assert not cache.workloads.is_counted("default", "app")
     assert len(cache.workloads.of(labelled("x", "a"), "app").members) == FEW + 1
@@ -374,7 +375,7 @@ async def test_pods_are_counted_no_further_when_no_policy_groups_them_so_any_mor
     for number in range(FEW + 1):
         cache.set_pod(labelled(f"p{number}", "a"))
 
-    counting = asyncio.create_task(cache.workloads.count("default", "app", BusyClock()))
+    counting = asyncio.create_task(cache.workloads.count(labelled("x", "a"), "app", BusyClock()))
     await asyncio.sleep(0)
     cache.workloads.keep("default", lambda _namespace: ())
     steps = list(cache.workloads.steps("default", "app"))

@@ -200,8 +200,7 @@ class Moves:
         """Have the workload of a pod counted, in slices, before somebody asks for it."""
         policy = self._policies.of(pod) if pod is not None else None
         if pod is not None and policy is not None:
-            namespace = objects.namespace(pod)
-            await self._cache.workloads.count(namespace, policy.group_by, self._clock)
+            await self._cache.workloads.count(pod, policy.group_by, self._clock)
 
     def _on_pod(self, old: Object | None, new: Object | None) -> None:
         if self._policies and (old is None or new is None or _concerns(old) != _concerns(new)):

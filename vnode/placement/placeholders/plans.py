@@ -64,8 +64,7 @@ class PlaceholderPlans:
 
     async def count(self, sample: Object, policy: Policy) -> None:
         """Have the workload of a pod counted, in slices, before it is compared."""
-        namespace = objects.namespace(sample)
-        await self._cache.workloads.count(namespace, policy.group_by, self._clock)
+        await self._cache.workloads.count(sample, policy.group_by, self._clock)
 
     def compare(self, key: Hashable, sample: Object, policy: Policy) -> PlaceholderVerdict:
         """Compare the workload of a pod with its plan; `key` is its own."""
