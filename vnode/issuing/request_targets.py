@@ -7,51 +7,74 @@ request was carried out counts when the one that it means is gone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from vnode.api import objects
 from vnode.api.objects import Object, Objects
 from vnode.api.target_key import TargetKey
 from vnode.issuing import request as requests
+from vnode.issuing.attempt import IssuePlace
+from vnode.issuing.leaving import LeavingLinks
 from vnode.issuing.request import ClusterReference
-from vnode.issuing.state import IssueState
 from vnode.kube.informer import Informer
+from vnode.runtime.link import Link
+from vnode.runtime.links import Links
 from vnode.targets.target_lister import TargetLister
 
 CLUSTER_INDEX: Final = "cluster"
 """Of requests, by `request.cluster_index`."""
 
 
-class RequestTargets:
-    """Finds both; `states` are of the requests that exist, by key, and the caller's own."""
+class _CarriedOut(NamedTuple):
+    """By which node's Target a request is carried out, or was last."""
 
-    def __init__(
-        self,
-        stored: Informer,
-        targets: TargetLister,
-        states: Mapping[str, IssueState],
-        longest: int,
-    ) -> None:
+    uid: str  # of the request
+    node: str
+
+
+class RequestTargets:
+    """Finds both, and the links by which requests are carried out."""
+
+    def __init__(self, stored: Informer, targets: TargetLister, links: Links, longest: int) -> None:
         self._stored = stored
         self._targets = targets
-        self._states = states
+        self._links = links
+        self._leaving = LeavingLinks()
         self._longest = longest
         # Node -> keys of requests that were carried out by its Target, or were before; none empty.
         self._carried_out: dict[str, dict[str, None]] = {}
-        self._nodes: dict[str, str] = {}  # of those, by key
+        self._last: dict[str, _CarriedOut] = {}  # of those, by key
 
-    def note(self, key: str, node: str) -> None:
+    def place(self, obj: Object) -> IssuePlace:
+        """Return where a request is to be carried out, from now on."""
+        node = self.node_of(obj)
+        last = self._last_node(obj) if node is None else node
+        self.note(obj, last)
+        return IssuePlace(node is not None, self._links.get(last) or self._leaving.get(last))
+
+    def note(self, obj: Object, node: str) -> None:
         """Take by which node's Target a request is carried out from now on; "" for none."""
-        before = self._nodes.pop(key, "")
-        if before:
-            del self._carried_out[before][key]
-            if not self._carried_out[before]:
-                del self._carried_out[before]
-
+        key = objects.key(obj)
+        self.forget(key)
         if node:
-            self._nodes[key] = node
+            self._last[key] = _CarriedOut(objects.uid(obj), node)
             self._carried_out.setdefault(node, {})[key] = None
+
+    def forget(self, key: str) -> None:
+        """Drop what is known of a request that is gone."""
+        if (before := self._last.pop(key, None)) is not None:
+            del self._carried_out[before.node][key]
+            if not self._carried_out[before.node]:
+                del self._carried_out[before.node]
+
+    def hold(self, link: Link) -> None:
+        """Keep a link that leaves, if a request is, or was, carried out by it."""
+        if link.leaves and self.are_any_for(self.requests_of(link.target), link.node_name):
+            self._leaving.hold(link)
+
+    def close(self) -> None:
+        """Let go of the links that leave."""
+        self._leaving.close()
 
     def requests_of(self, target: TargetKey) -> Objects:
         """Return the requests for a Target, which may be gone, and those carried out by it."""
@@ -86,11 +109,11 @@ class RequestTargets:
         found = requests.find_target(cluster, namespace, [target] if target is not None else ())
         return found.node_name if found is not None else None
 
-    def last_node(self, obj: Object) -> str:
+    def _last_node(self, obj: Object) -> str:
         """Return the virtual node of a request's Target that is gone; "" if that is not known."""
-        state = self._states.get(objects.key(obj))
-        if state is not None and state.node and state.uid == objects.uid(obj):
-            return state.node
+        last = self._last.get(objects.key(obj))
+        if last is not None and last.uid == objects.uid(obj):
+            return last.node
 
         named = requests.named_target(requests.decode(obj, self._longest).cluster)
         return named.node_name if named is not None else ""
@@ -107,7 +130,7 @@ class RequestTargets:
                 nodes[key] = self._node(*key)
 
             node = nodes[key]
-            if (self.last_node(obj) if node is None else node) == node_name:
+            if (self._last_node(obj) if node is None else node) == node_name:
                 return True
 
         return False

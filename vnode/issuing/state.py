@@ -24,7 +24,6 @@ class IssueState:
         self.link: Link | None = None  # by which all steps were last done; None after a failure
         self.secret: Object | None = None  # as it was last written
         self.failures = 0  # in a row
-        self.node = ""  # the virtual node of its Target, also once that is gone
         self.revoked = False  # what it was given, before the request itself was deleted
         self.is_ending = False  # `failures` are of the revocation
         self._clock = clock

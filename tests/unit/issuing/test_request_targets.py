@@ -16,6 +16,7 @@ from vnode.issuing import request as requests
 from vnode.issuing.request_targets import CLUSTER_INDEX, RequestTargets
 from vnode.kube.informer import Informer
 from vnode.kube.store import Store
+from vnode.runtime.links import Links
 from vnode.targets.target_lister import TargetLister
 
 LAST = TargetKey("team", "t9999")
@@ -41,7 +42,7 @@ def setting(targets: int, asked: int = 1) -> tuple[TargetLister, RequestTargets]
         store.put(request(f"r{number}"))
 
     stored = cast("Informer", SimpleNamespace(store=store))
-    return lister, RequestTargets(stored, lister, {}, 86400)
+    return lister, RequestTargets(stored, lister, Links(), 86400)
 
 
 def test_a_profile_means_its_first_target_and_a_cluster_target_before_it() -> None:
@@ -78,9 +79,9 @@ def test_requests_that_were_carried_out_elsewhere_are_not_looked_at() -> None:
     def cost(others: int) -> int:
         _lister, found = setting(1, 1 + others)
         for number in range(others):
-            found.note(f"team/r{number + 1}", TargetKey("team", "t0001").node_name)
+            found.note(request(f"r{number + 1}"), TargetKey("team", "t0001").node_name)
 
-        found.note("team/r0", LAST.node_name)
+        found.note(request("r0"), LAST.node_name)
         assert [objects.name(each) for each in found.requests_of(LAST)] == ["r0"]
         return costs.bytecodes(lambda: found.requests_of(LAST))
 
@@ -90,10 +91,10 @@ def test_requests_that_were_carried_out_elsewhere_are_not_looked_at() -> None:
 def test_a_request_counts_for_the_target_by_which_it_was_carried_out_last() -> None:
     _lister, found = setting(1)
     for target_key in (TargetKey("team", "first"), LAST):
-        found.note("team/r0", target_key.node_name)
+        found.note(request("r0"), target_key.node_name)
 
     assert not found.requests_of(TargetKey("team", "first"))
     assert found.requests_of(LAST)
-    found.note("team/r0", "")
+    found.forget("team/r0")
     assert not found.requests_of(LAST)
     assert not found._carried_out
