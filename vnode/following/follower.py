@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, islice
 from typing import Final
 
-from vnode.api import cures, objects
+from vnode.api import objects
 from vnode.api.clock import Clock
 from vnode.api.errors import (
     AlreadyExists,
@@ -27,7 +27,6 @@ from vnode.api.errors import (
     Denied,
     Invalid,
     NotFound,
-    NotGranted,
     Unreachable,
     VnodeError,
 )
@@ -35,7 +34,9 @@ from vnode.api.identity import Identity
 from vnode.api.kinds import Kind
 from vnode.api.listeners import subscription_scope
 from vnode.api.objects import Object
+from vnode.following import copy_problems
 from vnode.following.family import Family
+from vnode.following.needed_copies import NeededCopies
 from vnode.following.reference_index import Key, Need
 from vnode.following.references import Ref
 from vnode.following.remote_copies import RemoteCopies, TargetCopies
@@ -77,7 +78,6 @@ class Follower:
     ) -> None:
         self.opened = asyncio.Event()  # set once originals are known, and links are looked at
         self._identity = identity
-        self._complete = complete
         self._namespaces = enabled_namespaces
         self._events = events
         self._clock = clock
@@ -99,6 +99,7 @@ class Follower:
             self._known_namespaces,
             clock,
         )
+        self._needed = NeededCopies(self._families, self._copies, enabled_namespaces, complete)
         self._waiting: dict[Key, list[asyncio.Future[_Answer]]] = {}  # no empty lists
         self._unused: dict[Key, float] = {}  # since when (monotonic) a copy has no user
         self._limiter: ChangeLimiter[Key] = ChangeLimiter(
@@ -193,7 +194,7 @@ class Follower:
 
     async def _reconcile(self, key: Key) -> float | None:
         remote = self._copies.at(key.node)
-        problem = self._problem(remote, key)
+        problem = copy_problems.find(key, remote, self._families[key.ref.kind])
         if problem is not None:
             if isinstance(problem, ConfigError) and key not in self._waiting:
                 self._warn(key, str(problem))  # who waits says it to the pod
@@ -213,7 +214,7 @@ class Follower:
         try:
             message, later = await self._settle(key, remote)
         except (Denied, Invalid, ConfigError, NotFound) as error:
-            text = self._explain(key, remote, error)
+            text = self._explain(error, key, remote)
             self._warn(key, text)
             self._answer(key, ConfigError(text))
             return RECHECK
@@ -221,7 +222,7 @@ class Follower:
             raise  # decided upon an old state: the next attempt answers those who wait
         except VnodeError as error:
             if isinstance(error, ApiError):  # of what is unreachable, the Target tells
-                self._warn(key, self._explain(key, remote, error))
+                self._warn(key, self._explain(error, key, remote))
 
             self._answer(key, error)
             raise
@@ -232,40 +233,15 @@ class Follower:
 
     def _is_first(self, remote: TargetCopies, key: Key) -> bool:
         """Tell whether an object of a kind is wanted where there has been none of it."""
-        family = self._families[key.ref.kind]
-        return (
-            remote.is_unwatched(key.ref) and self._need(family, key, remote.link) is not Need.NONE
-        )
-
-    def _problem(self, remote: TargetCopies | None, key: Key) -> VnodeError | None:
-        """Return why nothing can be done in that target now."""
-        if remote is None:
-            return Unreachable("the target is not connected")
-
-        if not remote.link.health.healthy:
-            return Unreachable(remote.link.health.message)
-
-        informer = remote.informers.get(key.ref.kind)
-        failure = informer.failure(key.ref.namespace) if informer else None
-        if isinstance(failure, Denied):
-            return NotGranted(self._explain(key, remote, failure))
-
-        if isinstance(failure, NotFound):
-            kind = key.ref.kind
-            return NotGranted(
-                f"the target does not serve {kind.resource} of version {kind.version}: its version "
-                "of Kubernetes lacks them, or has them disabled; enable them there, or keep the "
-                "pod to other targets"
-            )
-
-        return failure
+        need = self._needed.need
+        return remote.is_unwatched(key.ref) and need(key, remote.link) is not Need.NONE
 
     async def _settle(self, key: Key, remote: TargetCopies) -> Outcome:
         copy = remote.copy(key.ref)
         if copy is not None and not self._identity.owns(copy):
             copy = None  # of another cluster of our name: not ours
 
-        need = self._need(self._families[key.ref.kind], key, remote.link)
+        need = self._needed.need(key, remote.link)
         if need is Need.NONE:
             return "", await self._remove(key, remote, copy)
 
@@ -285,29 +261,14 @@ class Follower:
 
         now = self._clock.monotonic()
         left = self._unused.setdefault(key, now) + GRACE - now
-        if left > 0 or not self._complete(key.node, key.ref.namespace):
+        if left > 0 or not self._needed.may_go(key):
             return max(left, GRACE / 5)
 
         del self._unused[key]
-        if not self._is_wanted_elsewhere(key, copy):
+        if not self._needed.is_needed_elsewhere(key, copy):
             await remote.link.client.discard(key.ref.kind, copy)
 
         return None
-
-    def _is_wanted_elsewhere(self, key: Key, copy: Object) -> bool:
-        """Tell whether another Target leads to the same cluster and needs this very copy."""
-        family = self._families[key.ref.kind]
-        for other in self._copies:
-            same = other.copy(key.ref) if other.link.node_name != key.node else None
-            if same is not None and objects.uid(same) == objects.uid(copy):
-                node = other.link.node_name
-                if self._need(family, Key(node, key.ref), other.link) is not Need.NONE:
-                    return True
-
-                if not self._complete(node, key.ref.namespace):
-                    return True
-
-        return False
 
     async def _follow(self, key: Key, remote: TargetCopies, copy: Object | None) -> Outcome:
         family, client = self._families[key.ref.kind], remote.link.client
@@ -354,34 +315,8 @@ class Follower:
 
         return found
 
-    def _need(self, family: Family, key: Key, link: Link) -> Need:
-        """Return the need, NONE outside of the namespaces of the target.
-
-        Anybody may name a virtual node in a pod: that alone must not send its objects anywhere.
-        What is in the target already may stay if the namespace has lost its label since.
-        """
-        if not link.covers(key.ref.namespace):
-            return Need.NONE
-
-        need = family.need(key, link)
-        if need is Need.NONE or self._namespaces.is_enabled(key.ref.namespace):
-            return need
-
-        return Need.TOLERATED
-
-    def _explain(self, key: Key, remote: TargetCopies, error: VnodeError) -> str:
-        if isinstance(error, Invalid):
-            return f"{key.ref} cannot follow to target {remote.link.target.name}: {error.message}"
-
-        if not isinstance(error, Denied):
-            return error.message if isinstance(error, NotFound) else str(error)
-
-        family, target = self._families[key.ref.kind], remote.link.target
-        cure = family.denial_cure
-        if family.role == Family.role and not target.namespace:
-            cure = f"{cures.grant(key.ref.namespace)}; else {cure}"
-
-        return f"{key.ref} may not follow to target {target.name}: {error.message}; {cure}"
+    def _explain(self, error: VnodeError, key: Key, remote: TargetCopies) -> str:
+        return copy_problems.explain(error, key, remote, self._families[key.ref.kind])
 
     def _warn(self, key: Key, text: str) -> None:
         self._record_event(key, WARNING, REASON, text)
