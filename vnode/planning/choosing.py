@@ -219,11 +219,13 @@ class _Search:
         that are larger do not count.
         """
         workload, size = self._workload, self._member.size
-        saturated = {node for node, at in workload.saturated(size).items() if now - at < after}
+        saturated = {
+            node for node, at in workload.waited.saturated(size).items() if now - at < after
+        }
         saturated |= self.full if after > 0 else set()
         for patience in (min(after / 2, _SETTLED), after):
             least = patience - TICK
-            full = {n for n in self.open if now - workload.waiting_since(n, size) >= least}
+            full = {n for n in self.open if now - workload.waited.since(n, size) >= least}
             if node := self._instead_of(full.union(saturated, own)):
                 return node
 

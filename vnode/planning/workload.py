@@ -7,29 +7,21 @@ pod is bound or gone.
 
 from __future__ import annotations
 
-import math
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 
 from vnode.api import objects, placeholders
 from vnode.api.objects import Object
 from vnode.planning import revisions, workload_pod
 from vnode.planning.cluster_choice import ClusterChoice
-from vnode.planning.pod_size import PodSize
+from vnode.planning.deleted_replicas import DeletedReplicas
 from vnode.planning.revisions import Revision, RevisionCounts, revision_of
 from vnode.planning.seats import Seats, Share
+from vnode.planning.waited_nodes import WaitedNodes
 from vnode.planning.weighing import Weighting
-from vnode.planning.workload_pod import (
-    DeletedReplica,
-    WorkloadPod,
-    deleted_replica,
-    unschedulable_since,
-)
+from vnode.planning.workload_pod import WorkloadPod, unschedulable_since
 
-DELETED_KEPT: Final = 1_000
-_SIZES_KEPT: Final = 32  # of pods of one workload, each of which may be of a size of its own
 _SEATS_KEPT: Final = 8  # of one workload: by which clusters are closed or full for some of its pods
 
 
@@ -47,28 +39,19 @@ class Workload:
         """Of all pods."""
         self.revisions: dict[Revision, RevisionCounts] = {}
         """Of those of each revision, none empty."""
-        self.deleted: dict[str, DeletedReplica] = {}
-        """By UID, pods that their owner replaces only once they are gone, and has not yet; the
-        latest `DELETED_KEPT`. Some that nobody awaits any more may be among them."""
-        self._deleted_of: dict[str, set[str]] = {}  # their UIDs by name; no empty sets
+        self.deleted = DeletedReplicas()
+        self.waited = WaitedNodes(self.pending)
         self.bound = self.counts.bound
         self.aimed = self.counts.aimed
         self.opened = self.counts.opened
         self.held = self.counts.held
         self.placeholders = self.counts.placeholders
-        # Node -> size -> when such a pod last turned to another node, after waiting for this one in
-        # vain. Until one is bound there it counts as full for a while, also when no pod waits there
-        # any more.
-        self._saturated: dict[str, dict[PodSize, float]] = {}
         # Node -> pods that were moved to it, and have no replacement yet that is to go there.
         self._directed: Counter[str] = Counter()
         self._destination = ""
         self._moved_for = ""
         self._restored = False
         self._weighting: Weighting | None = None
-        # Size -> node -> since when a pod waits there that is not larger; of the sizes that were
-        # asked for last, each with all nodes where one waits.
-        self._oldest: OrderedDict[PodSize, dict[str, float]] = OrderedDict()
         self._seats: OrderedDict[tuple[Share, ...], Seats] = OrderedDict()
         self._newest: Object | None = None  # None: has to be found
 
@@ -143,41 +126,6 @@ class Workload:
 
         return found
 
-    def waiting_since(self, node: str, size: PodSize) -> float:
-        """Return since when a pod has been waiting for a place on the node; infinity if none is.
-
-        One that is larger than that size does not count: there may be room for a smaller one.
-        """
-        oldest = self._oldest.get(size)
-        if oldest is None:
-            oldest = self._oldest[size] = self._find_oldest(size)
-            if len(self._oldest) > _SIZES_KEPT:
-                self._oldest.popitem(last=False)
-
-        return oldest.get(node, math.inf)
-
-    def _find_oldest(self, size: PodSize) -> dict[str, float]:
-        """Look once at the pods that wait, for all nodes: both may be many."""
-        found: dict[str, float] = {}
-        for member in self.pending():
-            waits = tuple(member.waits())
-            if waits and member.size.is_within(size):
-                for node, since in waits:
-                    found[node] = min(since, found.get(node, math.inf))
-
-        return found
-
-    def saturated(self, size: PodSize) -> dict[str, float]:
-        """Return the nodes for which pods, none larger than that, have waited in vain.
-
-        With the moment at which one last turned to another node.
-        """
-        found = {
-            node: max((at for each, at in by.items() if each.is_within(size)), default=-math.inf)
-            for node, by in self._saturated.items()
-        }
-        return {node: at for node, at in found.items() if at > -math.inf}
-
     def seats(self, shares: tuple[Share, ...]) -> Seats:
         """Return the order of the workload's seats for these shares; the last few are kept."""
         seats = self._seats.get(shares)
@@ -201,7 +149,7 @@ class Workload:
         if member is None:
             member = self.members[uid] = WorkloadPod(pod, uid, assumed=frozenset(assumed))
             freed = False
-            self._replace_deleted(pod)
+            self.deleted.note_new(pod)
         else:
             is_news = bool(node and not member.node)
             freed = is_news and (member.aim not in ("", node) or not self.bound)
@@ -219,47 +167,20 @@ class Workload:
         if node:
             member.aim, member.opened, member.assumed = "", (), frozenset()
             member.directed = ""
-            self._saturated.pop(node, None)
+            self.waited.note_bound(node)
 
         self._add(member)
         return freed
 
     def end(self, pod: Object) -> bool:
         """Stop counting a pod that ends, but await the one of its name; return like `remove`."""
-        uid = objects.uid(pod)
-        freed = self.remove(uid)
-        known = self.deleted[uid] = deleted_replica(pod)
-        self._deleted_of.setdefault(known.name, set()).add(uid)
-        if len(self.deleted) > DELETED_KEPT:
-            self._drop_deleted(next(iter(self.deleted)))
-
+        freed = self.remove(objects.uid(pod))
+        self.deleted.add(pod)
         return freed
-
-    def _replace_deleted(self, pod: Object) -> None:
-        """Await no longer what a new pod replaces, nor what was to be replaced long before it."""
-        for uid in tuple(self._deleted_of.get(objects.name(pod), ())):
-            self._drop_deleted(uid)
-
-        created = objects.parse_timestamp(objects.created(pod)) if self.deleted else None
-        while self.deleted and created is not None:
-            first = next(iter(self.deleted))
-            if self.deleted[first].is_awaited(created.timestamp()):
-                break
-
-            self._drop_deleted(first)
-
-    def _drop_deleted(self, uid: str) -> None:
-        known = self.deleted.pop(uid)
-        uids = self._deleted_of[known.name]
-        uids.discard(uid)
-        if not uids:
-            del self._deleted_of[known.name]
 
     def remove(self, uid: str) -> bool:
         """Stop counting a pod; return True if a place that it was planned for is free again."""
-        if (deleted := self.deleted.get(uid)) is not None:
-            self.deleted[uid] = replace(deleted, is_gone=True)
-
+        self.deleted.note_gone(uid)
         member = self.members.pop(uid, None)
         if member is None:
             return False
@@ -295,11 +216,7 @@ class Workload:
     def record(self, member: WorkloadPod, choice: ClusterChoice, now: float) -> None:
         """Record where a pending pod is to go; it counts there if it is a member."""
         for full in choice.full:
-            sizes = self._saturated.setdefault(full, {})
-            sizes.pop(member.size, None)  # so that the last one comes last
-            sizes[member.size] = now
-            if len(sizes) > _SIZES_KEPT:
-                del sizes[next(iter(sizes))]
+            self.waited.note_full(full, member.size, now)
 
         self.plan(member, choice.aim, choice.opened, choice.directed)
 
@@ -378,14 +295,7 @@ class Workload:
         for counts in (self.counts, self.revisions[member.revision]):
             workload_pod.count(counts, member, step)
 
-        waits = tuple(member.waits())
-        for size in [each for each in self._oldest if waits and member.size.is_within(each)]:
-            oldest = self._oldest[size]
-            if step > 0:
-                for node, since in waits:
-                    oldest[node] = min(since, oldest.get(node, math.inf))
-            elif any(since <= oldest.get(node, math.inf) for node, since in waits):
-                del self._oldest[size]
+        self.waited.count(member, step)
 
 
 def _created(pod: Object) -> tuple[str, str]:

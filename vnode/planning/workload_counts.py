@@ -21,9 +21,9 @@ from vnode.api import objects
 from vnode.api.clock import Clock
 from vnode.api.objects import Object
 from vnode.api.unfinished import UnfinishedWork
+from vnode.planning.deleted_replicas import is_replaced_when_gone
 from vnode.planning.workload import Workload
 from vnode.planning.workload_key import workload_of
-from vnode.planning.workload_pod import is_replaced_when_gone
 
 FEW: Final = 500
 """Pods of a namespace that are counted in one step: 15 ms."""
@@ -69,7 +69,7 @@ class _Group:
 
     def tidy(self, workload: Workload) -> None:
         """Forget a workload without pods, unless the next one is to go to a certain node."""
-        is_ending = any(not each.is_gone for each in workload.deleted.values())
+        is_ending = any(not each.is_gone for each in workload.deleted)
         if not (workload.members or is_ending or workload.destination):
             self.workloads.pop(workload.key, None)
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 from vnode.api import objects
 from vnode.api.objects import Object
-from vnode.planning.failover import OWNER
-from vnode.planning.move_policy import STARTING
 from vnode.planning.pod_facts import PodFacts, facts_of
 from vnode.planning.pod_size import PodSize, size_of
 from vnode.planning.revisions import UNREVISED, Revision, RevisionCounts
@@ -71,31 +69,6 @@ class WorkloadPod:
                 yield self.aim, self.since
 
             yield from self.opened
-
-
-@dataclass(frozen=True, slots=True)
-class DeletedReplica:
-    """A pod that its owner replaces only once it is gone, and has not replaced yet."""
-
-    name: str
-    ends_at: float
-    """When it is to have ended."""
-    is_gone: bool = False
-
-    def is_awaited(self, now: float) -> bool:
-        """Tell whether the pod that replaces it may be awaited: for a while."""
-        return now - self.ends_at < (OWNER if self.is_gone else STARTING)
-
-
-def is_replaced_when_gone(pod: Object) -> bool:
-    """Tell whether the owner of a pod makes another one only once it is gone, under its name."""
-    return (objects.controller_reference(pod) or {}).get("kind") == "StatefulSet"
-
-
-def deleted_replica(pod: Object) -> DeletedReplica:
-    """Return what is known of a pod that ends."""
-    moment = objects.parse_timestamp(str(objects.metadata(pod).get("deletionTimestamp")))
-    return DeletedReplica(objects.name(pod), moment.timestamp() if moment else 0.0)
 
 
 def unschedulable_since(pod: Object) -> float | None:

@@ -39,7 +39,7 @@ def test_pods_that_wait_are_looked_at_once_for_all_nodes() -> None:
     begun = time.thread_time()
     for number in range(20):
         size = workload.members[f"u{number}"].size
-        waiting = [node for node in NODES if workload.waiting_since(node, size) == SINCE]
+        waiting = [node for node in NODES if workload.waited.since(node, size) == SINCE]
         assert waiting == [NODES[number]]
 
     assert time.thread_time() - begun < ALLOWED

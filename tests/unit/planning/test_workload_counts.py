@@ -16,10 +16,11 @@ from tests.computing import BusyClock
 from tests.unit.scheduling import costs
 from vnode.api import objects
 from vnode.api.clock import SystemClock
+from vnode.planning.deleted_replicas import KEPT
 from vnode.planning.move_state import replicas_of
 from vnode.planning.pod_size import PodSize
 from vnode.planning.weighing import Weighting
-from vnode.planning.workload import DELETED_KEPT, Workload
+from vnode.planning.workload import Workload
 from vnode.planning.workload_counts import FEW
 from vnode.planning.workload_pod import unschedulable_since
 from vnode.scheduling.cache import Cache
@@ -89,15 +90,15 @@ def test_a_pod_that_is_replaced_when_it_is_gone_is_awaited() -> None:
         going["status"]["phase"] = phase
         cache.set_pod(going)
         assert workload.bound == {"a": 1}
-        assert workload.deleted.keys() == {"web-0"}
+        assert [each.name for each in workload.deleted] == ["web-0"]
 
     cache.set_pod(pod("p", node="a", metadata=ends))  # a Job has made another one
     assert not web(cache).deleted
-    [deleted] = workload.deleted.values()
+    [deleted] = workload.deleted
     assert [deleted.is_awaited(deleted.ends_at + age) for age in (0, 599, 600)] == [1, 1, 0]
 
     cache.remove_pod("web-0")
-    [deleted] = workload.deleted.values()
+    [deleted] = workload.deleted
     assert [deleted.is_awaited(deleted.ends_at + age) for age in (0, 59, 60)] == [1, 1, 0]
 
     cache.set_pod({**stateful("other"), "metadata": {**stateful("other")["metadata"], "uid": "o"}})
@@ -238,7 +239,7 @@ class CountsEnvironment:
                     for n, since in m.waits()
                     if n == node and m.size.is_within(size)
                 ]
-                assert workload.waiting_since(node, size) == min(waits, default=math.inf)
+                assert workload.waited.since(node, size) == min(waits, default=math.inf)
 
 
 @given(st.lists(steps, max_size=40), st.integers(0, 40))
@@ -258,20 +259,20 @@ def test_replicas_that_nobody_replaces_are_kept_up_to_a_bound_and_for_a_while() 
     cache = Cache()
     cache.set_pod(stateful("stays"))
     workload = cache.workloads.of(stateful("x"), "")
-    for number in range(DELETED_KEPT + 10):
+    for number in range(KEPT + 10):
         cache.set_pod(stateful(f"web-{number}"))
         cache.set_pod(
             stateful(f"web-{number}", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})
         )
         cache.remove_pod(f"web-{number}")
 
-    assert len(workload.deleted) == DELETED_KEPT
-    assert "web-9" not in workload.deleted
+    assert len(workload.deleted) == KEPT
+    assert "web-9" not in {each.name for each in workload.deleted}
     cache.set_pod(stateful("a", metadata={"creationTimestamp": "2026-01-01T00:00:59Z"}))
-    assert len(workload.deleted) == DELETED_KEPT
+    assert len(workload.deleted) == KEPT
     cache.set_pod(stateful("b", metadata={"creationTimestamp": "2026-01-01T00:01:00Z"}))
     assert not workload.deleted
-    assert not workload._deleted_of
+    assert not workload.deleted._of_name
 
 
 def test_pods_are_counted_only_as_policies_in_force_divide_them() -> None:

@@ -20,7 +20,7 @@ from tests.simulation.simulation import ScheduleResult, simulate
 from vnode.api.objects import Object
 from vnode.placement.moves.under_way import MovesUnderWay
 from vnode.planning import failover
-from vnode.planning.workload_pod import DeletedReplica
+from vnode.planning.deleted_replicas import DeletedReplica
 from vnode.pods.source import replacement_rounds
 
 PODS = 4

@@ -91,7 +91,7 @@ class PolicyClusters:
         Where pods have waited in vain lately, though there seemed to be room, there is none.
         """
         moves, probed, wall = self.moves, self.moves.probed, self.wall.timestamp()
-        ages = {n: wall - at for n, at in moves.workload.saturated(self.size).items()}
+        ages = {n: wall - at for n, at in moves.workload.waited.saturated(self.size).items()}
         room, waited = self._room(self.workload_now.free), {n: self.now - ages[n] for n in ages}
         in_vain = probed.observe(room, self.now, self.workload_now.moves.targets, waited)
         if not self.wanted.reason.needs_lasting_room:
@@ -163,7 +163,7 @@ class PolicyClusters:
         found = {
             node: max(least, count - going[node])
             for node, count in self.workload_now.fits.items()
-            if node in nodes and math.isinf(workload.waiting_since(node, self.size))
+            if node in nodes and math.isinf(workload.waited.since(node, self.size))
         }
         return {node: count for node, count in found.items() if count > 0}
 

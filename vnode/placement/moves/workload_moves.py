@@ -147,7 +147,7 @@ class WorkloadMoves:
         return WorkloadNow(
             moves=moves,
             replicas=replicas,
-            unreplaced=sum(d.is_awaited(wall.timestamp()) for d in workload.deleted.values()),
+            unreplaced=sum(d.is_awaited(wall.timestamp()) for d in workload.deleted),
             limit=wanted.limit.of(len(replicas) + moves.missing.total()),
             shares=tuple(share for share in shares if share.node in able),
             able=able & usable,
