@@ -31,6 +31,7 @@ from vnode.kube import answer_limits
 _BEGINS: Final = 120.0  # seconds in which an attack has to be under way
 _LEFT: Final[tuple[Kind, ...]] = (
     kinds.DEPLOYMENTS,
+    kinds.JOBS,
     kinds.PODS,
     kinds.PLACEMENT_POLICIES,
     kinds.CONFIG_MAPS,
@@ -41,6 +42,7 @@ _LEFT: Final[tuple[Kind, ...]] = (
     kinds.REBALANCES,
     kinds.EVENTS,
     kinds.POD_DISRUPTION_BUDGETS,
+    kinds.NETWORK_POLICIES,
 )
 
 

@@ -1,6 +1,6 @@
 """What a tenant, a target or a stranger does to slow everybody else, one function for each.
 
-Those that do one thing in great numbers are in `floods`.
+Those that do one thing in great numbers are in `floods`, those by everyday work in `churn`.
 
 `python -m tests.isolation.attacks FOLDER NAME` goes on with one until it is ended, in a process of
 its own, as attackers have machines of their own. It prints BEGUN once what it needs is there.
@@ -21,7 +21,7 @@ import aiohttp
 
 from hack.fleetlib import kwok
 from tests import kit, placement_policies
-from tests.isolation import floods
+from tests.isolation import churn, floods
 from tests.isolation import scene as scenes
 from tests.isolation.acts import (
     Attack,
@@ -253,6 +253,7 @@ ATTACKS: Final[dict[str, Attack]] = {
         informational_answers,
         policy_flips,
         *floods.ALL,
+        *churn.ALL,
     )
 }
 
