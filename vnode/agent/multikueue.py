@@ -93,6 +93,11 @@ class WantedClusters:
         return sorted(made, key=objects.name)
 
     def _decided(self, reference: DecisionReference) -> Iterable[Object] | None:
+        """Return the ClusterTargets of a decision, None if it cannot be read.
+
+        A Target of a namespace may be called like a cluster by whoever administers that namespace,
+        and Kueue would send it the Jobs of all.
+        """
         decision = self._decisions.find(reference, self._targets.nodes_by_profile(""))
         if decision.problem:
             self._tell(f"clusters of MultiKueue stay as they are: {decision.problem}")
@@ -102,7 +107,7 @@ class WantedClusters:
         for node in self._nodes.store.values():
             position = decision.position(PlannedNode(objects.name(node), objects.labels(node)))
             key = self._targets.of_node(objects.name(node))
-            if key is not None and position is not None:
+            if key is not None and not key.namespace and position is not None:
                 found[key] = position
 
         ordered = sorted(found, key=lambda key: (found[key], str(key)))

@@ -40,7 +40,7 @@ class MultiKueueHub:
         for namespace in ("team", "fleet"):
             self.server.add(kinds.NAMESPACES, {"metadata": {"name": namespace}})
 
-        for kind in (CONFIGS, CLUSTERS, DECISIONS):
+        for kind in (CONFIGS, CLUSTERS, DECISIONS, kinds.PLACEMENT_DECISIONS):
             self.server.add(kinds.CRDS, crd(kind))
 
         for name in ("berlin", "paris"):
@@ -76,6 +76,12 @@ class MultiKueueHub:
             self.server.add(DECISIONS, {"metadata": metadata, "status": status})
         else:
             self.server.change(DECISIONS, name, "fleet", lambda obj: obj.update(status=status))
+
+    def decide_profiles(self, *profiles: str) -> None:
+        """Have somebody decide for these ClusterProfiles, best first."""
+        decisions = [{"clusterProfileRef": {"namespace": "fleet", "name": n}} for n in profiles]
+        metadata = {"name": "jobs", "namespace": "fleet"}
+        self.server.add(kinds.PLACEMENT_DECISIONS, {"metadata": metadata, "decisions": decisions})
 
     def config(self, name: str) -> list[str] | None:
         """Return the clusters of a config, None if it does not exist."""
@@ -179,6 +185,23 @@ async def test_a_decision_says_the_order_and_nothing_goes_while_it_cannot_be_rea
         assert hub.config("decided") == ["paris"]
         assert hub.clusters() == {"paris"}
         hub.decide()
+        await asyncio.sleep(5)
+        assert hub.config("decided") is None
+
+
+@pytest.mark.parametrize("kind", ["Placement", "PlacementDecision"])
+async def test_no_decision_is_for_a_target_of_a_namespace(hub: MultiKueueHub, kind: Any) -> None:
+    """Whoever administers a namespace gives its Targets any name, and any profile there is."""
+    hub.add("paris", "team")
+    hub.add("paris", "fleet")
+    hub.decide("paris")
+    hub.decide_profiles("profile-paris")
+    decided = MultiKueueEntry(
+        "decided", decision_ref=FollowedDecisionRef(kind, "fleet", "jobs"), access="ClusterProfile"
+    )
+    async with hub.keeping(decided):
+        assert hub.config("decided") == ["paris"]
+        hub.remove("paris")
         await asyncio.sleep(5)
         assert hub.config("decided") is None
 
