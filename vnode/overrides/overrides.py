@@ -160,9 +160,9 @@ class PolicyOverrides:
         if not self._policies:
             return None
 
-        labels, chosen = objects.labels(pod), []
-        for found in self._of_namespace(objects.namespace(pod)):
-            if found.selector.matches(labels):
+        namespace, labels, chosen = objects.namespace(pod), objects.labels(pod), []
+        for found in self._of_namespace(namespace):
+            if found.selects(namespace, labels):
                 chosen += [RecordedRule(found.key, *each) for each in self._rules(found, pod, link)]
 
         if not chosen:

@@ -69,6 +69,18 @@ class OverridePolicy:
     priority: int
     selector: Selector
     rules: tuple[PolicyRule, ...]
+    namespaces: frozenset[str] | None = None
+    """Of a ClusterOverridePolicy: those whose pods it is for; None: all of them."""
+
+    def selects(self, namespace: str, labels: Mapping[str, str]) -> bool:
+        """Tell whether it is for pods with these labels of a namespace that sees the policy.
+
+        Labels alone are the choice of whoever makes the pod.
+        """
+        if self.namespaces is not None and namespace not in self.namespaces:
+            return False
+
+        return self.selector.matches(labels)
 
     @property
     def name(self) -> str:
@@ -102,14 +114,30 @@ def parse(obj: Object) -> OverridePolicy:
     try:
         head = _convert(objects.spec(obj), PolicyHead, "spec")
         selector = head.selector.compiled("spec.selector")
+        _check_namespaces(head, key)
         if len(head.rules) > MOST_RULES:
             raise ConfigError(f"spec.rules has over {MOST_RULES} rules: write another policy")
     except ConfigError as error:
         refusing = PolicyRule(0, RuleTargets(), None, str(error))
-        return OverridePolicy(key, 0, _readable_selector(obj), (refusing,))
+        return OverridePolicy(
+            key, 0, _readable_selector(obj), (refusing,), _readable_namespaces(obj)
+        )
 
     rules = tuple(_rule(index, raw) for index, raw in enumerate(head.rules))
-    return OverridePolicy(key, head.priority, selector, rules)
+    namespaces = None if head.namespaces is None else frozenset(head.namespaces)
+    return OverridePolicy(key, head.priority, selector, rules, namespaces)
+
+
+def _check_namespaces(head: PolicyHead, key: str) -> None:
+    """Raise ConfigError if a policy says wrongly whose pods it is for."""
+    if head.namespaces is None:
+        return
+
+    if "/" in key:
+        raise ConfigError("spec.namespaces is for ClusterOverridePolicies: leave it out")
+
+    if not head.namespaces:
+        raise ConfigError("spec.namespaces is empty: leave it out for pods of all namespaces")
 
 
 def _rule(index: int, raw: Any) -> PolicyRule:
@@ -152,6 +180,17 @@ def _readable_selector(obj: Object) -> Selector:
         return _convert(given, LabelSelector, "spec.selector").compiled("spec.selector")
     except ConfigError:
         return _EVERYTHING
+
+
+def _readable_namespaces(obj: Object) -> frozenset[str] | None:
+    """Return the namespaces of a policy whose head is wrong; None, if that is what is wrong."""
+    spec: Any = objects.spec(obj)
+    is_wide = isinstance(spec, dict) and not objects.namespace(obj)
+    given = spec.get("namespaces") if is_wide else None
+    try:
+        return frozenset(_convert(given, list[str], "spec.namespaces")) or None
+    except ConfigError:
+        return None
 
 
 def _convert(value: Any, form: type[_Form], where: str) -> _Form:

@@ -114,4 +114,5 @@ class PolicyHead(_RuleFields):
 
     selector: LabelSelector
     rules: list[Any]
+    namespaces: list[str] | None = None
     priority: int = 0

@@ -131,6 +131,27 @@ async def test_the_last_word_has_the_highest_priority_of_the_namespace(clock: Cl
         assert chooser.notes() == {"note": "1", "a": "", "b": "", "c": "", "last": "a"}
 
 
+async def test_a_policy_of_the_cluster_is_joined_by_no_label_from_another_namespace(
+    clock: Clock,
+) -> None:
+    """A rule may give what no admission of the source would let a tenant have."""
+    selector = {"matchLabels": {"app": "web"}}
+    privileged = patch("add", "/spec/hostPID", value=True)
+    chooser = Chooser(
+        clock,
+        policy(privileged, namespace="", selector=selector, namespaces=["infra", "more"]),
+        policy({"image": "x"}, name="bad", namespace="", namespaces=["infra"]),
+    )
+    theirs = {**POD, "metadata": {**POD["metadata"], "namespace": "infra"}}
+    async with chooser.known() as overrides:
+        assert overrides.choose(POD, chooser.link) is None
+        with pytest.raises(ConfigError, match="clusteroverridepolicy/bad is not accepted"):
+            overrides.choose(theirs, chooser.link)
+
+        theirs["metadata"]["namespace"] = "more"
+        assert objects.spec(chooser.override(theirs).apply(a_pod()))["hostPID"] is True
+
+
 async def test_a_changed_policy_counts_from_then_on_and_a_status_is_no_change(
     clock: Clock,
 ) -> None:

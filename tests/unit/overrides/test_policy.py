@@ -76,6 +76,37 @@ def test_a_selector_that_cannot_be_read_may_mean_any_pod(selector: Object) -> No
     assert all(rule.rule is None for rule in found.rules)
 
 
+def test_a_policy_of_the_cluster_says_in_which_namespaces_labels_count() -> None:
+    found = parse(policy(FINE, namespace="", namespaces=["a", "b"]))
+    assert not found.problem
+    assert found.selects("a", {})
+    assert not found.selects("c", {})
+    assert parse(policy(FINE, namespace="")).selects("c", {})
+
+
+@pytest.mark.parametrize(
+    ("namespace", "namespaces", "why"),
+    [
+        ("", [], "spec.namespaces is empty"),
+        ("", "a", "spec.namespaces"),
+        ("ns", ["a"], "spec.namespaces is for ClusterOverridePolicies"),
+    ],
+)
+def test_namespaces_that_make_no_sense_refuse_all_pods_that_may_be_meant(
+    namespace: str, namespaces: object, why: str
+) -> None:
+    found = parse(policy(FINE, namespace=namespace, namespaces=namespaces))
+    assert why in found.problem
+    assert found.selects("ns", {})
+
+
+def test_a_policy_with_an_unknown_field_keeps_its_namespaces() -> None:
+    found = parse(policy(FINE, namespace="", namespaces=["a"], mode="x"))
+    assert found.problem
+    assert found.selects("a", {})
+    assert not found.selects("b", {})
+
+
 def test_what_is_no_policy_at_all_is_read_too() -> None:
     assert parse({"metadata": {"name": "x"}}).problem
     assert parse({"metadata": {"name": "x"}, "spec": "y"}).problem

@@ -22,13 +22,13 @@ def selected_pods(obj: Object, pods: Objects | None) -> str:
     if pods is None:
         return NOT_COUNTED
 
-    namespace, selector = objects.namespace(obj), policy.parse(obj).selector
+    namespace, selecting = objects.namespace(obj), policy.parse(obj)
     found = (
         pod
         for pod in pods
         if namespace in ("", objects.namespace(pod))
         and not objects.is_finished(pod)
-        and selector.matches(objects.labels(pod))
+        and selecting.selects(objects.namespace(pod), objects.labels(pod))
     )
     return str(sum(1 for _pod in found))
 
