@@ -34,7 +34,7 @@ Turns = Callable[[web.Request], AbstractAsyncContextManager[None]]
 _GRACE: Final = 5.0  # seconds that running handlers get at the end
 _HANDSHAKE: Final = 5.0  # seconds
 _AT_ONCE: Final = 32  # requests whose bodies are read; most take a millisecond
-_TURN: Final = 5.0  # seconds that others wait for theirs; API servers give a webhook 10 s
+_TURN: Final = 8.0  # seconds that others wait for theirs; API servers give a webhook 10 s
 _LINGERING: Final = 1.0  # seconds in which the rest of a refused body is read and dropped
 
 
@@ -200,12 +200,16 @@ def _bound(connections: UnauthenticatedConnections, turns: Turns) -> Any:
 
 
 async def _enter(stack: AsyncExitStack, turn: AbstractAsyncContextManager[None]) -> None:
-    """Wait for a turn, as a burst of pods has to; 503 if none comes."""
+    """Wait for a turn, as a burst of pods has to; 503 if none comes.
+
+    Without Retry-After: an API server obeys it until its own deadline, and shows the user whose
+    object it was the address that did not answer, with the secret of a webhook's path in it.
+    """
     try:
         async with asyncio.timeout(_TURN):
             await stack.enter_async_context(turn)
     except TimeoutError as error:
-        raise web.HTTPServiceUnavailable(text="busy\n", headers={"Retry-After": "1"}) from error
+        raise web.HTTPServiceUnavailable(text="busy\n") from error
 
 
 async def _read(request: web.Request) -> None:

@@ -8,6 +8,10 @@ many of them there are. A namespace has a budget, too (`review_budget`).
 AuthTokenRequests are seldom created, and their reviews wait for the API server, which is asked what
 the author may do. So these have no turns, but a bound on how many are under way.
 
+Each is answered before its caller gives up, if only by 503. An API server that gets no answer shows
+its user the address, and so the secret of the path; anybody may provoke that who may provoke a
+review that takes long.
+
 Who calls makes no difference: that can be API servers only, which know the paths.
 """
 
@@ -36,6 +40,7 @@ WORK: Final = "admission"
 _READING: Final = 1e-8  # seconds a byte: decryption, and one look for the namespace
 _MANY: Final = 50  # reviews of one namespace that wait: it gets less than it asks for
 _SAID_EVERY: Final = 60.0  # seconds
+_ANSWERED: Final = 8.0  # seconds for an author's review in all; an API server gives up after 10
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +73,7 @@ class ReviewTurns:
         body = await request.read()
         namespace = _namespace_of(body)
         if webhook_paths.split(request.path)[0] == webhook_paths.AUTHORS:
-            async with self._authors.one_more(namespace):
+            async with _answered(_ANSWERED), self._authors.one_more(namespace):
                 yield
 
             return
@@ -100,6 +105,20 @@ class ReviewTurns:
                 waiting,
                 namespace,
             )
+
+
+@asynccontextmanager
+async def _answered(seconds: float) -> AsyncIterator[None]:
+    """End what is in the block after so many seconds; 503 then."""
+    deadline = asyncio.timeout(seconds)
+    try:
+        async with deadline:
+            yield
+    except TimeoutError as error:
+        if not deadline.expired():
+            raise
+
+        raise web.HTTPServiceUnavailable(text="busy\n") from error
 
 
 def _namespace_of(body: bytes) -> str:

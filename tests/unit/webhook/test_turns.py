@@ -8,7 +8,7 @@ import logging
 import time
 
 import pytest
-from aiohttp import ClientSession, web
+from aiohttp import ClientSession, ClientTimeout, web
 
 from tests import background
 from vnode.api import webhook_paths
@@ -35,8 +35,8 @@ class Answering:
         app = web.Application()
         app.add_routes(routes(webhook_paths.PODS, self._answer))
         app.add_routes(routes(webhook_paths.AUTHORS, self._wait))
-        taken = ReviewTurns(SystemClock()).take
-        self.server = Server("webhook", app, "127.0.0.1", 0, turns=taken)
+        self.taken = ReviewTurns(SystemClock())
+        self.server = Server("webhook", app, "127.0.0.1", 0, turns=self.taken.take)
 
     async def _answer(self, request: web.Request) -> web.Response:
         namespace = (await request.json())["request"]["namespace"]
@@ -121,6 +121,23 @@ async def test_nobody_answers_whoever_has_gone() -> None:
             assert await env.ask(session, "busy", webhook_paths.PODS) == 200
 
     assert len(env.done) < 50
+
+
+@pytest.mark.parametrize("path", [webhook_paths.PODS, webhook_paths.AUTHORS])
+async def test_an_api_server_is_answered_before_it_shows_its_user_the_secret_path(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It quotes the address of what does not answer in time, and asks again when told to."""
+    monkeypatch.setattr(serving, "_TURN", 0.1)
+    monkeypatch.setattr(turns, "_ANSWERED", 0.2)
+    env, waiting = Answering(), ClientSession(timeout=ClientTimeout(total=3))
+    async with background.running(env.server.run()), waiting as session:
+        await env.server.ready.wait()
+        env.taken._budget.charge("team", 60.0)  # by costly reviews of the same user
+        url = f"http://127.0.0.1:{env.server.port}{path}"
+        async with session.post(url, json=review("team")) as answer:
+            assert answer.status == 503
+            assert "Retry-After" not in answer.headers
 
 
 @pytest.mark.parametrize("body", [b"", b"[", b"{}", b'{"request":{"namespace":1}}'])
