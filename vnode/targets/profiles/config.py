@@ -15,6 +15,7 @@ from vnode.api.errors import ConfigError
 from vnode.kube import exec_plugins
 
 _API_VERSIONS = Literal["client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1"]
+_OPTION: Final = re.compile(r"--?[A-Za-z0-9][A-Za-z0-9_.-]*")
 _HOST: Final = re.compile(r"(\*\.)?[A-Za-z0-9._:-]+")
 
 
@@ -48,6 +49,8 @@ class AccessProvider(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         name="profileSourcedCLIArgsPolicy", default="Ignore"
     )
     """Whether arguments that a profile has are appended to those here."""
+    arguments: tuple[str, ...] = msgspec.field(name="profileSourcedCLIArgs", default=())
+    """Options, such as `--tenant`, that a profile may give by that policy, each with a value."""
     env_policy: Literal["Ignore", "AppendIfNotExists", "Replace"] = msgspec.field(
         name="profileSourcedEnvVarsPolicy", default="Ignore"
     )
@@ -116,6 +119,12 @@ def _check(provider: AccessProvider) -> None:
     for variable in provider.exec_config.env:
         if not variable.name or "=" in variable.name or "\0" in variable.name + variable.value:
             raise ConfigError(f"{where}: {variable.name!r} cannot be the name of a variable")
+
+    if odd := [option for option in provider.arguments if not _OPTION.fullmatch(option)]:
+        raise ConfigError(
+            f"{where}: profileSourcedCLIArgs has {odd[0]!r}: write names of options, such as "
+            "--tenant"
+        )
 
     exec_plugins.check_list(provider.variables, f"{where}: profileSourcedEnvVars")
     if wrong := [pattern for pattern in provider.servers if not _HOST.fullmatch(pattern)]:

@@ -2,7 +2,8 @@
 
 The author of a profile chooses where credentials of the operator's plugins are sent, and is
 believed only in the namespaces that the operator lists. A profile never names a command or a file;
-arguments and variables of it count only if the provider's policy says so, for this profile alone.
+arguments and variables of it count only if the provider's policy says so and lists them by name,
+for this profile alone.
 """
 
 from __future__ import annotations
@@ -167,7 +168,7 @@ def _plugin(
     config = provider.exec_config
     args, own = list(config.args), {entry.name: entry.value for entry in config.env}
     if provider.args_policy == "Append":
-        args += _args(exec_credentials.extension(cluster, ARGS), what)
+        args += _args(exec_credentials.extension(cluster, ARGS), provider, what)
 
     if provider.env_policy != "Ignore":
         given = _variables(exec_credentials.extension(cluster, VARIABLES), provider, what)
@@ -191,12 +192,28 @@ def _plugin(
     )
 
 
-def _args(value: Any, what: str) -> list[str]:
+def _args(value: Any, provider: AccessProvider, what: str) -> list[str]:
+    """Return the words of a profile: listed options, each with its value, as one word or two."""
     listed = value if value is not None else []
     if not isinstance(listed, list) or len(listed) > _MOST or not all(map(_is_word, listed)):
         raise ProfileRefused(
             refusals.REFUSED, f"{what}: extension {ARGS} must be a list of strings"
         )
+
+    words = iter(listed)
+    for word in words:
+        option, given, _value = word.partition("=")
+        if option not in provider.arguments:
+            raise ProfileRefused(
+                refusals.REFUSED,
+                f"{what}: extension {ARGS} has {word[:63]!r}, which is no option that is listed in "
+                "the agent's configuration (profileSourcedCLIArgs of that provider)",
+            )
+
+        if not given and next(words, "-").startswith("-"):
+            raise ProfileRefused(
+                refusals.REFUSED, f"{what}: extension {ARGS} has {option} without a value"
+            )
 
     return listed
 

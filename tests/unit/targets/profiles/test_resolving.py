@@ -121,6 +121,7 @@ def test_arguments_and_variables_of_a_profile_count_only_if_the_operator_says_so
     own = {"command": "/plugins/reader", "env": [{"name": "REGION", "value": "own"}]}
     policies = {
         "profileSourcedCLIArgsPolicy": "Append",
+        "profileSourcedCLIArgs": ["--tenant"],
         "profileSourcedEnvVars": ["TENANT", "REGION"],
         "execConfig": own,
     }
@@ -173,6 +174,38 @@ def test_arguments_that_are_none_are_refused(value):
     made = profile(access(extensions=[extension(resolving.ARGS, value)]))
     with pytest.raises(ProfileRefused, match="additional-args"):
         resolve(made, config(profileSourcedCLIArgsPolicy="Append"))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--federated-token-file=/var/run/secrets/token", "--authority-host=https://evil.example"],
+        ["--tenant", "a", "--endpoint-url", "https://evil.example"],
+        ["--tenant=a", "--ten", "b"],
+        ["--tenant"],
+        ["--tenant", "--authority-host=https://evil.example"],
+        ["--tenant", "a", "other-command"],
+        ["--"],
+        [""],
+    ],
+)
+def test_a_profile_gives_no_argument_that_its_provider_does_not_list(words):
+    """A cloud's plugin has options for whose token it sends where, as it has variables."""
+    made = profile(access(extensions=[extension(resolving.ARGS, words)]))
+    by = config(profileSourcedCLIArgsPolicy="Append", profileSourcedCLIArgs=["--tenant"])
+    with pytest.raises(ProfileRefused, match="additional-args"):
+        resolve(made, by)
+
+
+def test_an_option_that_is_listed_has_its_value_in_either_form():
+    by = config(profileSourcedCLIArgsPolicy="Append", profileSourcedCLIArgs=["--tenant", "-t"])
+    for words in (["--tenant=a"], ["--tenant", "a", "-t", "b"], ["--tenant="], []):
+        made = profile(access(extensions=[extension(resolving.ARGS, words)]))
+        assert resolve(made, by).plugin.args == ("-v", *words)
+
+    for odd in ("tenant", "--tenant=a", "--", ""):
+        with pytest.raises(ConfigError, match="profileSourcedCLIArgs has"):
+            config(profileSourcedCLIArgs=[odd])
 
 
 def test_the_configuration_for_the_plugin_is_shown_to_it_and_names_no_command():
