@@ -29,6 +29,10 @@ PROTECTED: Final = frozenset(("kube-system", "kube-public", "kube-node-lease"))
 WHOLE: Final = "kube-system and the agent's own among them: as good as cluster-admin"
 """What a grant without a selector comes to, for messages that end with its namespaces."""
 
+_ANYBODY: Final = "system:anonymous"
+"""The user of requests without credentials, who is given nothing: whoever administers a namespace
+may make Sources, and each lets its user read the ClusterSummary and reach the agents' streams."""
+
 # Marks our bindings. The garbage collector cannot follow a cluster-scoped binding to a namespaced
 # Source, so the binding names its Source, and the controller removes it.
 MADE_FOR_SOURCE: Final = keys.OWN_PREFIX + "made-for-source"  # label, "true"
@@ -97,11 +101,12 @@ def parse(source: Object) -> Grant:
             "account is"
         )
 
+    user = spec.get("userName") or ""
     return Grant(
         namespace,
         objects.name(source),
         objects.uid(source),
-        spec.get("userName") or "",
+        "" if user == _ANYBODY else user,
         account if account[1] else None,
         None if namespace else _selector(spec),
     )

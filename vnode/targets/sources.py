@@ -308,7 +308,8 @@ def outcome(grant: Grant | None, selected: Sequence[str] = ()) -> tuple[str, str
             "NoSubject",
             (
                 "the spec names no subject: set userName, or a service account "
-                "(serviceAccountName of a Source, serviceAccount of a ClusterSource)"
+                "(serviceAccountName of a Source, serviceAccount of a ClusterSource); "
+                "system:anonymous is whoever shows no credentials, and none"
             ),
         )
 

@@ -61,6 +61,14 @@ def test_a_source_that_names_nobody_grants_nothing(spec):
     assert sources.outcome(grant)[0] == "NoSubject"
 
 
+@pytest.mark.parametrize("namespace", ["team-a", ""])
+def test_who_shows_no_credentials_is_given_nothing(namespace):
+    """Who administers a namespace would open what is the cluster's: its summary, and streams."""
+    grant = source_rbac.parse(source({"userName": "system:anonymous"}, namespace))
+    assert source_rbac.bindings(grant) == []
+    assert "system:anonymous is" in sources.outcome(grant)[1]
+
+
 def test_an_account_without_a_namespace_is_told_the_field():
     broken = source({"serviceAccount": {"name": "sa"}}, "")
     with pytest.raises(ConfigError, match=r"spec\.serviceAccount\.namespace"):
