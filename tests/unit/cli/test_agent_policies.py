@@ -11,11 +11,14 @@ from vnode.runtime import manifest_key
 from vnode.runtime.certs import authority, issued
 from vnode.targets import source_rbac
 
-POLICIES = {
+AUTHORS = "vnode-authors"
+"""The only policy about what users write."""
+ALL = {
     objects.name(obj): objects.spec(obj)
     for obj in manifests.policies("agents")
     if manifests.kind_of(obj) is kinds.VALIDATING_POLICIES
 }
+POLICIES = {name: spec for name, spec in ALL.items() if name != AUTHORS}
 BINDINGS = {
     objects.name(obj): objects.spec(obj)
     for obj in manifests.policies("agents")
@@ -49,7 +52,18 @@ def test_each_refusal_says_who_and_what_and_is_no_reason_to_try_something_else(n
 
 
 def test_no_policy_is_without_a_binding():
-    assert POLICIES.keys() == BINDINGS.keys()
+    assert ALL.keys() == BINDINGS.keys()
+
+
+def test_the_author_of_a_request_is_held_to_who_creates_it_whoever_that_is():
+    spec = ALL[AUTHORS]
+    assert BINDINGS[AUTHORS] == {"policyName": AUTHORS, "validationActions": ["Deny"]}
+    assert spec["failurePolicy"] == "Fail"
+    assert "matchConditions" not in spec
+    [rule] = spec["matchConstraints"]["resourceRules"]
+    assert rule["resources"] == [kinds.AUTH_TOKEN_REQUESTS.plural]
+    for validation in spec["validations"]:
+        assert validation["reason"] == "Forbidden"
 
 
 @pytest.mark.parametrize(
