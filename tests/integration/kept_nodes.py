@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -46,7 +46,7 @@ class FixedTargets:
 
     def __init__(self, *found: TargetKey) -> None:
         self.found = set(found)
-        self._listeners: list[asyncio.Event] = []
+        self._listeners: list[Callable[[TargetKey], None]] = []
 
     async def wait_synced(self) -> None:
         pass
@@ -60,13 +60,18 @@ class FixedTargets:
     def knows(self, _namespace: str) -> bool:
         return True
 
-    def subscribe_keys(self, changed: asyncio.Event) -> None:
+    def exists(self, key: TargetKey) -> bool:
+        return key in self.found
+
+    def subscribe_each(self, changed: Callable[[TargetKey], None]) -> None:
         self._listeners.append(changed)
 
     def set(self, *found: TargetKey) -> None:
+        changed = self.found ^ set(found)
         self.found = set(found)
         for listener in self._listeners:
-            listener.set()
+            for key in changed:
+                listener(key)
 
 
 class FixedSummaries:

@@ -54,7 +54,7 @@ class TargetSide:
             shared.chaperons,
             shared.delegates,
             goes_on=lambda chaperon: chains.goes_on(
-                chaperon, shared.identity.uid, shared.targets.fitting, shared.links
+                chaperon, shared.identity.uid, shared.targets.usable, shared.links
             ),
             sources=self._grants.of,
             clock=shared.clock,

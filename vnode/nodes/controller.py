@@ -13,15 +13,15 @@ once whether the target lives, with the reason.
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from vnode.api import keys, kinds, objects, target_key
 from vnode.api.clock import Clock
 from vnode.api.errors import NotFound
 from vnode.api.objects import Object
 from vnode.api.resources import Resources
+from vnode.api.slices import in_slices
 from vnode.api.target_key import TargetKey
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
@@ -84,6 +84,7 @@ class NodeController:
         self._links = links
         self._targets = targets
         self._members = managed_clusters
+        self._clock = clock
         self._coexistence = coexistence or Coexistence(client)
         self._former = former or FormerNodes(nodes, lambda name: name in self._wanted)
         self._controller: Controller[str] = Controller(
@@ -117,7 +118,10 @@ class NodeController:
             async with supervisor.supervise() as tasks:
                 await self._nodes.synced.wait()
                 await self._targets.wait_synced()
-                tasks.start(self._follow_targets(), "virtual-nodes-targets")
+                self._targets.subscribe_each(self._on_target)
+                async for key in in_slices(list(self._targets.keys()), self._clock):
+                    self._on_target(key)
+
                 self._nodes.subscribe(self._on_node)
                 self._links.subscribe(self._on_link, lambda link: self.refresh(link.node_name))
                 self._coexistence.subscribe(self.refresh_all)
@@ -137,28 +141,20 @@ class NodeController:
         for name in self._wanted:
             self.refresh(name)
 
-    async def _follow_targets(self) -> None:
-        changed = asyncio.Event()
-        self._targets.subscribe_keys(changed)
-        while True:
-            changed.clear()
-            before = self._wanted
-            fitting = filter(lambda key: key.fits_label, self._targets.keys())
-            self._wanted = {key.node_name: key for key in fitting}
-            for name in self._concerned(before):
-                self._controller.add(name)
-                self._vouch(name)
+    def _on_target(self, key: TargetKey) -> None:
+        """Reconcile the Node of a Target that came or went, or fits now: tenants may have
+        thousands, and make and delete more all the time."""
+        if not key.fits_label:
+            return
 
-            await changed.wait()
+        name = key.node_name
+        if self._targets.exists(key):
+            self._wanted[name] = key
+        else:
+            self._wanted.pop(name, None)
 
-    def _concerned(self, before: Mapping[str, TargetKey]) -> set[str]:
-        """Return the Nodes of Targets that came or went, and of those in their namespaces, which
-        may fit now; with them what has no Target. Tenants may make Targets all the time."""
-        wanted = self._wanted
-        changed = before.keys() ^ wanted.keys()
-        namespaces = {(before.get(name) or wanted[name]).namespace for name in changed}
-        beside = {name for name, key in wanted.items() if key.namespace in namespaces}
-        return changed | beside | (set(self._nodes.store) - wanted.keys())
+        self._controller.add(name)
+        self._vouch(name)
 
     def _on_node(self, old: Object | None, new: Object | None) -> None:
         name = objects.name(objects.latest(old, new))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Protocol
 
 from vnode.api.target_key import TargetKey
@@ -24,5 +23,9 @@ class KnownTargets(Protocol):
     def fits(self, key: TargetKey) -> bool:
         """Tell whether a Target is within the limit of its namespace, so that it is connected."""
 
-    def subscribe_keys(self, changed: asyncio.Event) -> None:
-        """Set `changed` whenever a Target is created or deleted."""
+    def exists(self, key: TargetKey) -> bool:
+        """Tell whether there is a Target of that key."""
+
+    def subscribe_each(self, changed: Callable[[TargetKey], None]) -> None:
+        """Call `changed` with the key of each Target that is created or deleted, or fits from now
+        on, or no longer does."""

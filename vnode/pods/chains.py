@@ -18,12 +18,12 @@ from vnode.runtime.links import Links
 
 
 def goes_on(
-    chaperon: Object, here: str, targets: Callable[[], Collection[TargetKey]], links: Links
+    chaperon: Object, here: str, targets: Callable[[str], Collection[TargetKey]], links: Links
 ) -> bool:
     """Return whether a chaperon's delegate is to be sent on from this cluster, of the UID `here`.
 
     Else it stays, and runs here. A target counts even if it is out of reach at the moment, or if
-    its cluster is not known yet.
+    its cluster is not known yet. `targets` returns those for pods of a namespace.
     """
     if keys.FORWARD not in objects.annotations(chaperon):
         return False
@@ -34,8 +34,7 @@ def goes_on(
     except ConfigError:
         return False
 
-    namespace = objects.namespace(chaperon)
-    nodes = (key.node_name for key in targets() if key.namespace in ("", namespace))
+    nodes = (key.node_name for key in targets(objects.namespace(chaperon)))
     uids = (link.cluster_uid if (link := links.get(node)) else None for node in nodes)
     return any(uid is None or (uid and uid not in behind) for uid in uids)
 

@@ -7,16 +7,18 @@ they stand for, pods whether the Target that they were sent to still exists.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterator
-from typing import Final, NamedTuple
+from collections.abc import Callable, Collection, Iterator
+from typing import Final
 
 from vnode.api import kinds, names, objects
+from vnode.api.listeners import Listeners
 from vnode.api.objects import Object
 from vnode.api.target_key import TargetKey
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.targets import cluster_identity, model
 from vnode.targets.profiles import profile_references
+from vnode.targets.target_index import TargetIndex
 from vnode.targets.target_quota import TargetQuota
 
 _PROFILE_INDEX: Final = "profile"
@@ -29,13 +31,6 @@ def _profile_index(target: Object) -> Iterator[str]:
 
 def _place(namespace: str, profile: str) -> str:
     return f"{namespace} {profile}"
-
-
-class _Keys(NamedTuple):
-    """Indexes of the keys."""
-
-    by_node: dict[str, TargetKey]
-    finalizers: frozenset[str]
 
 
 class TargetLister:
@@ -52,10 +47,15 @@ class TargetLister:
         indexes = {_PROFILE_INDEX: _profile_index}
         self._targets = Informer(local, kinds.TARGETS, namespace=namespace, indexes=indexes)
         self._cluster_targets = Informer(local, kinds.CLUSTER_TARGETS, indexes=indexes)
-        self._keys: _Keys | None = None  # None when they must be built again
-        self._targets.subscribe(self.quota.on_target)
+        self._index = TargetIndex()
+        self._changed: Listeners[TargetKey] = Listeners()
         for informer in self.informers:
-            informer.subscribe(self._on_key)
+            informer.subscribe(self._index.on_target)
+
+        self._targets.subscribe(self.quota.on_target)
+        self.quota.subscribe(self._changed.call)
+        for informer in self.informers:  # once what they ask is up to date
+            informer.subscribe(self._on_target)
 
     @property
     def informers(self) -> tuple[Informer, Informer]:
@@ -113,11 +113,11 @@ class TargetLister:
 
     def keys(self) -> Collection[TargetKey]:
         """Return the keys of all that exist."""
-        return self._present.by_node.values()
+        return self._index.by_node.values()
 
-    def fitting(self) -> Collection[TargetKey]:
-        """Return the keys of those that exist and fit."""
-        return [key for key in self.keys() if self.fits(key)]
+    def exists(self, key: TargetKey) -> bool:
+        """Tell whether there is a Target of that key."""
+        return self.get(key) is not None
 
     def fits(self, key: TargetKey) -> bool:
         """Tell whether a Target is within the limit of its namespace."""
@@ -125,14 +125,14 @@ class TargetLister:
 
     def has_node(self, name: str) -> bool:
         """Tell whether a Node of that name stands for a Target that exists, or may exist."""
-        if not self.synced or name in self._present.by_node:
+        if not self.synced or name in self._index.by_node:
             return True
 
         return any(name.startswith(names.virtual_nodes_of(each)) for each in self._unknown)
 
     def of_node(self, name: str) -> TargetKey | None:
         """Return the key of the Target that a Node of that name stands for, if there is one."""
-        return self._present.by_node.get(name)
+        return self._index.by_node.get(name)
 
     def cluster_names(self, namespace: str) -> frozenset[str] | None:
         """Return what a policy of that namespace, or a cluster-wide one, may call clusters.
@@ -142,7 +142,7 @@ class TargetLister:
         if not self.synced:
             return None
 
-        keys = [key for key in self.keys() if not namespace or key.namespace in ("", namespace)]
+        keys = self._covering(namespace) if namespace else self.keys()
         return frozenset(name for key in keys for name in (key.name, key.node_name))
 
     def nodes_by_profile(self, namespace: str) -> dict[str, frozenset[str]] | None:
@@ -172,33 +172,34 @@ class TargetLister:
 
     def has_finalizer(self, name: str) -> bool:
         """Tell whether that finalizer belongs to a Target that exists, or may exist."""
-        if not self.synced or name in self._present.finalizers:
+        if not self.synced or name in self._index.by_finalizer:
             return True
 
         return any(name.startswith(names.finalizers_of(each)) for each in self._unknown)
 
+    def usable(self, namespace: str) -> Collection[TargetKey]:
+        """Return the keys of those that pods of a namespace may use: they exist, and fit."""
+        return [key for key in self._covering(namespace) if self.fits(key)]
+
     def finalizers(self, namespace: str) -> list[str]:
         """Return the finalizers of a proxy pod of that namespace, in a stable order."""
-        covering = [key for key in self.fitting() if key.namespace in ("", namespace)]
-        return [key.finalizer for key in sorted(covering, key=str)]
+        return [key.finalizer for key in sorted(self.usable(namespace), key=str)]
+
+    def _covering(self, namespace: str) -> Iterator[TargetKey]:
+        """Yield the keys of the ClusterTargets, and of the Targets of a namespace."""
+        for each in dict.fromkeys(("", namespace)):
+            yield from self._index.of_namespace(each)
 
     def subscribe_keys(self, changed: asyncio.Event) -> None:
         """Set `changed` whenever one is created or deleted."""
         for informer in self.informers:
             informer.subscribe(lambda old, new: changed.set() if not (old and new) else None)
 
-    @property
-    def _present(self) -> _Keys:
-        """The indexes, kept: they are read for each pod, while Targets seldom come and go."""
-        if self._keys is None:
-            stores = [informer.store for informer in self.informers]
-            keys = [model.key_of(obj) for store in stores for obj in store.values()]
-            self._keys = _Keys(
-                {key.node_name: key for key in keys}, frozenset(key.finalizer for key in keys)
-            )
+    def subscribe_each(self, changed: Callable[[TargetKey], None]) -> None:
+        """Call `changed` with the key of each that is created or deleted from now on, and of each
+        that fits from then on, or no longer does."""
+        self._changed.add(changed)
 
-        return self._keys
-
-    def _on_key(self, old: Object | None, new: Object | None) -> None:
+    def _on_target(self, old: Object | None, new: Object | None) -> None:
         if old is None or new is None:
-            self._keys = None
+            self._changed.call(model.key_of(objects.latest(old, new)))

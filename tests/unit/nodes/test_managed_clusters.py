@@ -61,7 +61,8 @@ class TaintsEnvironment:
         targets: Any = SimpleNamespace(
             wait_synced=nodes.synced.wait,
             keys=lambda: [TARGET],
-            subscribe_keys=lambda _: None,
+            exists=lambda _: True,
+            subscribe_each=lambda _: None,
             fits=lambda _: True,
             knows=lambda _: True,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any
@@ -40,7 +40,8 @@ class RecreatingEnvironment:
         }
         self.target.add(kinds.CLUSTER_SUMMARIES, summary | {"capacity": {"cpu": "4"}})
         self.link = links.link_to(self.target, TARGET, Identity("c1", "us"), clock)
-        self.links, self.keys, self.changed = Links(), [TARGET], asyncio.Event()
+        self.links, self.keys = Links(), [TARGET]
+        self.changed: Callable[[TargetKey], None] = lambda _key: None
         self.links.add(self.link)
         self.clock = clock
         self.nodes = controller.informer(self.server.client())
@@ -51,7 +52,8 @@ class RecreatingEnvironment:
         targets: Any = SimpleNamespace(
             wait_synced=lambda: asyncio.sleep(0),
             keys=lambda: self.keys,
-            subscribe_keys=self._subscribe,
+            exists=lambda key: key in self.keys,
+            subscribe_each=self._subscribe,
             fits=lambda _: True,
             knows=lambda _: True,
         )
@@ -69,7 +71,7 @@ class RecreatingEnvironment:
             await asyncio.sleep(1)
             yield
 
-    def _subscribe(self, changed: asyncio.Event) -> None:
+    def _subscribe(self, changed: Callable[[TargetKey], None]) -> None:
         self.changed = changed
 
     @property
@@ -152,11 +154,11 @@ async def test_the_node_of_a_new_target_begins_anew(env: RecreatingEnvironment) 
         env.edit(unschedulable=True)
         await asyncio.sleep(1)
         env.keys.clear()
-        env.changed.set()
+        env.changed(TARGET)
         await asyncio.sleep(1)
         assert env.server.find(kinds.NODES, NAME) is None
         env.keys.append(TARGET)
-        env.changed.set()
+        env.changed(TARGET)
         await asyncio.sleep(1)
         assert not env.node["spec"].get("unschedulable")
 

@@ -56,16 +56,19 @@ def chaperon(**annotations: str) -> dict[str, Any]:
 def test_a_pod_goes_on_where_some_target_is_not_behind_it(
     targets: list[TargetKey], known: dict[str, str | None], expected: bool
 ) -> None:
-    assert chains.goes_on(chaperon(), "two", lambda: targets, links(**known)) is expected
+    def usable(namespace: str) -> list[TargetKey]:
+        return [key for key in targets if key.namespace in ("", namespace)]
+
+    assert chains.goes_on(chaperon(), "two", usable, links(**known)) is expected
 
 
 def test_a_pod_that_does_not_ask_or_was_here_stays() -> None:
     known = links(c3="three")
     plain = chaperon()
     del plain["metadata"]["annotations"][keys.FORWARD]
-    assert not chains.goes_on(plain, "two", lambda: [C3], known)
-    assert not chains.goes_on(chaperon(path="two,one"), "two", lambda: [C3], known)
-    assert not chains.goes_on(chaperon(path=","), "two", lambda: [C3], known)
+    assert not chains.goes_on(plain, "two", lambda _: [C3], known)
+    assert not chains.goes_on(chaperon(path="two,one"), "two", lambda _: [C3], known)
+    assert not chains.goes_on(chaperon(path=","), "two", lambda _: [C3], known)
 
 
 def test_a_source_reads_a_delegate_that_is_stuck_as_rejected() -> None:
