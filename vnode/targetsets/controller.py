@@ -36,6 +36,9 @@ from vnode.targetsets.writing import TargetWriter
 from vnode.telemetry import audit
 
 _NAMESPACE: Final = "namespace"  # index of sets
+_LOOK: Final = 1.0
+"""Seconds between two looks at all that concerns a set, of which something changes all the time
+where there are thousands of profiles."""
 
 
 class _SetState:
@@ -44,6 +47,7 @@ class _SetState:
     def __init__(self, uid: str) -> None:
         self.uid = uid
         self.noticed: dict[str, datetime] = {}  # since when profiles are missed, by Target
+        self.looked_at = float("-inf")  # monotonic
 
 
 class TargetSets:
@@ -74,7 +78,7 @@ class TargetSets:
             )
             for kind in (kinds.CLUSTER_TARGET_SETS, kinds.TARGET_SETS)
         )
-        self._inventory = ServedInformer(client, kinds.CLUSTER_PROFILES, self._on_change)
+        self._inventory = ServedInformer(client, kinds.CLUSTER_PROFILES, self._on_profile)
         self._states: dict[str, _SetState] = {}  # of sets that exist
         # One at a time; sets of a namespace have turns with those of others.
         self._controller: Controller[str] = Controller(
@@ -106,7 +110,7 @@ class TargetSets:
                 tasks.start(informer.run(), informer.kind.plural)
 
             for targets in self._targets.informers:
-                targets.subscribe(self._on_change)
+                targets.subscribe(self._on_target)
 
             self._subscribe(self._on_pod)
             with self._metrics.shown():
@@ -119,18 +123,36 @@ class TargetSets:
         if key := self._removals.on_pod(old, new):
             self._controller.add(key)
 
-    def _on_change(self, old: Object | None, new: Object | None) -> None:
-        """Reconcile the sets that a profile or Target may concern, or all if none is given: the
-        oldest first, since of two that want one name it has the Target."""
+    def _on_profile(self, old: Object | None, new: Object | None) -> None:
+        """Reconcile the sets that a profile may concern, or all if none is given."""
         cluster_sets, sets = (informer.store for informer in self._sets)
-        found, changed = list(cluster_sets.values()), old or new
-        if changed is None:
-            found += sets.values()
-        elif namespace := objects.namespace(changed):
-            found += sets.by_index(_NAMESPACE, namespace)
+        changed = old or new
+        among = sets.by_index(_NAMESPACE, objects.namespace(changed)) if changed else sets.values()
+        self._look_soon([*cluster_sets.values(), *among])
 
-        for obj in sorted(found, key=_age):
-            self._on_set(obj)
+    def _on_target(self, old: Object | None, new: Object | None) -> None:
+        """Reconcile the sets that a Target may be of, or in the way of: those of its namespace, so
+        that what tenants do with theirs has no others looked at."""
+        if new is None:
+            self._writer.forget_target(objects.key(objects.latest(old, new)))
+
+        cluster_sets, sets = (informer.store for informer in self._sets)
+        namespace = objects.namespace(objects.latest(old, new))
+        among = sets.by_index(_NAMESPACE, namespace) if namespace else cluster_sets.values()
+        self._look_soon(among)
+
+    def _look_soon(self, sets: Iterable[Object]) -> None:
+        """Reconcile sets, each once in `_LOOK`: the oldest first, since of two that want one name
+        it has the Target."""
+        ordered = [objects.key(obj) for obj in sorted(sets, key=_age)]
+        states = filter(None, map(self._states.get, ordered))
+        due = max((state.looked_at for state in states), default=float("-inf")) + _LOOK
+        wait = due - self._clock.monotonic()
+        for key in ordered:
+            if wait > TICK:
+                self._controller.add_after(key, wait)
+            else:
+                self._controller.add(key)
 
     def _set(self, key: str) -> Object | None:
         cluster_sets, sets = self._sets
@@ -152,8 +174,10 @@ class TargetSets:
 
         state = self._states.get(key)
         if state is None or state.uid != objects.uid(obj):
+            self._forget(key)  # one of the same name that there was
             state = self._states[key] = _SetState(objects.uid(obj))
 
+        state.looked_at = self._clock.monotonic()
         try:
             wanted = spec.decode(obj)
         except ConfigError as error:
@@ -180,7 +204,8 @@ class TargetSets:
         self._reports.forget(key)
         self._metrics.forget(key)
         self._removals.forget(key)
-        self._states.pop(key, None)
+        if state := self._states.pop(key, None):
+            self._writer.forget_set(state.uid)
 
     async def _keep(
         self,

@@ -30,18 +30,28 @@ class TargetWriter:
         self._client = client
         self._clock = clock
         self._written = Expectations()
-        self._texts: dict[str, tuple[str, str]] = {}  # by Target: version of its profile, text
-        self._refused: dict[tuple[str, str], tuple[float, SetOutcome]] = {}  # by set and name
+        # By a Target that exists: version of its profile, text.
+        self._texts: dict[str, tuple[str, str]] = {}
+        # By the UID of a set that exists, and the name of a Target: until when it is not tried.
+        self._refused: dict[str, dict[str, tuple[float, SetOutcome]]] = {}
 
     def pending(self, targets: Iterable[Object]) -> bool:
         """Tell whether one of these is older than our last write."""
         return any(self._written.pending(objects.key(target), target) for target in targets)
 
+    def forget_set(self, uid: str) -> None:
+        """Drop what is known of a set that is gone: tenants may make others, without end."""
+        self._refused.pop(uid, None)
+
+    def forget_target(self, key: str) -> None:
+        """Drop what is known of a Target that is gone, likewise."""
+        self._written.forget(key)
+        self._texts.pop(key, None)
+
     async def create(self, obj: Object, name: str, profile: str) -> SetOutcome | None:
         """Make a Target of a profile; return why that was refused, None if it was made."""
-        key = (objects.uid(obj), name)
-        now = self._clock.monotonic()
-        if (refused := self._refused.get(key)) and now < refused[0]:
+        refusals, now = self._refused.setdefault(objects.uid(obj), {}), self._clock.monotonic()
+        if (refused := refusals.get(name)) and now < refused[0]:
             return refused[1]
 
         kind = spec.target_kind(obj)
@@ -49,12 +59,12 @@ class TargetWriter:
             await self._client.create(kind, build(obj, name, profile))
         except (Denied, Invalid) as error:
             outcome = SetOutcome(deciding.NOT_CREATED, error.message)
-            self._refused[key] = now + _TRIED, outcome
+            refusals[name] = now + _TRIED, outcome
             return outcome
         except AlreadyExists:
             return None  # its event wakes the set
 
-        self._refused.pop(key, None)
+        refusals.pop(name, None)
         log.info("%s/%s made of profile %s", kind.kind.lower(), name, profile)
         return None
 
@@ -89,7 +99,6 @@ class TargetWriter:
             return  # its event wakes the set
 
         log.info("target %s is deleted: its profile is gone", objects.key(target))
-        self._texts.pop(objects.key(target), None)
         await self._client.discard(spec.target_kind(target), target)
 
     async def _patch(self, target: Object, body: Object, subresource: str | None = None) -> None:
