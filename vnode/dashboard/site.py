@@ -133,8 +133,11 @@ class Site:
             body = pod_page.absent(key, str(error), self._paths, cluster=cluster, now=now)
             return _page(body, status=404)
 
-        body = pod_page.build(story.build(facts), self._paths, cluster=cluster, now=facts.now)
-        return _page(body)
+        def build() -> bytes:
+            told = story.build(facts)
+            return pod_page.build(told, self._paths, cluster=cluster, now=facts.now)
+
+        return await self._built(build)
 
     async def _asset(self, request: web.Request) -> web.Response:
         name = request.match_info["asset"]

@@ -1,6 +1,7 @@
 """Reads the facts about a pod from the source and, with their Secrets' credentials, from targets.
 
-That a target did not answer in time (`target_clients`) is a fact, too.
+That a target did not answer in time (`target_clients`) is a fact, too. A target may answer
+anything: what is read of it is bounded, since agents collect facts as well, for their dashboards.
 """
 
 from __future__ import annotations
@@ -9,10 +10,12 @@ import asyncio
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
+from itertools import islice
+from typing import Final
 
 from vnode.api import device_claims, keys, kinds, objects, shapes, taints
 from vnode.api.clock import Clock
-from vnode.api.errors import ConfigError, Denied, NotFound, VnodeError
+from vnode.api.errors import ConfigError, Denied, NotFound, TooLarge, VnodeError
 from vnode.api.identity import is_chaperon_of
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
@@ -21,11 +24,19 @@ from vnode.insight import failing, image_cures, owners, status_text
 from vnode.insight.facts import Facts, TargetFacts
 from vnode.insight.target_clients import TIMEOUT, Connect, connected
 from vnode.insight.usable_targets import readable
+from vnode.kube.answer_limits import AnswerLimit
 from vnode.kube.client import Client
 from vnode.placement.policies import decoding
 from vnode.runtime.leader import AGENT_LEASE as LEASE
 from vnode.scheduling import diagnosis, reported
 from vnode.targets import model
+
+MOST_EVENTS: Final = 100
+"""Events of one pod that are told: the last ones."""
+MOST_LOOKED_UP: Final = 100
+"""Objects of each sort that are looked up of those that a pod names."""
+_OF_ONE_POD: Final = AnswerLimit(4 * 1024 * 1024, 50_000)
+"""What a pod's chaperons in one target, or its Events, may take as they are sent: some KiB each."""
 
 
 async def collect(
@@ -86,7 +97,7 @@ async def _lacking_claims(client: Client, pod: Object) -> frozenset[str]:
     volumes = objects.spec(pod).get("volumes") or ()
     named = {str((v.get("persistentVolumeClaim") or {}).get("claimName") or "") for v in volumes}
     lacking = set()
-    for name in sorted(filter(None, named)):
+    for name in sorted(filter(None, named))[:MOST_LOOKED_UP]:
         try:
             await client.get(kinds.CLAIMS, name, objects.namespace(pod))
         except NotFound:
@@ -132,7 +143,9 @@ async def _ask(
 
 async def _inspect(client: Client, facts: TargetFacts, pod: Object, now: datetime) -> TargetFacts:
     namespace, selector = objects.namespace(pod), f"{keys.PARENT_UID}={objects.uid(pod)}"
-    found = await client.list(kinds.POD_CHAPERONS, namespace, label_selector=selector)
+    found = await client.list(
+        kinds.POD_CHAPERONS, namespace, label_selector=selector, limit=_OF_ONE_POD
+    )
     key, uid = objects.key(pod), objects.uid(pod)
     chaperons = [each for each in found if is_chaperon_of(each, key, uid)]
     if not chaperons:
@@ -169,7 +182,7 @@ async def _taints(client: Client) -> tuple[str, ...]:
 async def _devices(client: Client, delegate: Object) -> tuple[str, ...]:
     """Return the devices of a delegate's claims; of those that may not be read, none."""
     found = []
-    for what, name in device_claims.names(delegate).items():
+    for what, name in islice(device_claims.names(delegate).items(), MOST_LOOKED_UP):
         claim = await _maybe(client, kinds.RESOURCE_CLAIMS, name, objects.namespace(delegate))
         if devices := device_claims.devices(claim or {}):
             found.append(f"{what}: {', '.join(devices)}")
@@ -207,7 +220,8 @@ async def _missing(client: Client, pod: Object, *, wants_image: bool) -> tuple[s
         pulling = objects.spec(pod).get("imagePullSecrets") or ()
         used |= {(kinds.SECRETS, str(each["name"])) for each in pulling if each.get("name")}
 
-    for kind, name in sorted(used, key=lambda each: (each[0].kind, each[1])):
+    first = sorted(used, key=lambda each: (each[0].kind, each[1]))[:MOST_LOOKED_UP]
+    for kind, name in first:
         try:
             await client.get(kind, name, objects.namespace(pod))
         except NotFound:
@@ -257,13 +271,16 @@ async def _maybe(
 
 
 async def _events(client: Client, namespace: str, selector: str) -> Objects:
-    """List Events, oldest first; none where they may not be read, as in targets."""
+    """List the last Events, oldest first; none where they may not be read, as in targets, or are
+    more than can be."""
     try:
-        found = await client.list(kinds.EVENTS, namespace, field_selector=selector)
-    except (NotFound, Denied):
+        found = await client.list(
+            kinds.EVENTS, namespace, field_selector=selector, limit=_OF_ONE_POD
+        )
+    except (NotFound, Denied, TooLarge):
         return []
 
-    return sorted(found, key=moment)
+    return sorted(found, key=moment)[-MOST_EVENTS:]
 
 
 def moment(event: Object) -> str:

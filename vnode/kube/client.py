@@ -61,11 +61,13 @@ class Client(Transport):
         *,
         label_selector: str = "",
         field_selector: str = "",
+        limit: AnswerLimit | None = None,
     ) -> Objects:
         """Return all objects that match, of all namespaces if none is named.
 
         If the client is held to namespaces, those are meant; one that refuses counts as empty,
         unless all do. What cannot be read as an object is left out, and hides nothing else.
+        TooLarge if those of a namespace are out of the bound `limit`.
         """
         items: Objects = []
         places = self.scope.places(kind, namespace)
@@ -73,7 +75,11 @@ class Client(Transport):
         for place in places:
             try:
                 found, _version = await self.list_at(
-                    kind, place, label_selector=label_selector, field_selector=field_selector
+                    kind,
+                    place,
+                    label_selector=label_selector,
+                    field_selector=field_selector,
+                    limit=limit,
                 )
             except errors.Denied as error:
                 refusals.append(error)
