@@ -142,13 +142,17 @@ MOST_RESOURCES: Final = 250
 MOST_LABELS: Final = 250
 """Labels of a ClusterSummary that are read; nodes have some dozens."""
 
+_LONGEST_QUANTITY: Final = 64  # characters; API servers write a third of that
+_LARGEST_NUMBER: Final = 2**63
 _COMMON_RESOURCES: Final = ("cpu", "memory", "pods", "ephemeral-storage")
 
 
 def trim_summary(summary: Object) -> Object:
     """Drop entries that are not in their form, stale ones, and those beyond these numbers.
 
-    A bad one hides no other; of many, each would be parsed at each look.
+    A bad one hides no other; of many, each would be parsed at each look. Resources without a name
+    that Kubernetes gives them go as well: the Node has what is left, and all that watch Nodes get
+    it at each change, be it a MiB.
     """
     kept = {**summary, "metadata": dict(summary["metadata"])}
     metadata = kept["metadata"]
@@ -160,7 +164,7 @@ def trim_summary(summary: Object) -> Object:
 
     for field in ("capacity", "allocatable"):
         if summary.get(field) is not None:
-            kept[field] = _first_resources(_entries(summary[field], (str, int)))
+            kept[field] = _first_resources(_resources(summary[field]))
 
     return kept
 
@@ -171,6 +175,21 @@ def _first_resources(listed: Object) -> Object:
 
     common = {name: listed[name] for name in _COMMON_RESOURCES if name in listed}
     return dict(itertools.islice(listed.items(), MOST_RESOURCES - len(common))) | common
+
+
+def _resources(listed: Object) -> Object:
+    return {
+        name: quantity
+        for name, quantity in _entries(listed, (str, int)).items()
+        if names.QUALIFIED_NAME.fullmatch(name) and _is_short(quantity)
+    }
+
+
+def _is_short(quantity: str | int) -> bool:
+    if isinstance(quantity, str):
+        return len(quantity) <= _LONGEST_QUANTITY
+
+    return abs(quantity) < _LARGEST_NUMBER
 
 
 def _entries(listed: Object | None, form: type | tuple[type, ...]) -> Object:

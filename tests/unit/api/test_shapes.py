@@ -187,6 +187,26 @@ def test_a_bad_entry_of_a_summary_hides_no_other() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("name", "quantity"),
+    [
+        ("x" * 4000, "1"),
+        ("example.com/" + "x" * 64, "1"),
+        ("a" * 254 + "/gpu", "1"),
+        ("no name", "1"),
+        ("", "1"),
+        ("example.com/gpu", "0" * 4000),
+        ("example.com/gpu", 10**4000),
+    ],
+)
+def test_what_no_resource_is_called_or_has_goes_to_no_node(name: str, quantity: Any) -> None:
+    """Whoever watches Nodes gets each of them at each change."""
+    usual = {"cpu": "4", "memory": "64Gi", "hugepages-2Mi": "0", "nvidia.com/gpu": 8}
+    metadata = {"name": "singleton", "uid": "u", "resourceVersion": "1"}
+    kept = shapes.trim_summary({"metadata": metadata, "capacity": {name: quantity, **usual}})
+    assert kept["capacity"] == usual
+
+
 def test_a_summary_of_usual_size_is_kept_whole() -> None:
     summary = {
         "metadata": {"name": "singleton", "labels": {"a": "b"}, "annotations": {"c": "d"}},
