@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests import computing
 from tests.apiserver.server import APIServer
+from tests.unit.scheduling import costs
 from vnode.api import kinds
 from vnode.api.clock import SystemClock
 from vnode.api.identity import Identity
@@ -19,20 +19,28 @@ from vnode.api.target_key import TargetKey
 from vnode.kube import informer, watching
 from vnode.kube.client import Client
 from vnode.kube.endpoint import Endpoint, Trust
+from vnode.kube.request_metrics import RequestMetrics
 from vnode.runtime.links import Links
 from vnode.targets.controller import TargetController
 from vnode.targets.target_lister import TargetLister
-from vnode.telemetry import metrics
+from vnode.telemetry import metrics, target_series
 
 
 def sample(name: str, **labels: str) -> float | None:
     return metrics.REGISTRY.get_sample_value(name, labels)
 
 
+OF_TARGETS = [
+    metric
+    for metric in vars(metrics).values()
+    if {"api_server", "target"} & set(getattr(metric, "_labelnames", ()))
+]
+
+
 def count_of_target(target: str) -> None:
     """Have a sample in each metric that has some for each target."""
-    for metric, names in metrics._OF_TARGETS:
-        metric.labels(target, *names[1:])
+    for metric in OF_TARGETS:
+        metric.labels(target, *metric._labelnames[1:])
 
 
 def series_of(target: str) -> set[str]:
@@ -56,24 +64,28 @@ async def test_the_series_of_a_target_go_with_it():
     await controller._forget(TargetKey("team", "gone"))
     assert series_of("team/gone") == set()
     assert series_of("team/stays") == before
-    metrics.forget("team/stays")
+    target_series.forget("team/stays")
 
 
-def test_the_series_of_other_targets_are_not_computed_when_one_goes():
+def test_the_series_of_other_targets_are_not_looked_at_when_one_goes():
     """Whoever deletes Targets would have all wait for what all Targets have."""
     targets = [f"team/t{number}" for number in range(300)]
-    for target in targets:
-        count_of_target(target)
+    costs_of = []
+    for count in (1, 300):
+        for target in targets[:count]:
+            target_series.expect(target)
+            count_of_target(target)
 
-    with computing.within(0.05):
-        metrics.forget(targets[0])
+        costs_of.append(costs.bytecodes(lambda: target_series.forget(targets[0])))
 
+    assert costs_of[1] < 1.2 * costs_of[0]
     for target in targets:
-        metrics.forget(target)
+        target_series.forget(target)
 
 
 async def test_a_target_that_cannot_be_connected_at_all_is_unhealthy_until_it_is_gone() -> None:
     client, key = APIServer("c1", SystemClock()).client(), TargetKey("team", "gone")
+    target_series.expect(str(key))
     parts = client, Identity("c1", "u"), TargetLister(client), Links()
     controller = TargetController(*parts, clock=SystemClock(), trust=lambda _key: Trust())
     target = {"metadata": {"name": "gone", "namespace": "team"}, "spec": {}}
@@ -84,12 +96,38 @@ async def test_a_target_that_cannot_be_connected_at_all_is_unhealthy_until_it_is
 
 
 def test_every_metric_that_has_a_label_for_a_target_is_forgotten_with_it():
-    named = {
-        metric
-        for metric in vars(metrics).values()
-        if {"api_server", "target"} & set(getattr(metric, "_labelnames", ()))
-    }
-    assert named == {metric for metric, _names in metrics._OF_TARGETS}
+    count_of_target("team/gone")
+    target_series.forget("team/gone")
+    assert series_of("team/gone") == set()
+
+
+def test_what_is_counted_of_a_target_that_is_gone_makes_no_series():
+    """A request may be under way; who makes Targets under ever new names makes no more of them."""
+    counts = RequestMetrics("team/gone")
+    counts.answered("get", 200, 0.1)
+    target_series.forget("team/gone")
+    counts.answered("get", 404, 0.1)
+    RequestMetrics("team/gone").unanswered("list")
+    assert series_of("team/gone") == set()
+    target_series.expect("team/gone")
+    RequestMetrics("team/gone").unanswered("list")
+    assert "vnode_api_requests_total" in series_of("team/gone")
+    target_series.forget("team/gone")
+
+
+def test_a_target_that_is_called_as_the_own_api_server_takes_nothing_away():
+    RequestMetrics(target_series.LOCAL).unanswered("list")
+    before = series_of(target_series.LOCAL)
+    target_series.forget(target_series.LOCAL)
+    assert series_of(target_series.LOCAL) == before != set()
+
+
+def test_only_so_many_targets_that_are_gone_are_remembered():
+    for number in range(target_series.MOST_GONE + 10):
+        target_series.forget(f"team/t{number}")
+
+    assert len(target_series._gone) == target_series.MOST_GONE
+    assert not any(key.startswith("team/") for key in target_series._series)
 
 
 def test_a_lag_is_measured_from_its_first_start_and_once(monkeypatch: pytest.MonkeyPatch):

@@ -28,7 +28,7 @@ from vnode.runtime import lease_identity, memory, startup
 from vnode.runtime.health import LIMITS, ProcessHealth
 from vnode.runtime.serving import Server
 from vnode.runtime.supervisor import supervise
-from vnode.telemetry import audit_log, tracing
+from vnode.telemetry import audit_log, target_series, tracing
 
 OWN_COMMAND: tuple[str, ...] = (sys.executable, "-m", "vnode")
 """Starts another process of vnode; the fuzzer has that one measured, too."""
@@ -93,7 +93,7 @@ def agent(
 
     def connect() -> Client:
         scope = NamespaceScope(options.config.namespaces)  # each loop has its own
-        return Client(access.endpoint(home=False), name="local", scope=scope)
+        return Client(access.endpoint(home=False), name=target_series.LOCAL, scope=scope)
 
     with audit_log.written_to(options.config.audit_log):
         memory.pause_collecting()

@@ -54,7 +54,7 @@ from vnode.targets.profiles.refusals import PLUGIN_RUNS, ProfileRefused, Profile
 from vnode.targets.reporting import Reporter, found
 from vnode.targets.target_lister import TargetLister
 from vnode.targets.token_renewer import TokenRenewer
-from vnode.telemetry import audit, logs, metrics
+from vnode.telemetry import audit, logs, metrics, target_series
 
 _RESTART: Final = 5.0  # seconds before what failed unexpectedly is tried again
 _RECONNECT_DELAY: Final = 1.0  # seconds before a connection that has ended is made anew
@@ -202,6 +202,7 @@ class TargetController:
                 return await self._forget(key)
 
             self._gone.pop(key, None)
+            target_series.expect(str(key))
             if self._leads and finalizing.is_due(obj):
                 return await self._finalize(key, obj)
 
@@ -283,7 +284,7 @@ class TargetController:
         self._finalizing.pop(key, None)
         self.findings.forget_cluster(key)
         await self._disconnect(key)
-        metrics.forget(str(key))
+        target_series.forget(str(key))
         return None
 
     async def _finalize(self, key: TargetKey, obj: Object) -> float | None:

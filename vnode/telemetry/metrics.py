@@ -2,10 +2,11 @@
 
 They have a registry of their own, so that tests can read it and nothing else gets in. Label values
 come from configuration and code only (clusters, verbs, codes, plugins), never from pods, and the
-series of a target go with it: so their number stays bounded. Of namespaces, the few that wait for
-their turns have one. Counting something for each pod must cost only a microsecond: keep the child
-that `labels` returns, if the labels are known beforehand. What only one package counts in a way of
-its own is in a module there (`request_metrics`, `set_metrics`, `score_metrics`, `token_metrics`).
+series of a target go with it (`target_series`): so their number stays bounded. Of namespaces, the
+few that wait for their turns have one. Counting something for each pod must cost only a
+microsecond: keep the child that `labels` returns, if the labels are known beforehand. What only one
+package counts in a way of its own is in a module there (`request_metrics`, `set_metrics`,
+`score_metrics`, `token_metrics`).
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from prometheus_client.gc_collector import GCCollector
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
+from vnode.telemetry.target_series import TargetCounter, TargetGauge, TargetHistogram
+
 REGISTRY: Final = CollectorRegistry(auto_describe=True)
 _SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
 
@@ -29,20 +32,20 @@ GCCollector(registry=REGISTRY)
 BUILD_INFO: Final = Gauge(
     "vnode_build_info", "Always 1; the label is the version.", ["version"], registry=REGISTRY
 )
-API_REQUESTS: Final = Counter(
+API_REQUESTS: Final = TargetCounter(
     "vnode_api_requests_total",
     "Requests to API servers by server, verb and code (none: no answer, other: no code of HTTP).",
     ["api_server", "verb", "code"],
     registry=REGISTRY,
 )
-API_REQUEST_SECONDS: Final = Histogram(
+API_REQUEST_SECONDS: Final = TargetHistogram(
     "vnode_api_request_duration_seconds",
     "Duration of requests to API servers that were answered; watches do not count.",
     ["api_server", "verb"],
     buckets=_SECONDS,
     registry=REGISTRY,
 )
-PACE_WAIT_SECONDS: Final = Histogram(
+PACE_WAIT_SECONDS: Final = TargetHistogram(
     "vnode_api_pace_wait_duration_seconds",
     "What requests waited until they were sent, of those that may have to: since the API server "
     "has said slow down (429), or as many are under way as may be.",
@@ -50,37 +53,37 @@ PACE_WAIT_SECONDS: Final = Histogram(
     buckets=_SECONDS,
     registry=REGISTRY,
 )
-PACE_LIMIT: Final = Gauge(
+PACE_LIMIT: Final = TargetGauge(
     "vnode_api_pace_limit",
     "Requests that may be under way at once, of API servers that have said slow down (429).",
     ["api_server"],
     registry=REGISTRY,
 )
-WATCH_ENDS: Final = Counter(
+WATCH_ENDS: Final = TargetCounter(
     "vnode_watch_ends_total",
     "Watches that ended, by why: clean, expired, error.",
     ["api_server", "resource", "why"],
     registry=REGISTRY,
 )
-RELISTS: Final = Counter(
+RELISTS: Final = TargetCounter(
     "vnode_informer_lists_total",
     "Complete lists that informers made.",
     ["api_server", "resource"],
     registry=REGISTRY,
 )
-STORE_OBJECTS: Final = Gauge(
+STORE_OBJECTS: Final = TargetGauge(
     "vnode_informer_objects",
     "Objects that informers hold.",
     ["api_server", "resource"],
     registry=REGISTRY,
 )
-INFORMER_SILENCE: Final = Gauge(
+INFORMER_SILENCE: Final = TargetGauge(
     "vnode_informer_silence_seconds",
     "Since the API server last sent a list, an event or a bookmark; a minute is usual.",
     ["api_server", "resource"],
     registry=REGISTRY,
 )
-MALFORMED_OBJECTS: Final = Counter(
+MALFORMED_OBJECTS: Final = TargetCounter(
     "vnode_informer_malformed_objects_total",
     "Objects that an API server sent and that cannot be read.",
     ["api_server", "resource"],
@@ -128,7 +131,7 @@ BINDING_SECONDS: Final = Histogram(
     buckets=_SECONDS,
     registry=REGISTRY,
 )
-CANDIDATE_SECONDS: Final = Histogram(
+CANDIDATE_SECONDS: Final = TargetHistogram(
     "vnode_candidate_duration_seconds",
     "From the creation of a candidate to its outcome: reserved, rejected, failed, silent.",
     ["target", "outcome"],
@@ -147,7 +150,7 @@ PENDING_PODS: Final = Gauge(
     ["queue"],
     registry=REGISTRY,
 )
-AGENT_STREAMS: Final = Gauge(
+AGENT_STREAMS: Final = TargetGauge(
     "vnode_agent_streams",
     "Streams to a target, of which each spares two writes for a pod; one for each of its replicas.",
     ["target"],
@@ -173,7 +176,7 @@ MOVES_REFUSED: Final = Counter(
     ["reason"],
     registry=REGISTRY,
 )
-PLACEHOLDERS: Final = Gauge(
+PLACEHOLDERS: Final = TargetGauge(
     "vnode_placeholders",
     "Pending pods in a target that wait for room for pods that overflowed from it.",
     ["target"],
@@ -199,16 +202,16 @@ WRITES_DELAYED: Final = Counter(
     ["resource"],
     registry=REGISTRY,
 )
-TARGET_HEALTHY: Final = Gauge(
+TARGET_HEALTHY: Final = TargetGauge(
     "vnode_target_healthy", "1 if the target answers, else 0.", ["target"], registry=REGISTRY
 )
-TARGET_CREDENTIALS_EXPIRY: Final = Gauge(
+TARGET_CREDENTIALS_EXPIRY: Final = TargetGauge(
     "vnode_target_credentials_expiry_timestamp_seconds",
     "When the token or client certificate of a target ends, in Unix time.",
     ["target"],
     registry=REGISTRY,
 )
-TARGET_CREDENTIALS_LAST: Final = Gauge(
+TARGET_CREDENTIALS_LAST: Final = TargetGauge(
     "vnode_target_credentials_last",
     "1 if a target's credentials last or will be renewed, 0 if somebody has to see to them.",
     ["target"],
@@ -245,13 +248,13 @@ TARGET_SET_HELD: Final = Gauge(
     ["set"],
     registry=REGISTRY,
 )
-TARGET_SCORE: Final = Gauge(
+TARGET_SCORE: Final = TargetGauge(
     "vnode_target_score",
     "Scores of a target that the scheduler goes by and that count now, from -100 to 100.",
     ["target", "source", "score"],
     registry=REGISTRY,
 )
-TARGET_SCORE_MISSING: Final = Gauge(
+TARGET_SCORE_MISSING: Final = TargetGauge(
     "vnode_target_score_missing",
     "1 if a target lacks a score that the scheduler goes by, or it has ended, else 0.",
     ["target", "source", "score"],
@@ -362,33 +365,6 @@ class Lags:
     def forget(self, key: str) -> None:
         """Drop the start of a key."""
         self._started.pop(key, None)
-
-
-_OF_TARGETS: Final[tuple[tuple[Counter | Gauge | Histogram, tuple[str, ...]], ...]] = (
-    (API_REQUESTS, ("api_server", "verb", "code")),
-    (API_REQUEST_SECONDS, ("api_server", "verb")),
-    (PACE_WAIT_SECONDS, ("api_server",)),
-    (PACE_LIMIT, ("api_server",)),
-    (WATCH_ENDS, ("api_server", "resource", "why")),
-    (RELISTS, ("api_server", "resource")),
-    (STORE_OBJECTS, ("api_server", "resource")),
-    (INFORMER_SILENCE, ("api_server", "resource")),
-    (MALFORMED_OBJECTS, ("api_server", "resource")),
-    (CANDIDATE_SECONDS, ("target", "outcome")),
-    (TARGET_HEALTHY, ("target",)),
-    (TARGET_CREDENTIALS_EXPIRY, ("target",)),
-    (TARGET_CREDENTIALS_LAST, ("target",)),
-    (PLACEHOLDERS, ("target",)),
-    (AGENT_STREAMS, ("target",)),
-    (TARGET_SCORE, ("target", "source", "score")),
-    (TARGET_SCORE_MISSING, ("target", "source", "score")),
-)
-
-
-def forget(target: str) -> None:
-    """Remove the series of a target that is gone: others would come, without end."""
-    for metric, names in _OF_TARGETS:
-        metric.remove_by_labels({names[0]: target})
 
 
 def values_by(metric: Counter | Gauge, label: str) -> dict[str, float]:

@@ -7,7 +7,7 @@ from http import HTTPStatus
 import pytest
 
 from vnode.kube.request_metrics import RequestMetrics
-from vnode.telemetry import metrics
+from vnode.telemetry import metrics, target_series
 
 
 def sample(name: str, **labels: str) -> float | None:
@@ -37,4 +37,5 @@ def test_codes_that_a_server_makes_up_are_one_series():
     assert sample(total, **labels, code="other") == 1000 - len(HTTPStatus)
     assert sample(total, **labels, code="503") == 1
     assert sample(total, **labels, code="999") is None
-    metrics.forget("inventive")
+    target_series.forget("inventive")
+    target_series.expect("inventive")  # for other tests

@@ -23,7 +23,7 @@ from vnode.kube.events import EventRecorder
 from vnode.runtime.links import Links
 from vnode.scores.reporting import MissingScores
 from vnode.scores.watched import WatchedScores
-from vnode.telemetry import metrics
+from vnode.telemetry import metrics, target_series
 
 pytestmark = pytest.mark.looptime
 
@@ -131,6 +131,7 @@ async def test_metrics_show_a_score_while_it_counts_and_that_it_is_missing_after
         await asyncio.sleep(110)
         assert sample("vnode_target_score") is None
         assert sample("vnode_target_score_missing") == 1
-        metrics.forget("ns/berlin")
+        target_series.forget("ns/berlin")
+        target_series.expect("ns/berlin")  # for other tests
 
     assert sample("vnode_target_score_missing") is None

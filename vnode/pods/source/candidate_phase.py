@@ -342,11 +342,10 @@ class CandidatePhase:
                 self._measure(attempt, node, "rejected")
 
     def _measure(self, attempt: Attempt, node: str, outcome: str) -> None:
-        if (created := attempt.created.get(node)) is not None:
-            link = self._links.get(node)
-            target = str(link.target) if link else node
+        created, link = attempt.created.get(node), self._links.get(node)
+        if created is not None and link is not None:  # else the target is gone, and its series
             seconds = self._clock.monotonic() - created
-            metrics.CANDIDATE_SECONDS.labels(target, outcome).observe(seconds)
+            metrics.CANDIDATE_SECONDS.labels(str(link.target), outcome).observe(seconds)
 
 
 def _is_passing(error: VnodeError) -> bool:
