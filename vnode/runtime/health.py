@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Iterable
 from typing import Final
 
@@ -28,18 +29,23 @@ LIMITS: Final = ConnectionLimits(
     each=64 * 1024,
 )
 
+_PAUSE: Final = 3.0
+"""Times as long as a rendering has taken, for which others are answered with it. It grows with the
+number of targets, and anybody who reaches the port may ask for it without an end."""
 _METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 log = logging.getLogger(__name__)
 
 
 class ProcessHealth:
-    """Keeps named checks and serves the three pages."""
+    """Keeps named checks and serves the three pages; `now` returns seconds of a monotonic clock."""
 
-    def __init__(self) -> None:
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
         self._checks: dict[str, Check] = {}
         self._gauges: Listeners[[]] = Listeners()
         self._rendering: asyncio.Future[bytes] | None = None
+        self._fresh_until = float("-inf")  # monotonic; of the last one that has ended
 
     def on_scrape(self, update: Callable[[], None]) -> None:
         """Call `update` before each scrape, for gauges that are cheaper to compute than to keep."""
@@ -101,14 +107,25 @@ class ProcessHealth:
         return web.Response(status=503, text="".join(lines))
 
     async def _metrics(self, _request: web.Request) -> web.Response:
-        """Answer all that ask at once with one rendering."""
-        if self._rendering is None or self._rendering.done():
-            self._gauges.call()
-            loop = asyncio.get_running_loop()
-            self._rendering = loop.run_in_executor(None, metrics.render)
+        """Answer all that ask at once, or shortly after, with one rendering."""
+        last = self._rendering
+        if last is None or (last.done() and self._now() >= self._fresh_until):
+            last = self._rendering = self._render()
 
-        body = await asyncio.shield(self._rendering)
+        body = await asyncio.shield(last)
         return web.Response(body=body, headers={"Content-Type": _METRICS_TYPE})
+
+    def _render(self) -> asyncio.Future[bytes]:
+        begun = self._now()
+
+        def ended(_rendering: asyncio.Future[bytes]) -> None:
+            now = self._now()
+            self._fresh_until = now + _PAUSE * (now - begun)
+
+        self._gauges.call()
+        rendering = asyncio.get_running_loop().run_in_executor(None, metrics.render)
+        rendering.add_done_callback(ended)
+        return rendering
 
 
 def _run(check: Check) -> str | None:
