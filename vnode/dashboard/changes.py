@@ -16,6 +16,7 @@ from typing import Final
 from vnode.api import disruptions, objects
 from vnode.api.clock import Clock
 from vnode.api.objects import Object, Objects
+from vnode.dashboard import fair_shares
 from vnode.insight import status_text
 from vnode.insight.collecting import moment
 from vnode.kube.events import WARNING
@@ -49,27 +50,46 @@ class RecentChange:
     target: str = ""
     pod: str = ""
 
+    @property
+    def place(self) -> str:
+        """The namespace of what has changed; "" of a ClusterTarget."""
+        return objects.key_namespace(self.pod or self.target)
+
 
 class ChangeRecord:
-    """Remembers the changes that the handlers of informers have seen."""
+    """Remembers the changes that the handlers of informers have seen.
+
+    A namespace of which there are many pushes out its own first.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._changes: deque[RecentChange] = deque(maxlen=MOST)
+        # By namespace, oldest first; none is empty, and there are at most MOST together.
+        self._changes: dict[str, deque[RecentChange]] = {}
 
     @property
     def changes(self) -> tuple[RecentChange, ...]:
         """What is remembered, oldest first."""
-        return tuple(self._changes)
+        found = (change for of_place in self._changes.values() for change in of_place)
+        return tuple(sorted(found, key=lambda change: change.at))
+
+    def _add(self, change: RecentChange) -> None:
+        self._changes.setdefault(change.place, deque()).append(change)
+        if sum(map(len, self._changes.values())) > MOST:
+            place, most = max(self._changes.items(), key=lambda each: len(each[1]))
+            most.popleft()
+            if not most:
+                del self._changes[place]
 
     def on_target(self, old: Object | None, new: Object | None) -> None:
         """Remember that a Target has turned, or is gone."""
         now = self._clock.now()
         if old is not None and new is None:
             text = "the Target was deleted"
-            self._changes.append(RecentChange(now, "Deleted", text, False, target=objects.key(old)))
+            self._add(RecentChange(now, "Deleted", text, False, target=objects.key(old)))
         elif old is not None and new is not None and _ready(old) != _ready(new):
-            self._changes.extend(_turned(new))
+            for change in _turned(new):
+                self._add(change)
 
     def on_pod(self, old: Object | None, new: Object | None) -> None:
         """Remember that a pod is evicted, and why."""
@@ -77,7 +97,7 @@ class ChangeRecord:
             return
 
         if status_text.is_proxy(new) and objects.node_name(new):
-            self._changes.append(_disrupted(new, self._clock.now()))
+            self._add(_disrupted(new, self._clock.now()))
 
 
 def recent(
@@ -96,7 +116,13 @@ def recent(
 
         last[same] = each.at
 
-    return tuple(kept[:MOST])
+    return newest(kept, MOST)
+
+
+def newest(found: Iterable[RecentChange], most: int) -> tuple[RecentChange, ...]:
+    """Return so many changes of those that are given newest first, as many of each namespace."""
+    chosen = fair_shares.first(found, lambda change: change.place, most)
+    return tuple(sorted(chosen, key=lambda change: change.at, reverse=True))
 
 
 def _ready(target: Object) -> object:

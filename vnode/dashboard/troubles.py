@@ -6,13 +6,14 @@ for which the same is true are one trouble, so that a deployment of a thousand i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
 from vnode.api import lease_holders, objects
 from vnode.api.objects import Object, Objects
+from vnode.dashboard import fair_shares
 from vnode.dashboard.stages import Stage, StagedPod
 from vnode.insight import advice, connection_cures, failing, judging
 from vnode.insight.facts import Facts, TargetFacts
@@ -52,6 +53,11 @@ class FoundTrouble:
     stage: str = ""
     count: int = 0
 
+    @property
+    def place(self) -> str:
+        """The namespace that it is about; "" for the agent, and for ClusterTargets."""
+        return self.namespace or objects.key_namespace(self.target)
+
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
@@ -66,13 +72,21 @@ class Surroundings:
 
 
 def find(pods: Iterable[StagedPod], around: Surroundings) -> tuple[FoundTrouble, ...]:
-    """Return what is wrong, and then what will be; the agent first, then targets, then pods."""
+    """Return what is wrong, and then what will be; the agent first, then ClusterTargets, then those
+    of each namespace by turns: targets, then pods."""
     found = (
         *_of_agent(around),
         *(each for target in around.targets for each in _of_target(target)),
         *_of_pods(pods, around),
     )
-    return tuple(sorted(found, key=lambda each: not each.is_bad))
+    wrong, to_come = ([each for each in found if each.is_bad is bad] for bad in (True, False))
+    return (*_in_turns(wrong), *_in_turns(to_come))
+
+
+def _in_turns(found: Sequence[FoundTrouble]) -> Iterator[FoundTrouble]:
+    yield from (each for each in found if not each.place)
+    others = [each for each in found if each.place]
+    yield from fair_shares.first(others, lambda each: each.place, len(others))
 
 
 def _of_agent(around: Surroundings) -> Iterator[FoundTrouble]:
@@ -111,7 +125,10 @@ def _of_pods(pods: Iterable[StagedPod], around: Surroundings) -> list[FoundTroub
             alike.setdefault(_likeness(staged), []).append(staged)
 
     told: dict[FoundTrouble, FoundTrouble] = {}
-    for group in list(alike.values())[:_MAX_JUDGED]:
+    groups = fair_shares.first(
+        alike.values(), lambda group: objects.namespace(group[0].pod), _MAX_JUDGED
+    )
+    for group in groups:
         found = _judge(group[0], around)
         plain = replace(found, pod="", since="")
         first = told.get(plain, found)

@@ -7,7 +7,7 @@ from typing import Final
 
 from vnode.api import objects
 from vnode.dashboard import page
-from vnode.dashboard.changes import RecentChange
+from vnode.dashboard.changes import RecentChange, newest
 from vnode.dashboard.markup import Content, Markup, join, tag
 from vnode.dashboard.page import Paths
 from vnode.dashboard.troubles import FoundTrouble
@@ -71,7 +71,7 @@ def changes(found: tuple[RecentChange, ...], paths: Paths, now: datetime) -> Mar
         return page.section("Last hour", page.empty("No target has turned, and no pod was moved."))
 
     rest = len(found) - _MOST_CHANGES
-    listed = (_change(each, paths, now) for each in found[:_MOST_CHANGES])
+    listed = (_change(each, paths, now) for each in newest(found, _MOST_CHANGES))
     more = page.empty(f"and {rest} more") if rest > 0 else None
     return page.section("Last hour", tag("ol", *listed, class_="changes"), more)
 
