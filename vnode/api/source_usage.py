@@ -12,6 +12,7 @@ Sources are not to know of each other: each finds itself by a digest of its UID.
 from __future__ import annotations
 
 import hashlib
+import heapq
 from collections.abc import Mapping
 from typing import Final
 
@@ -37,11 +38,28 @@ def digest(uid: str) -> str:
 
 
 def encode(used: Mapping[str, Mapping[str, int]]) -> str:
-    """Return the text for what sources use, by their UIDs."""
-    first = sorted((digest(uid), uid) for uid in used)[:MOST_SOURCES]  # any pod may make one up
-    listed = {name: resources.format_list(used[uid]) for name, uid in first}
-    text = _Text(listed, complete=len(first) == len(used))
-    return msgspec.json.encode(text, order="sorted").decode()
+    """Return the text for what sources use, by their UIDs: those with the most pods, as many as
+    there may be.
+
+    Any pod may make up a source, and those of others must not have to give way to it.
+    """
+    first = heapq.nsmallest(
+        MOST_SOURCES, used, key=lambda uid: (-used[uid].get(resources.PODS, 0), uid)
+    )
+    listed: dict[str, dict[str, str]] = {}
+    left = LIMIT - len(_encoded({}, complete=False))
+    for uid in first:
+        name, amounts = digest(uid), resources.format_list(used[uid])
+        size = len(msgspec.json.encode({name: amounts}))
+        if size <= left:
+            left -= size
+            listed[name] = amounts
+
+    return _encoded(listed, complete=len(listed) == len(used))
+
+
+def _encoded(listed: dict[str, dict[str, str]], *, complete: bool) -> str:
+    return msgspec.json.encode(_Text(listed, complete=complete), order="sorted").decode()
 
 
 def decode(text: object, uid: str) -> Resources | None:

@@ -121,14 +121,18 @@ class Usage:
         """Return the sum on one node; it must not be changed."""
         return self._sums.get(node_name, {})
 
-    def of_sources(self, node_names: Collection[str]) -> dict[str, Resources]:
-        """Return what the delegates of each source hold on these nodes, by its UID."""
+    def of_sources(self, nodes: Mapping[str, Collection[str]]) -> dict[str, Resources]:
+        """Return what the delegates of each source hold on these nodes, by its UID.
+
+        `nodes` are the resources of each: kubelets admit pods that ask for others, whatever these
+        are called, and a few such pods would make more text than an object may have.
+        """
         found: dict[str, Resources] = {}
         for (source, node_name), amounts in self._of_sources.items():
-            if node_name in node_names:
+            if node_name in nodes:
                 total = found.setdefault(source, {})
-                for name, amount in amounts.items():
-                    total[name] = total.get(name, 0) + amount
+                for name in amounts.keys() & nodes[node_name]:
+                    total[name] = total.get(name, 0) + amounts[name]
 
         return found
 

@@ -78,6 +78,39 @@ def test_of_sources_that_pods_make_up_few_are_written() -> None:
     assert source_usage.decode(text, "none") is None
 
 
+def test_sources_that_pods_make_up_take_the_place_of_none_that_has_more_pods() -> None:
+    """By digests alone, whoever tries some hundred names finds enough that come first."""
+    made_up = {f"s{number}": {"pods": 1} for number in range(1000)}
+    text = source_usage.encode({**made_up, "real": {"cpu": 64000, "pods": 200}})
+    assert source_usage.decode(text, "real") == {"cpu": 64000, "pods": 200}
+
+
+def test_resources_that_pods_make_up_keep_no_summary_from_being_written() -> None:
+    """A kubelet admits a pod that asks for resources of which its node knows nothing."""
+    pods = [delegate("ours", "2", "us")]
+    for number in range(20):
+        pod = delegate(f"p{number}", "1", f"s{number}")
+        names = [f"{'e' * 200}.com/r{number}-{i}" for i in range(resources.MOST)]
+        pods.append({**pod, "requests": {**pod["requests"], **dict.fromkeys(names, 1)}})
+
+    usage = Usage()
+    for pod in pods:
+        usage.change(None, pod)
+
+    summary = capacity.summary([make_node("a", cpu="80", pods="100")], usage)
+    assert sum(map(len, objects.annotations(summary).values())) < 10_000
+    assert own_share.share(summary, "us", {"cpu": 0}) == {"cpu": 2000, "pods": 1}
+
+
+def test_the_text_is_never_longer_than_is_read() -> None:
+    names = [f"example.com/{number:040d}" for number in range(100)]
+    used = {f"s{number}": {"pods": 9, **dict.fromkeys(names, 1)} for number in range(30)}
+    text = source_usage.encode({**used, "us": {"pods": 1}})
+    assert 0.7 * source_usage.LIMIT < len(text) <= source_usage.LIMIT
+    assert source_usage.decode(text, "us") == {"pods": 1}
+    assert source_usage.decode(text, "new") is None
+
+
 def test_sources_are_not_named():
     assert "secret" not in source_usage.encode({"secret": {"cpu": 1}})
 
@@ -101,5 +134,5 @@ def test_shares_of_all_sources_and_local_pods_make_up_the_whole(pods):
     for number, (source, cpu) in enumerate(pods):
         usage.change(delegate(f"p{number}", str(cpu), source), None)
 
-    assert usage.of_sources({"a"}) == {}
+    assert usage.of_sources({"a": ("cpu", "pods")}) == {}
     assert usage.of("a") == {}
