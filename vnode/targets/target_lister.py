@@ -190,11 +190,6 @@ class TargetLister:
         for each in dict.fromkeys(("", namespace)):
             yield from self._index.of_namespace(each)
 
-    def subscribe_keys(self, changed: asyncio.Event) -> None:
-        """Set `changed` whenever one is created or deleted."""
-        for informer in self.informers:
-            informer.subscribe(lambda old, new: changed.set() if not (old and new) else None)
-
     def subscribe_each(self, changed: Callable[[TargetKey], None]) -> None:
         """Call `changed` with the key of each that is created or deleted from now on, and of each
         that fits from then on, or no longer does."""

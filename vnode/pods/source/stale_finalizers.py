@@ -12,6 +12,7 @@ before a pod is bound to its node (`binding.hold`).
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Protocol
 
 from vnode.api import keys, kinds, names, objects
@@ -19,10 +20,12 @@ from vnode.api.clock import Clock
 from vnode.api.errors import NotFound
 from vnode.api.objects import Object
 from vnode.api.slices import in_slices
+from vnode.api.target_key import TargetKey
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.pods.source import feedback
 from vnode.runtime.controller import Controller
+from vnode.runtime.rounds import WorkRounds
 from vnode.telemetry import audit
 
 
@@ -35,8 +38,8 @@ class TargetNames(Protocol):
     def has_finalizer(self, name: str) -> bool:
         """Return whether that finalizer belongs to one that exists, or is not known yet."""
 
-    def subscribe_keys(self, changed: asyncio.Event) -> None:
-        """Set `changed` whenever one is added or deleted."""
+    def subscribe_each(self, changed: Callable[[TargetKey], None]) -> None:
+        """Call `changed` with the key of each that is added or deleted."""
 
 
 class StaleFinalizers:
@@ -58,19 +61,20 @@ class StaleFinalizers:
         )
 
     async def run(self) -> None:
-        """Check all proxy pods, each that changes, and all again when a Target is deleted."""
+        """Check all proxy pods, each that changes, and all again when a Target is deleted, which
+        tenants may do all the time."""
         await self._proxies.synced.wait()
-        changed = asyncio.Event()
-        self._targets.subscribe_keys(changed)
+        rounds = WorkRounds(self._check_all, self._clock)
+        self._targets.subscribe_each(lambda _key: rounds.ask())
         self._proxies.subscribe(lambda _old, new: self._check(new))
+        rounds.ask()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._controller.run(), name="stale-finalizers")
-            while True:
-                async for pod in in_slices(list(self._proxies.store.values()), self._clock):
-                    self._check(pod)
+            group.create_task(rounds.run(), name="stale-finalizers-of-all")
 
-                await changed.wait()
-                changed.clear()
+    async def _check_all(self) -> None:
+        async for pod in in_slices(list(self._proxies.store.values()), self._clock):
+            self._check(pod)
 
     def _check(self, pod: Object | None) -> None:
         if pod is not None and self._body(pod) is not None:

@@ -104,6 +104,27 @@ async def test_of_thousands_of_pods_a_few_are_looked_at_in_one_step(source):
         assert max(steps) < 0.02
 
 
+async def test_targets_that_come_and_go_all_the_time_have_pods_looked_at_in_a_quarter_of_it(
+    source,
+):
+    for number in range(4000):
+        source.add_pod(f"p{number}", GPU.finalizer, CPU.finalizer, ALL.finalizer, *([THEIRS] * 12))
+
+    async with source.releasing():
+        looks, check = [], source.releaser._check
+        source.releaser._check = lambda pod: (looks.append(1), check(pod))
+        for number in range(20):
+            source.add_target(TargetKey("ns", f"new{number}"))
+            await asyncio.sleep(0.01)  # by a clock that does not count the work itself
+
+        assert 4000 <= len(looks) <= 10 * 4000
+        new = TargetKey("ns", "new0")
+        source.add_pod("last", new.finalizer, GPU.finalizer)
+        source.remove_target(new)
+        await asyncio.sleep(5)
+        assert source.left("last") == [GPU.finalizer]
+
+
 async def test_what_was_left_behind_before_goes_at_the_start(source):
     source.add_pod("web", GPU.finalizer, TargetKey("ns", "former").finalizer)
     async with source.releasing():
