@@ -9,6 +9,7 @@ answer, so that the source reads it with the rejection at the latest, and no rou
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
@@ -81,17 +82,34 @@ def parse(payload: bytes) -> PreemptionRequest | None:
 
 
 def least(request: PreemptionRequest) -> tuple[str, Victims] | None:
-    """Return the node with the least harm, and its victims; None if there are none."""
+    """Return the node with the least harm, and its victims; None if there are none.
+
+    Of the delegates among them those are named that the pod's own source has sent: what others have
+    here is none of its business.
+    """
+    source = _source(request.pod)
     found = {
         node: preemption.victims(
             [pod.spec.priority or 0 for pod in each.pods],
             max(0, each.violations),
-            [uid for pod in each.pods if (uid := _labels(pod).get(keys.PARENT_UID))],
+            _proxies(each.pods, source),
         )
         for node, each in (request.victims or {}).items()
         if each.pods
     }
     return min(found.items(), key=lambda item: item[1].harm()) if found else None
+
+
+def _proxies(pods: Iterable[_SentPod], source: tuple[str, str]) -> list[str]:
+    """Return the UIDs of the proxies whose delegates are among these pods, of one source."""
+    sent = (_labels(pod) for pod in pods if _source(pod) == source)
+    return [uid for labels in sent if (uid := labels.get(keys.PARENT_UID))]
+
+
+def _source(pod: _SentPod) -> tuple[str, str]:
+    """Return the UID and the name of the cluster that has sent a pod."""
+    labels = _labels(pod)
+    return labels.get(keys.PARENT_CLUSTER_UID, ""), labels.get(keys.PARENT_CLUSTER_NAME, "")
 
 
 def _labels(pod: _SentPod) -> dict[str, str]:

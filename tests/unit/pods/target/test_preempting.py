@@ -75,6 +75,19 @@ async def test_a_candidate_that_asks_preempts_nobody_and_its_source_hears_of_the
     assert asked.victims == Victims(2, 10, total, 0, ("db", "web"))
 
 
+async def test_a_source_hears_of_its_own_pods_only(clock):
+    """Who is allowed to ask is not told whom others have sent."""
+    asked = Asked(clock, preemption.ASKS)
+    theirs = delegate_of("theirs", 10)
+    theirs["metadata"]["labels"] |= {keys.PARENT_CLUSTER_NAME: "c9"}
+    forged = delegate_of("forged", 10)
+    forged["metadata"]["labels"] |= {keys.PARENT_CLUSTER_UID: "uid-of-c9"}
+    async with asked.cluster.informed():
+        await asked.answer({"n1": {"Pods": [theirs, forged, delegate_of("web", 10)]}})
+        assert asked.victims.proxies == ("web",)
+        assert asked.victims.pods == 3
+
+
 async def test_the_same_victims_are_told_once(clock):
     asked = Asked(clock, preemption.ASKS)
     async with asked.cluster.informed():
