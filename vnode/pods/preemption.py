@@ -51,7 +51,7 @@ class Victims(msgspec.Struct, frozen=True):
     violations: _Count = 0
     """How many of them a PodDisruptionBudget of the target protects."""
     proxies: tuple[str, ...] = ()
-    """UIDs of the proxies whose delegates are among them; a source knows its own."""
+    """UIDs of the source's own proxies whose delegates are among them."""
 
     def __str__(self) -> str:
         pods = "1 pod" if self.pods == 1 else f"{self.pods} pods"
@@ -130,6 +130,10 @@ class Rounds(msgspec.Struct, frozen=True):
     def next(self, node: str, now: datetime) -> Rounds:
         """Return the rounds with one more, on that node."""
         return Rounds(self.count + 1, int(now.timestamp()), node)
+
+    def limited(self, most: int, now: datetime) -> Rounds:
+        """Return the rounds as others may have noted them: so many at most, and none to come."""
+        return Rounds(min(self.count, most), min(self.at, int(now.timestamp())), self.node)
 
     def without_node(self) -> Rounds:
         """Return the rounds of a pod for which no room is kept any more."""

@@ -10,20 +10,21 @@ were preempted for the pod, which the next candidate is told.
 from __future__ import annotations
 
 import logging
-from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from vnode.api import kinds, objects, selectors
+from vnode.api import kinds, objects
 from vnode.api.clock import Clock
-from vnode.api.errors import ConfigError, NotFound, VnodeError
+from vnode.api.errors import NotFound, VnodeError
 from vnode.api.identity import parent_key
 from vnode.api.objects import Object, Objects
+from vnode.api.slices import in_slices
 from vnode.kube.client import Client
 from vnode.kube.events import NORMAL, EventRecorder, about
 from vnode.pods import preemption
 from vnode.pods.preemption import NO_ROUNDS, Rounds, Victims
 from vnode.pods.source.attempt import Attempt
+from vnode.pods.source.broken_budgets import DisruptionBudgets
 from vnode.pods.source.candidate_requests import CandidateRequests
 from vnode.runtime.link import MOST_ALIKE, PARENT_UID_INDEX, Link
 from vnode.runtime.links import Links
@@ -60,6 +61,7 @@ class PreemptionChooser:
         self._lookup = lookup  # the pod of a key as the informers have it
         self._events = events
         self._clock = clock
+        self._began = clock.now()
         self._offers: dict[str, _Offers] = {}  # by UID; only of pods that some target would serve
 
     def forget(self, uid: str) -> None:
@@ -91,7 +93,7 @@ class PreemptionChooser:
             return False
 
         candidates = self._candidates(attempt)
-        offers = self._updated(attempt.uid, candidates)
+        offers = self._updated(pod, candidates)
         if offers is None or any(preemption.is_preempting(c) for _, c in candidates.values()):
             return False
 
@@ -110,9 +112,8 @@ class PreemptionChooser:
 
             return False
 
-        ending = {node: self._proxies(node, victims) for node, victims in able.items()}
-        budgets = await self._budgets(ending) if len(able) > 1 else []
-        least = min(able, key=lambda n: (*able[n].harm(violations(ending[n], budgets)), n))
+        broken = await self._broken(able) if len(able) > 1 else {}
+        least = min(able, key=lambda n: (*able[n].harm(broken.get(n, 0)), n))
         for node in allowed:
             link, candidate = candidates[node]
             await self._requests.delete(candidate, link)
@@ -141,8 +142,11 @@ class PreemptionChooser:
 
         return found
 
-    def _updated(self, uid: str, candidates: Mapping[str, tuple[Link, Object]]) -> _Offers | None:
+    def _updated(
+        self, pod: Object, candidates: Mapping[str, tuple[Link, Object]]
+    ) -> _Offers | None:
         """Return what the pod's targets have said by now; None if none has ever said anything."""
+        uid = objects.uid(pod)
         answers = {node: preemption.read(candidate) for node, (_, candidate) in candidates.items()}
         offers = self._offers.get(uid)
         if offers is None:
@@ -151,8 +155,9 @@ class PreemptionChooser:
 
             offers = self._offers[uid] = _Offers()
 
-        known = (preemption.rounds(candidate) for _, candidate in candidates.values())
-        latest = max((offers.rounds, *known), key=lambda rounds: rounds.count)
+        latest = max(
+            (offers.rounds, *self._noted(pod, offers, candidates)), key=lambda each: each.count
+        )
         offers.rounds = latest.without_node()
         for node, victims in answers.items():
             if victims is not None:
@@ -162,34 +167,65 @@ class PreemptionChooser:
 
         return offers
 
+    def _noted(
+        self, pod: Object, offers: _Offers, candidates: Mapping[str, tuple[Link, Object]]
+    ) -> Iterator[Rounds]:
+        """Yield how often others were preempted by what candidates say, as far as that may be.
+
+        Any target can write that others were preempted without end, so that the pod would wait for
+        ever. Only the chosen one counts on; of a pod that a former leader may have chosen one for,
+        those that seem to have been it.
+        """
+        before, now = offers.rounds.count, self._clock.now()
+        created = objects.created_at(pod)
+        is_older = created is not None and created < self._began
+        for node, (_, candidate) in candidates.items():
+            most = before
+            if node == offers.chosen:
+                most += preemption.MOST_ROUNDS
+            elif is_older and not offers.chosen and preemption.is_allowed(candidate):
+                most = max(before, preemption.MOST_ROUNDS)
+
+            yield preemption.rounds(candidate).limited(most, now)
+
     def _is_able(self, node: str, attempt: Attempt) -> bool:
         link = self._links.get(node)
         return link is not None and link.health.healthy and node not in attempt.excluded
 
-    def _proxies(self, node: str, victims: Victims) -> Objects:
+    async def _broken(self, able: Mapping[str, Victims]) -> dict[str, int]:
+        """Return how many victims this cluster's PodDisruptionBudgets protect, by node."""
+        ending = {node: await self._proxies(node, victims) for node, victims in able.items()}
+        budgets = await self._budgets(ending)
+        return {n: await budgets.broken_by(pods, self._clock) for n, pods in ending.items()}
+
+    async def _proxies(self, node: str, victims: Victims) -> Objects:
         """Return which pods of this cluster would end with their delegates."""
         link = self._links.get(node)
         if link is None:
             return []
 
-        found = []
+        found: dict[str, Object] = {}  # by UID; a target may name one again and again
         for uid in victims.proxies[: preemption.MOST_PROXIES]:
-            for chaperon in link.chaperons.store.by_index(PARENT_UID_INDEX, uid, MOST_ALIKE):
+            alike = link.chaperons.store.by_index(PARENT_UID_INDEX, uid, MOST_ALIKE)
+            async for chaperon in in_slices(() if uid in found else alike, self._clock):
                 pod = self._lookup(parent_key(chaperon))
                 if pod is not None and objects.uid(pod) == uid:
-                    found.append(pod)
+                    found[uid] = pod
+                    break
 
-        return found
+        return list(found.values())
 
-    async def _budgets(self, ending: Mapping[str, Objects]) -> Objects:
+    async def _budgets(self, ending: Mapping[str, Objects]) -> DisruptionBudgets:
         """Return the PodDisruptionBudgets of the namespaces of these pods."""
         namespaces = {objects.namespace(pod) for pods in ending.values() for pod in pods}
-        found: Objects = []
+        found = DisruptionBudgets()
         for namespace in sorted(namespaces):
             try:
-                found += await self._client.list(kinds.POD_DISRUPTION_BUDGETS, namespace)
+                budgets = await self._client.list(kinds.POD_DISRUPTION_BUDGETS, namespace)
             except VnodeError as error:
                 log.warning("PodDisruptionBudgets of %s do not count: %s", namespace, error)
+            else:
+                await found.read(budgets, self._clock)
 
         return found
 
@@ -207,29 +243,3 @@ class PreemptionChooser:
             await self._client.patch(kinds.PODS, name, body, namespace, subresource="status")
         except NotFound:
             log.debug("pod %s is gone", objects.key(pod))
-
-
-def violations(pods: Objects, budgets: Objects) -> int:
-    """Return how many of these pods cannot end without breaking one of these budgets."""
-    left = Counter(
-        {objects.uid(b): objects.status(b).get("disruptionsAllowed", 0) for b in budgets}
-    )
-    violating = 0
-    for pod in pods:
-        protecting = [objects.uid(budget) for budget in budgets if _protects(budget, pod)]
-        violating += any(left[uid] <= 0 for uid in protecting)
-        left.subtract(protecting)
-
-    return violating
-
-
-def _protects(budget: Object, pod: Object) -> bool:
-    if objects.namespace(budget) != objects.namespace(pod):
-        return False
-
-    try:
-        selector = selectors.from_label_selector(objects.spec(budget).get("selector"))
-    except ConfigError:
-        return False
-
-    return selector is not None and selector.matches(objects.labels(pod))

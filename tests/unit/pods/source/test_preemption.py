@@ -13,7 +13,6 @@ from vnode.api import keys, kinds, objects
 from vnode.api.errors import Denied
 from vnode.planning.policy import Mode
 from vnode.pods import preemption
-from vnode.pods.source.preemption_chooser import violations
 
 pytestmark = pytest.mark.looptime
 
@@ -272,24 +271,6 @@ async def test_a_pod_that_finds_no_victims_waits_without_writes(clock):
         assert [target.asked() for target in targets] == writes
 
 
-def test_a_budget_covers_as_many_as_it_allows():
-    def pod(app):
-        return {"metadata": {"namespace": "n", "labels": {"app": app}}}
-
-    def budget(allowed, selector, namespace="n"):
-        metadata = {"namespace": namespace, "uid": f"{allowed}{selector}"}
-        status = {"disruptionsAllowed": allowed}
-        return {"metadata": metadata, "spec": {"selector": selector}, "status": status}
-
-    web, everything = {"matchLabels": {"app": "web"}}, {}
-    pods = [pod("web"), pod("web"), pod("db")]
-    assert violations(pods, []) == 0
-    assert violations(pods, [budget(0, web)]) == 2
-    assert violations(pods, [budget(1, web)]) == 1
-    assert violations(pods, [budget(2, everything)]) == 1
-    assert violations(pods, [budget(0, everything, "other"), budget(0, None)]) == 0
-
-
 def filling(clock, *targets, **overflow):
     """Have a policy that fills one target after the other."""
     entries = [entry(target.node) for target in targets]
@@ -365,3 +346,28 @@ async def test_targets_are_told_how_often_others_were_preempted_and_then_none_is
         assert len(preempted) == number  # one round each, as no target is asked twice
         await asyncio.sleep(pause * 4)
         assert len(preempted) <= preemption.MOST_ROUNDS + 2
+
+
+@pytest.mark.parametrize("is_first", [False, True])
+async def test_a_target_that_counts_rounds_without_end_keeps_no_pod_from_preempting(
+    clock, is_first
+):
+    """It writes that others were preempted for the pod again and again, also in times to come."""
+    forever = preemption.Rounds(2**31 - 1, 2**40 - 1).encode()
+
+    def lies(target, candidate):
+        marks = {keys.PREEMPTED: forever}
+        if is_first:  # as if it were the one that a former leader has chosen
+            marks[keys.PREEMPTION] = preemption.ALLOWED
+
+        target.annotate(candidate, **marks)
+        rejects(target, candidate)
+
+    honest = Target("c2", clock, ends(10))
+    source = SourceCluster(clock, Target("c1", clock, lies), honest)
+    async with source.running():
+        await asyncio.sleep(1)  # no former leader has seen the pod
+        source.add("p", cpu="1", spec=HIGH)
+        await source.until_bound("p")  # within a minute
+
+    assert source.node_of("p") == honest.node
