@@ -22,6 +22,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import cached_property
 from typing import Final
 
 from vnode.api.durations import TICK
@@ -29,7 +30,7 @@ from vnode.planning import plan
 from vnode.planning.cluster_choice import ClusterChoice
 from vnode.planning.policy import Overflow
 from vnode.planning.revisions import RevisionCounts, revision_of
-from vnode.planning.seats import Share
+from vnode.planning.seats import Share, plan_once
 from vnode.planning.unfinished_move import unfinished_move
 from vnode.planning.workload import Workload
 from vnode.planning.workload_pod import WorkloadPod
@@ -218,18 +219,31 @@ class _Search:
         At best no pod of the workload waits there; at least none for as long as this one has. Pods
         that are larger do not count.
         """
-        workload, size = self._workload, self._member.size
-        saturated = {
-            node for node, at in workload.waited.saturated(size).items() if now - at < after
-        }
+        saturated = {node for node, at in self._saturated.items() if now - at < after}
         saturated |= self.full if after > 0 else set()
         for patience in (min(after / 2, _SETTLED), after):
             least = patience - TICK
-            full = {n for n in self.open if now - workload.waited.since(n, size) >= least}
+            full = {node for node, since in self._waiting.items() if now - since >= least}
             if node := self._instead_of(full.union(saturated, own)):
                 return node
 
         return ""
+
+    @cached_property
+    def _saturated(self) -> Mapping[str, float]:
+        return self._workload.waited.saturated(self._member.size)
+
+    @cached_property
+    def _waiting(self) -> Mapping[str, float]:
+        """Node -> since when a pod that is not larger waits for it."""
+        size, waited = self._member.size, self._workload.waited
+        return {node: waited.since(node, size) for node in self.open}
+
+    @cached_property
+    def _closed(self) -> Mapping[str, Share]:
+        """The shares as they are where a cluster is full: as many pods as run there."""
+        bound = self._peers.bound
+        return {share.node: _capped(share, bound[share.node]) for share in self._seats.ranked}
 
     def takes(self, node: str) -> bool:
         """Tell whether the pod may go to a node without breaking the maximum.
@@ -245,13 +259,16 @@ class _Search:
         return not is_whole and self._has_place(aim) and not self.takes(aim)
 
     def _instead_of(self, full: Collection[str]) -> str:
-        bound, opened = self._peers.bound, self._peers.opened
-        shares = tuple(_capped(s, bound[s.node]) if s.node in full else s for s in self._shares)
-        seats = self._workload.seats(shares)
-        others = [share for share in seats.ranked if share.node not in full]
-        own = {node for node, _ in self._own.opened}
+        """Return the cluster for the pod if those are full.
+
+        Of a hundred clusters, one more is full each time, so that no order of seats is kept.
+        """
+        opened, own = self._peers.opened, {node for node, _ in self._own.opened}
+        ranked = [self._closed[s.node] if s.node in full else s for s in self._seats.ranked]
+        others = [share for share in ranked if share.node not in full]
         counted = {s.node: self._counted(s.node) + opened[s.node] - (s.node in own) for s in others}
-        return _widest(others, seats.plan(self.replicas).planned, counted, self.takes)
+        planned = plan_once(self.replicas, ranked).planned
+        return _widest(others, planned, counted, self.takes)
 
     def _counted(self, node: str) -> int:
         return self._there.get(node, 0) - (self._own.aim == node)

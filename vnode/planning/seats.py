@@ -16,12 +16,19 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import heapq
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby, islice
+from typing import Final
 
 MAX_WEIGHT = 1_000_000
 """Weights up to here, and seats up to some 100,000, are told apart by floating-point quotients."""
+
+_FEW: Final = 4  # replicas for each share that are rather handed out one by one
+_HALVINGS: Final = 10  # of the logarithm: what is left then is some percent
+_EXACT: Final = 1 + 1e-9  # what is nearer to a quotient is left to the exact comparison
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +70,7 @@ class Seats:
     def __init__(self, shares: Iterable[Share], workload: str) -> None:
         self.ranked = _ranked(shares, workload)
         """The shares, best first."""
-        self._next = _order(self.ranked, workload)
+        self._next = _order(self.ranked)
         # The nodes of the first replicas, in order.
         self._given: list[str] = []
         self._complete = False
@@ -99,34 +106,103 @@ class Seats:
 
 def plan(replicas: int, shares: Iterable[Share], workload: str) -> Plan:
     """Return how many replicas each cluster is to have."""
-    return Seats(shares, workload).plan(replicas)
+    return plan_once(replicas, _ranked(shares, workload))
+
+
+def plan_once(replicas: int, ranked: Sequence[Share]) -> Plan:
+    """Return what `Seats` plans for its `ranked` shares, or for these with other maximums.
+
+    Where each of many closed clusters makes shares of its own, the order of all replicas is too
+    much to be worked out for one number of them.
+    """
+    ranks, seats, left = _ranks(ranked), Counter[str](), max(0, replicas)
+    for share in ranked:
+        given = min(left, _bounded(share.minimum, share))
+        seats[share.node] += given
+        left -= given
+
+    for tier in _tiers(ranked):
+        left -= _leap(tier, seats, left)
+        left -= sum(1 for _ in islice(_by_weight(tier, seats, ranks), left))
+
+    return Plan(+seats, left)
 
 
 def _ranked(shares: Iterable[Share], workload: str) -> tuple[Share, ...]:
     return tuple(sorted(shares, key=lambda s: (-s.tier, -s.weight, _tie(workload, s.node))))
 
 
-def _order(best_first: Sequence[Share], workload: str) -> Iterator[str]:
+def _order(best_first: Sequence[Share]) -> Iterator[str]:
     """Yield the node of each next replica, until all are at their maximum."""
-    ties = {share.node: _tie(workload, share.node) for share in best_first}
-    seats = Counter[str]()
+    ranks, seats = _ranks(best_first), Counter[str]()
     for share in best_first:
         for _ in range(_bounded(share.minimum, share)):
             seats[share.node] += 1
             yield share.node
 
-    for tier in sorted({share.tier for share in best_first}, reverse=True):
-        yield from _by_weight([s for s in best_first if s.tier == tier], seats, ties)
+    for tier in _tiers(best_first):
+        yield from _by_weight(tier, seats, ranks)
+
+
+def _ranks(ranked: Iterable[Share]) -> dict[str, int]:
+    """Return the places of the nodes, which break ties: shares of one weight are in that order."""
+    return {share.node: rank for rank, share in enumerate(ranked)}
+
+
+def _tiers(ranked: Iterable[Share]) -> list[list[Share]]:
+    return [list(tier) for _, tier in groupby(ranked, key=lambda share: share.tier)]
+
+
+def _leap(tier: Sequence[Share], seats: Counter[str], left: int) -> int:
+    """Hand out most of the next `left` replicas at once; return how many.
+
+    These are all whose quotients are above one that is found by halving: low enough for most of
+    them, and too high for more than are left. So the rest follows as if each had been handed out.
+    """
+    takers = [share for share in tier if share.weight > 0 and _has_room(share, seats)]
+    if left < _FEW * len(takers) or not takers:
+        return 0
+
+    given = [seats[share.node] for share in takers]
+    rows = [
+        (share.weight, has, has + left if share.maximum is None else share.maximum)
+        for share, has in zip(takers, given, strict=True)
+    ]
+    high = float(takers[0].weight)
+    low = takers[-1].weight / (2 * (left + max(given)) + 1)
+    for _ in range(_HALVINGS):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if sum(_gains(rows, middle)) > left else (low, middle)
+
+    found = _gains(rows, high * _EXACT)
+    for share, gain in zip(takers, found, strict=True):
+        seats[share.node] += gain
+
+    return sum(found)
+
+
+def _gains(rows: Iterable[tuple[int, int, int]], quotient: float) -> list[int]:
+    """Return how many seats of each share have a larger quotient, beyond those that it has.
+
+    A row has its weight, its seats, and how many it may have. This is called often.
+    """
+    gains = []
+    for weight, given, most in rows:
+        count = math.ceil((weight / quotient - 1) / 2)
+        count = min(count, most)
+        gains.append(count - given if count > given else 0)
+
+    return gains
 
 
 def _by_weight(
-    tier: Sequence[Share], seats: Counter[str], ties: Mapping[str, str]
+    tier: Sequence[Share], seats: Counter[str], ranks: Mapping[str, int]
 ) -> Iterator[str]:
     """Yield by Webster's method, from the seats that there are, up to the maximums."""
 
-    def entry(share: Share) -> tuple[float, int, str, Share]:
+    def entry(share: Share) -> tuple[float, int, int, Share]:
         given = seats[share.node]
-        return -share.weight / (2 * given + 1), given, ties[share.node], share
+        return -share.weight / (2 * given + 1), given, ranks[share.node], share
 
     heap = [entry(s) for s in tier if s.weight > 0 and _has_room(s, seats)]
     heapq.heapify(heap)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from fractions import Fraction
 
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import computing
-from vnode.planning.seats import Seats, Share, plan
+from vnode.planning.seats import Seats, Share, plan, plan_once
 
 THREE = (
     Share("c1", weight=40, minimum=2),
@@ -124,3 +125,16 @@ def test_a_large_plan_is_made_quickly() -> None:
     many = [Share(f"c{number}", weight=number + 1, minimum=2) for number in range(50)]
     with computing.within(0.05):
         plan(5000, many, "web")
+
+
+@given(shares(), st.integers(0, 400), st.integers(1, 200_000))
+def test_a_plan_that_is_made_at_once_is_that_of_the_order_of_seats(
+    given_shares: tuple[Share, ...], replicas: int, scale: int
+) -> None:
+    wide = tuple(
+        dataclasses.replace(s, weight=s.weight * scale if n % 2 else s.weight)
+        for n, s in enumerate(given_shares)
+    )
+    for each in (given_shares, wide):
+        seats = Seats(each, "web")
+        assert plan_once(replicas, seats.ranked) == seats.plan(replicas)
