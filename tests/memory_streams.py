@@ -110,6 +110,6 @@ class MemoryStreams:
 async def _serve(streams: SourceStreams, far: Channel, replica: str, pipe: MemoryPipe) -> None:
     try:
         with suppress(StreamEnded):
-            await stream_server.serve(streams, far, replica, lambda: None)
+            await stream_server.serve(streams, far, replica, lambda _digest: None)
     finally:
         pipe.cut()

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any, cast
 
+from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from tests import answering
@@ -74,19 +75,30 @@ async def node_of(
 ) -> AsyncIterator[TestServer]:
     """Yield a virtual node with these pods, whose target is behind the client."""
     async with AsyncExitStack() as stack:
-        store = Store({PARENT_UID_INDEX: lambda _chaperon: "u"})
-        store.put(chaperon)
-        synced = asyncio.Event()
-        synced.set()
-        chaperons = cast("Informer", SimpleNamespace(store=store, synced=synced))
-        health = LinkHealth(True, "Ready", "", datetime.now(UTC))
-        links = Links()
-        links.add(Link(TARGET, client, chaperons=chaperons, summaries=chaperons, health=health))
         disconnects = DisconnectWatch()
         stack.callback(disconnects.close)
-        virtual = ServedNode(TARGET.node_name, links, find, lambda _node: list(pods))
-        routes = Routes(virtual, cast("Gate", Open()), Streams(disconnects))
-        served = TestServer(routes.application())
+        served = TestServer(routes_of(client, disconnects, chaperon, pods).application())
         await served.start_server()
         stack.push_async_callback(served.close)
         yield served
+
+
+def routes_of(
+    client: Client,
+    disconnects: DisconnectWatch,
+    chaperon: Object = CHAPERON,
+    pods: Sequence[Object] = (POD,),
+    on_authorized: Callable[[web.Request], None] = lambda _request: None,
+) -> Routes:
+    """Make the routes of such a node."""
+    store = Store({PARENT_UID_INDEX: lambda _chaperon: "u"})
+    store.put(chaperon)
+    synced = asyncio.Event()
+    synced.set()
+    chaperons = cast("Informer", SimpleNamespace(store=store, synced=synced))
+    health = LinkHealth(True, "Ready", "", datetime.now(UTC))
+    links = Links()
+    links.add(Link(TARGET, client, chaperons=chaperons, summaries=chaperons, health=health))
+    virtual = ServedNode(TARGET.node_name, links, find, lambda _node: list(pods))
+    streams = Streams(disconnects)
+    return Routes(virtual, cast("Gate", Open()), streams, on_authorized=on_authorized)

@@ -5,7 +5,8 @@ byte, or nothing but a change of keys, so that a megabyte a second keeps a core 
 hears of it; and asyncio has all that arrived at once decrypted in one callback. So the bytes of a
 connection are given to TLS some records at a time. What they had beyond what came of them has to be
 had of a budget, which the connections of a peer share; for an honest one that is next to nothing,
-as full records have a seven-hundredth. Whoever is beyond it waits.
+as full records have a seven-hundredth. Whoever is beyond it waits. Of an API server that passes on
+what its users send, each of these has a budget once it is known whose stream a connection is.
 
 A handshake has a number of bytes, at most, until it is done.
 """
@@ -15,9 +16,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from typing import Any, Final, NoReturn
+from dataclasses import dataclass
+from typing import Any, Final, NoReturn, Protocol
 
-from vnode.api.token_bucket import TokenBucket
+from vnode.api.token_bucket import TokenBucket, TokenBuckets
 
 PER_SECOND: Final = 32 * 1024
 """Bytes of a budget over time: 1,500 records a second without anything in them."""
@@ -50,6 +52,33 @@ class RecordBudget(TokenBucket):
         super().__init__(PER_SECOND, AT_ONCE)
 
 
+class RecordBudgets:
+    """Has a budget for each of many who all come from one address, as through an API server."""
+
+    def __init__(self) -> None:
+        self._buckets: TokenBuckets[str] = TokenBuckets(AT_ONCE)
+
+    def of(self, whose: str) -> SpentBytes:
+        """Return the budget that all connections of one of them share, however long they last."""
+        return _OwnBudget(self._buckets, whose)
+
+
+class SpentBytes(Protocol):
+    """Takes account of bytes in vain."""
+
+    def reserve(self, now: float, tokens: float) -> float:
+        """Take so many bytes; return the seconds until they are there."""
+
+
+@dataclass(frozen=True, slots=True)
+class _OwnBudget:
+    buckets: TokenBuckets[str]
+    whose: str
+
+    def reserve(self, now: float, tokens: float) -> float:
+        return self.buckets.of(self.whose, PER_SECOND, now).reserve(now, tokens)
+
+
 class BoundedRecords:
     """Stands between asyncio and the TLS object of one connection; asyncio calls it instead.
 
@@ -71,10 +100,10 @@ class BoundedRecords:
         self._resting = False
         self._peer = ""
         self._transport: asyncio.Transport | None = None  # None: no pace yet
-        self._budget = RecordBudget()
+        self._budget: SpentBytes = RecordBudget()
         self._waste = TokenBucket(_WASTE_PER_SECOND, _WASTE)
 
-    def keep_pace(self, transport: asyncio.Transport, budget: RecordBudget, peer: str) -> None:
+    def keep_pace(self, transport: asyncio.Transport, budget: SpentBytes, peer: str) -> None:
         """Have what comes from now on wait for `budget`; logs call the other side `peer`."""
         self._transport, self._budget, self._peer = transport, budget, peer
 
@@ -228,7 +257,7 @@ class BoundedRecords:
             transport.resume_reading()
 
 
-def keep_pace(transport: asyncio.BaseTransport, budget: RecordBudget, peer: str) -> None:
+def keep_pace(transport: asyncio.BaseTransport, budget: SpentBytes, peer: str) -> None:
     """Have the records of a connection wait for a budget, if they are TLS and of our contexts."""
     tls = transport.get_extra_info("ssl_object")
     if isinstance(tls, BoundedRecords):

@@ -33,8 +33,8 @@ async def said(pair, *messages, replica="r1"):
     """Tell the target's agent this; return why it ended the stream, "" if it did not."""
     pipe = MemoryPipe()
     near, far = pipe.ends()
-    known = asyncio.Event()
-    task = asyncio.create_task(stream_server.serve(pair.streams, far, replica, known.set))
+    known = set[str]()
+    task = asyncio.create_task(stream_server.serve(pair.streams, far, replica, known.add))
     for message in messages:
         await near.send(message if isinstance(message, str) else stream_messages.encode(message))
 
@@ -82,7 +82,9 @@ async def test_whoever_says_nothing_is_not_waited_for(pair):
     async with pair.running():
         _near, far = MemoryPipe().ends()
         with pytest.raises(StreamEnded, match="did not say who it is"):
-            await asyncio.wait_for(stream_server.serve(pair.streams, far, "r1", lambda: None), 11)
+            await asyncio.wait_for(
+                stream_server.serve(pair.streams, far, "r1", lambda _digest: None), 11
+            )
 
 
 async def test_a_source_has_a_bounded_number_of_streams(pair):

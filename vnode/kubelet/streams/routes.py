@@ -14,6 +14,8 @@ from aiohttp import web
 
 from vnode.api.clock import Clock, SystemClock
 from vnode.api.errors import VnodeError
+from vnode.kube import tls_records
+from vnode.kube.tls_records import RecordBudgets
 from vnode.kubelet import queries, target_errors
 from vnode.kubelet.delegates import Delegate, ServedNode, audit_stream
 from vnode.kubelet.refusal import Refused
@@ -33,6 +35,8 @@ class Streams:
     def __init__(self, disconnects: DisconnectWatch, clock: Clock | None = None) -> None:
         self._disconnects = disconnects
         self.paces = StreamPaces(clock or SystemClock())
+        # By namespace: the streams of all come from the API server's address.
+        self._records = RecordBudgets()
 
     async def execute(self, node: ServedNode, request: web.Request) -> web.StreamResponse:
         """Handle `exec`."""
@@ -128,7 +132,11 @@ class Streams:
             if caller is None or caller.is_closing():
                 return _Answered(status=SWITCHING_PROTOCOLS)
 
-            pace = self.paces.of(request.match_info["namespace"])
+            namespace = request.match_info["namespace"]
+            pace = self.paces.of(namespace)
+            tls_records.keep_pace(
+                caller, self._records.of(namespace), f"who has a stream of namespace {namespace}"
+            )
             tunnel = Tunnel(caller, remote.transport, self._disconnects, pace)
             caller.write(http_upgrade.switching_protocols(answer) + bytes(remote.rest))
             tunnel.start()

@@ -13,7 +13,9 @@ from typing import Final
 
 from aiohttp import web
 
+from vnode.kube import tls_records
 from vnode.kube.served_websockets import CountedWebSocket
+from vnode.kube.tls_records import RecordBudgets
 from vnode.pods import stream_messages
 from vnode.pods.stream_channel import FRAMES, Channel, WebSocketChannel, receive_all, sending
 from vnode.pods.stream_messages import Hello, PermissionNews, ReservationNews, StreamEnded, Welcome
@@ -27,11 +29,11 @@ log = logging.getLogger(__name__)
 
 
 async def serve(
-    streams: SourceStreams, channel: Channel, replica: str, on_known: Callable[[], None]
+    streams: SourceStreams, channel: Channel, replica: str, on_known: Callable[[str], None]
 ) -> None:
     """Answer a source until its stream ends, by StreamEnded.
 
-    `on_known` is called once it has said who it is.
+    `on_known` is called with the digest of its secret once it has said who it is.
     """
     try:
         async with asyncio.timeout(_FIRST):
@@ -43,7 +45,7 @@ async def serve(
     if not streams.knows(digest):
         raise StreamEnded("the source has no PodChaperon here")
 
-    on_known()
+    on_known(digest)
     with streams.open(digest) as stream:
         await channel.send(stream_messages.encode(Welcome(replica)))
 
@@ -62,6 +64,8 @@ class StreamPages:
     def __init__(self, streams: SourceStreams, replica: str) -> None:
         self._streams = streams
         self._replica = replica
+        # By digest: the streams of all sources come from the API server's address.
+        self._records = RecordBudgets()
         self._sockets: set[web.WebSocketResponse] = set()
         self.on_known: Callable[[web.Request], None] = lambda _request: None
 
@@ -82,8 +86,14 @@ class StreamPages:
         await socket.prepare(request)
         self._sockets.add(socket)
         channel = WebSocketChannel(socket)
+
+        def known(digest: str) -> None:
+            self.on_known(request)
+            if (transport := request.transport) is not None:
+                tls_records.keep_pace(transport, self._records.of(digest), "a source")
+
         try:
-            await serve(self._streams, channel, self._replica, lambda: self.on_known(request))
+            await serve(self._streams, channel, self._replica, known)
         except StreamEnded as end:
             log.debug("a stream of a source ends: %s", end)
         finally:
