@@ -13,6 +13,7 @@ from vnode.api.errors import ApiError, Unreachable
 from vnode.kubelet import queries, target_errors
 from vnode.kubelet.delegates import Delegate, ServedNode, audit_stream, has_container
 from vnode.kubelet.refusal import Refused
+from vnode.kubelet.stream_openings import BUFFERED
 from vnode.kubelet.streams import sockets
 from vnode.kubelet.streams.pace import Pace, StreamPaces, go_on
 
@@ -59,8 +60,11 @@ async def _copy(
         response = web.StreamResponse(headers={"Content-Type": "text/plain"})
         response.enable_chunked_encoding()
         await response.prepare(request)
+        if request.transport is not None:
+            request.transport.set_write_buffer_limits(high=request[BUFFERED])
+
         try:
-            async for chunk in answer.content.iter_any():
+            async for chunk in answer.content.iter_chunked(request[BUFFERED]):
                 await response.write(chunk)
                 await go_on(pace(len(chunk)))
         except aiohttp.ClientError as error:

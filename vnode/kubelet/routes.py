@@ -16,7 +16,7 @@ from vnode.kubelet import info, logs, queries, run, unsupported
 from vnode.kubelet.auth.gate import Gate
 from vnode.kubelet.delegates import ServedNode
 from vnode.kubelet.refusal import Refused
-from vnode.kubelet.stream_openings import StreamOpenings
+from vnode.kubelet.stream_openings import BUFFERED, StreamOpenings
 from vnode.kubelet.streams.pace import StreamPaces
 from vnode.kubelet.streams.routes import Streams
 from vnode.kubelet.usage import serving
@@ -118,9 +118,13 @@ class Routes:
 
         self.serving.add(task)
         try:
-            with metrics.STREAMS_OPEN.labels(route).track_inprogress():
+            namespace = request.match_info.get("namespace", "")
+            with (
+                metrics.STREAMS_OPEN.labels(route).track_inprogress(),
+                self._openings.counted(namespace) as request[BUFFERED],
+            ):
                 size = len(request.rel_url.raw_query_string)
-                await self._openings.wait(request.match_info.get("namespace", ""), size)
+                await self._openings.wait(namespace, size)
                 return await handler(request)
         finally:
             self.serving.discard(task)

@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import ExitStack
 
+import aiohttp
 import pytest
+from aiohttp import web
 
+from tests.virtual_nodes import node
 from vnode.api.clock import Clock
+from vnode.kubelet import stream_openings
 from vnode.kubelet.refusal import Refused
-from vnode.kubelet.stream_openings import BURST, LONGEST, RATE, StreamOpenings
+from vnode.kubelet.stream_openings import (
+    BUFFER,
+    BURST,
+    LARGE,
+    LONGEST,
+    MOST_OPEN,
+    RATE,
+    SMALL_BUFFER,
+    StreamOpenings,
+)
 
 pytestmark = pytest.mark.looptime
 
@@ -59,3 +73,43 @@ async def test_what_would_wait_for_long_is_refused(clock: Clock) -> None:
         await asyncio.sleep(0)
         with pytest.raises(Refused, match="too many logs and streams of namespace many"):
             await openings.wait("many")
+
+
+def test_the_more_a_namespace_has_open_the_less_each_may_hold(clock: Clock) -> None:
+    openings = StreamOpenings(clock)
+    with ExitStack() as stack:
+        held = [stack.enter_context(openings.counted("many")) for _ in range(MOST_OPEN)]
+        assert sum(held) == LARGE * BUFFER + (MOST_OPEN - LARGE) * SMALL_BUFFER < 50_000_000
+        with pytest.raises(Refused, match="logs and streams of namespace many are open"):
+            stack.enter_context(openings.counted("many"))
+
+        assert stack.enter_context(openings.counted("one")) == BUFFER
+
+    with openings.counted("many") as size:
+        assert size == BUFFER
+
+    assert not openings._open
+
+
+async def test_logs_that_nobody_reads_are_counted_until_they_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(stream_openings, "MOST_OPEN", 1)
+
+    async def follows(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "text/plain"})
+        await response.prepare(request)
+        await response.write(b"a line\n")
+        await asyncio.sleep(3600)
+        return response
+
+    async with node(follows) as at, aiohttp.ClientSession(at.make_url("/")) as session:
+        path = "/containerLogs/default/web/main?follow=true"
+        async with session.get(path) as first, session.get(path) as second:
+            assert (first.status, second.status) == (200, 429)
+            first.close()
+
+        await asyncio.sleep(0.5)
+        async with session.get(path) as again:
+            assert again.status == 200
+            again.close()

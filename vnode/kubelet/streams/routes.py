@@ -19,6 +19,7 @@ from vnode.kube.tls_records import RecordBudgets
 from vnode.kubelet import queries, target_errors
 from vnode.kubelet.delegates import Delegate, ServedNode, audit_stream
 from vnode.kubelet.refusal import Refused
+from vnode.kubelet.stream_openings import BUFFERED
 from vnode.kubelet.streams import http_upgrade, sockets, upstream
 from vnode.kubelet.streams.disconnects import DisconnectWatch
 from vnode.kubelet.streams.pace import StreamPaces
@@ -137,7 +138,7 @@ class Streams:
             tls_records.keep_pace(
                 caller, self._records.of(namespace), f"who has a stream of namespace {namespace}"
             )
-            tunnel = Tunnel(caller, remote.transport, self._disconnects, pace)
+            tunnel = Tunnel(caller, remote.transport, self._disconnects, pace, request[BUFFERED])
             caller.write(http_upgrade.switching_protocols(answer) + bytes(remote.rest))
             tunnel.start()
             remote.hand_over(tunnel.target)

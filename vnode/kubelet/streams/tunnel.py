@@ -17,12 +17,12 @@ import asyncio
 from typing import Final
 
 from vnode.api.durations import TICK
+from vnode.kubelet.stream_openings import BUFFER
 from vnode.kubelet.streams.disconnects import DisconnectWatch
 from vnode.kubelet.streams.pace import Pace
 from vnode.runtime import memory
 
 _FLUSH: Final = 3.0  # seconds to flush towards the target once the client is gone
-_HIGH_WATER: Final = 512 * 1024  # bytes buffered in a transport before its source is paused
 
 
 class Tunnel:
@@ -34,9 +34,11 @@ class Tunnel:
         target: asyncio.Transport,
         disconnects: DisconnectWatch,
         pace: Pace,
+        buffered: int = BUFFER,
     ) -> None:
         self.closed = asyncio.Event()
         self.pace = pace
+        self._buffered = buffered  # bytes in a transport before its source is paused
         self._disconnects = disconnects
         # The client's socket if a disconnect ends both directions (TLS), else -1.
         connection = None if client.can_write_eof() else client.get_extra_info("socket")
@@ -49,7 +51,7 @@ class Tunnel:
         """Replace the protocols of both transports, and start copying."""
         for end in (self.client, self.target):
             memory.enlarge_buffer(end.transport)
-            end.transport.set_write_buffer_limits(high=_HIGH_WATER)
+            end.transport.set_write_buffer_limits(high=self._buffered)
             end.transport.set_protocol(end)
 
         for end in (self.client, self.target):
