@@ -77,6 +77,14 @@ class AwaitedReplacements:
         self._proxies.subscribe(self._on_pod)
         self._policies.subscribe(self._wake_of)
 
+    def on_other_pod(self, old: Object | None, new: Object | None) -> None:
+        """Take a pod that others have bound to a virtual node: it is moved, too, and never waits.
+
+        Nothing of it stays when it is gone.
+        """
+        if old is not None and new is None:
+            self._begun.forget(old)
+
     def open(self) -> None:
         """Decide from now on: the policies are known."""
         self._is_open = True

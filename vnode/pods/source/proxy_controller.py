@@ -116,6 +116,7 @@ class ProxyController:
         await self._proxies.synced.wait()
         self._proxies.subscribe_by_key(self._on_pod)
         self.replacements.follow()
+        self.bound.subscribe(self.replacements.on_other_pod)
         self._links.subscribe(self._on_link, self._on_link_gone)
         self._namespaces.subscribe(self._on_namespace)
         self._gangs.on_start(self._on_gang)

@@ -313,3 +313,18 @@ async def test_a_replaced_pod_ends_when_its_target_is_back(
         env.target.set_answering(True)
         await asyncio.sleep(0.1)
         assert not runs_on(env)
+
+
+async def test_nothing_stays_of_a_pod_that_others_have_bound(env: BoundPodsEnvironment) -> None:
+    """A tenant may give it the annotation by which pods of lost clusters are moved."""
+    async with env.running():
+        env.add(spec={"schedulerName": "default-scheduler"}, metadata={"finalizers": []})
+        await asyncio.sleep(1)
+        pod = env.controller.bound.get(objects.key(env.pod() or {}))
+        assert pod is not None
+        env.controller.replacements.await_replacement(pod, WHY)
+        away = objects.namespace(pod)
+        await env.source.client("user").delete(kinds.PODS, "web", away, grace=0)
+        await asyncio.sleep(1)
+        assert env.pod() is None
+        assert env.controller.replacements._begun.of(pod) is None
