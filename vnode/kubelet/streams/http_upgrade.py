@@ -6,6 +6,7 @@ it in headers, which are passed on unchanged.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
@@ -20,6 +21,7 @@ END: Final = b"\r\n\r\n"
 Headers = Iterable[tuple[str, str]]
 
 _PASSED_ON: Final = ("upgrade", "x-stream-protocol-version", "sec-websocket-")
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f]")
 _PASSED_BACK: Final = (*_PASSED_ON, "x-accepted-stream-protocol-versions")
 
 
@@ -80,12 +82,17 @@ def switching_protocols(answer: Answer) -> bytes:
 
 
 def parse(head: bytes) -> Answer:
-    """Parse a head without its empty line. Raises Refused (502) if it is not HTTP/1."""
+    """Parse a head without its empty line. Raises Refused (502) if it is not HTTP/1.
+
+    A line feed alone ends a line for others, so that a header of a target's own making would be
+    passed on within one that is let through.
+    """
     lines = head.decode("latin-1").split("\r\n")
     version, _space, rest = lines[0].partition(" ")
     code, _space, reason = rest.partition(" ")
     status = numbers.natural(code, digits=3)
-    if not version.startswith("HTTP/1.") or status is None:
+    is_ambiguous = any(_CONTROL.search(line) for line in lines)
+    if not version.startswith("HTTP/1.") or status is None or is_ambiguous:
         raise Refused(502, "the target's API server did not answer in HTTP/1.1")
 
     headers = [line.partition(":") for line in lines[1:]]

@@ -59,6 +59,14 @@ def test_what_is_no_http_is_refused():
         http_upgrade.parse(b"SSH-2.0-OpenSSH")
 
 
+@pytest.mark.parametrize("end", ["\n", "\r", "\0", "\n\n"])
+def test_a_header_within_another_is_refused(end):
+    """An API server would pass it on to the user, as one of its own."""
+    head = f"HTTP/1.1 101 Switching Protocols\r\nUpgrade: SPDY/3.1{end}Set-Cookie: a=b"
+    with pytest.raises(Refused):
+        http_upgrade.parse(head.encode())
+
+
 def test_a_chunked_error_is_put_together():
     answer = http_upgrade.parse(b"HTTP/1.1 403 Forbidden\r\nTransfer-Encoding: chunked")
     body = b"4\r\nnot \r\n3\r\nyou\r\n0\r\n\r\n"
