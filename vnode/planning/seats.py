@@ -154,7 +154,7 @@ def _tiers(ranked: Iterable[Share]) -> list[list[Share]]:
 
 
 def _leap(tier: Sequence[Share], seats: Counter[str], left: int) -> int:
-    """Hand out most of the next `left` replicas at once; return how many.
+    """Take most of the next `left` replicas as handed out, at once; return how many.
 
     These are all whose quotients are above one that is found by halving: low enough for most of
     them, and too high for more than are left. So the rest follows as if each had been handed out.

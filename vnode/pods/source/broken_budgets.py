@@ -23,7 +23,7 @@ MOST_BUDGETS: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
-class _Budget:
+class _ReadBudget:
     uid: str
     selector: Selector
     allowed: int
@@ -33,7 +33,7 @@ class _Budget:
 class DisruptionBudgets:
     """The budgets of some namespaces, as they were at one moment."""
 
-    _by_namespace: dict[str, list[_Budget]] = field(default_factory=dict)
+    _by_namespace: dict[str, list[_ReadBudget]] = field(default_factory=dict)
 
     async def read(self, budgets: Iterable[Object], clock: Clock) -> None:
         """Add the budgets of one namespace."""
@@ -44,7 +44,7 @@ class DisruptionBudgets:
 
             if (selector := _selector(budget)) is not None:
                 allowed = objects.status(budget).get("disruptionsAllowed", 0)
-                known.append(_Budget(objects.uid(budget), selector, allowed))
+                known.append(_ReadBudget(objects.uid(budget), selector, allowed))
 
     async def broken_by(self, pods: Iterable[Object], clock: Clock) -> int:
         """Return how many of these pods cannot end, one after the other, without breaking one."""
@@ -62,7 +62,7 @@ class DisruptionBudgets:
 
         return broken
 
-    def _of(self, pod: Object) -> Iterator[_Budget]:
+    def _of(self, pod: Object) -> Iterator[_ReadBudget]:
         return iter(self._by_namespace.get(objects.namespace(pod), ()))
 
 
