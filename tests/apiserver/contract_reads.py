@@ -25,8 +25,12 @@ from vnode.kube.client import Client
 from vnode.kube.transport import METADATA, METADATA_LIST
 
 
-async def listed(client: Client, namespace: str, **selectors: str) -> list[str]:
-    found = await client.list(MAPS, namespace, **selectors)
+async def listed(
+    client: Client, namespace: str, *, label_selector: str = "", field_selector: str = ""
+) -> list[str]:
+    found = await client.list(
+        MAPS, namespace, label_selector=label_selector, field_selector=field_selector
+    )
     return [objects.name(obj) for obj in found if objects.name(obj) != "kube-root-ca.crt"]
 
 

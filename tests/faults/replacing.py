@@ -155,8 +155,7 @@ class Replacer:
         A creation that was held up on the way may come after the others were looked for.
         """
         client = self._harness.clients[target]
-        selection = {"namespace": NAMESPACE, "label_selector": FROM_SOURCE}
-        while left := await client.list(kinds.POD_CHAPERONS, **selection):
+        while left := await client.list(kinds.POD_CHAPERONS, NAMESPACE, label_selector=FROM_SOURCE):
             for chaperon in left:
                 await client.discard(kinds.POD_CHAPERONS, chaperon)
 
@@ -166,7 +165,8 @@ class Replacer:
                 kinds.POD_CHAPERONS,
                 lambda there, former=former: not former & {objects.uid(o) for o in there.values()},
                 seconds=SECONDS,
-                **selection,
+                namespace=NAMESPACE,
+                label_selector=FROM_SOURCE,
             )
 
     async def _run(

@@ -13,6 +13,7 @@ from tests.apiserver.server import APIServer
 from tests.computing import WorkingClock
 from vnode.api import keys, kinds, objects
 from vnode.api.errors import ServerError
+from vnode.api.objects import Object
 from vnode.api.target_key import TargetKey
 from vnode.kube.informer import Informer
 from vnode.pods.source.stale_finalizers import StaleFinalizers
@@ -112,7 +113,12 @@ async def test_targets_that_come_and_go_all_the_time_have_pods_looked_at_in_a_qu
 
     async with source.releasing():
         looks, check = [], source.releaser._check
-        source.releaser._check = lambda pod: (looks.append(1), check(pod))
+
+        def look(pod: Object) -> None:
+            looks.append(1)
+            check(pod)
+
+        source.releaser._check = look
         for number in range(20):
             source.add_target(TargetKey("ns", f"new{number}"))
             await asyncio.sleep(0.01)  # by a clock that does not count the work itself
