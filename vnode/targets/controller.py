@@ -19,8 +19,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from functools import partial
-from typing import Final, NamedTuple
+from typing import Final
 
 from vnode.api import objects
 from vnode.api.clock import Clock
@@ -29,12 +28,11 @@ from vnode.api.identity import Identity
 from vnode.api.objects import Object
 from vnode.api.target_key import TargetKey
 from vnode.kube.client import Client
-from vnode.kube.endpoint import Endpoint, Trust
+from vnode.kube.endpoint import Trust
 from vnode.kube.events import EventRecorder
-from vnode.kube.namespace_scope import EVERYTHING
 from vnode.runtime import write_limits
 from vnode.runtime.controller import Controller
-from vnode.runtime.keyed_tasks import KeyedTasks, explain
+from vnode.runtime.keyed_tasks import explain
 from vnode.runtime.link import Link
 from vnode.runtime.link_health import CONNECTING
 from vnode.runtime.links import Links
@@ -42,32 +40,21 @@ from vnode.runtime.noted_changes import NotedChanges, is_of_users
 from vnode.runtime.supervisor import supervise
 from vnode.targets import cluster_identity, conditions, expiry, finalizing, model, target_quota
 from vnode.targets.accesses import TargetAccess, TargetAccesses
-from vnode.targets.connection import Connection
-from vnode.targets.connection_turns import ConnectionTurns
 from vnode.targets.expiry import Renewal
 from vnode.targets.findings import TargetFindings
-from vnode.targets.fingerprints import Fingerprint
-from vnode.targets.model import TargetSpec
 from vnode.targets.outliving import OutlivingConnections
 from vnode.targets.profiles.config import NO_INVENTORY, InventoryConfig
 from vnode.targets.profiles.refusals import PLUGIN_RUNS, ProfileRefused, ProfileUnavailable
 from vnode.targets.reporting import Reporter, found
+from vnode.targets.running_connections import RECONNECT_DELAY, RunningConnections
 from vnode.targets.target_lister import TargetLister
 from vnode.targets.token_renewer import TokenRenewer
 from vnode.telemetry import audit, logs, metrics, target_series
 
 _RESTART: Final = 5.0  # seconds before what failed unexpectedly is tried again
-_RECONNECT_DELAY: Final = 1.0  # seconds before a connection that has ended is made anew
 _LEADER_WAIT: Final = 20.0  # seconds for a new leader, who then cleans up
 
 log = logging.getLogger(__name__)
-
-
-class _Running(NamedTuple):
-    """A connection, and the fingerprint of what it was made of."""
-
-    made_of: Fingerprint
-    connection: Connection
 
 
 class TargetController:
@@ -120,9 +107,9 @@ class TargetController:
         # Since when (monotonic) connections have no Target, and wait for a new leader.
         self._gone: dict[TargetKey, float] = {}
         self._finalizing: dict[TargetKey, float] = {}  # since when (monotonic) we clean up
-        self._turns = ConnectionTurns()
-        self._running: dict[TargetKey, _Running] = {}  # an entry for each that was started
-        self._tasks: KeyedTasks[TargetKey] | None = None  # set while `run` runs
+        self._connections = RunningConnections(
+            identity, links, self.findings, local.scope, self._controller.add, clock
+        )
 
     async def lead(self, events: EventRecorder) -> None:
         """Write conditions, and clean up clusters of deleted Targets, until cancelled.
@@ -154,12 +141,9 @@ class TargetController:
             for key in self.findings:  # what only a leader knows of them
                 self._controller.add(key)
 
-            for running in list(self._running.values()):
-                spec = running.connection.spec
-                if running.connection.leaving and self._is_active(spec.key):
-                    await self._start(spec, running.connection.endpoint, running.made_of)
-                    self._gone.pop(spec.key, None)  # it waits for a leader from now on
-                    self._controller.add(spec.key)
+            for key in await self._connections.stay():
+                self._gone.pop(key, None)  # it waits for a leader from now on
+                self._controller.add(key)
 
     @property
     def _leads(self) -> bool:
@@ -173,7 +157,7 @@ class TargetController:
         self._targets.quota.subscribe(self._controller.add)
         self._links.subscribe(self._on_link, lambda _link: None)
         async with supervise() as tasks:
-            self._tasks = tasks.keyed(self._on_connection, self._clock)
+            self._connections.open(tasks)
             self._accesses.watch(tasks, self._on_change)
             await self._controller.run()
 
@@ -220,18 +204,19 @@ class TargetController:
             spec = model.parse(obj)
             access = await self._accesses.read(spec)
         except ConfigError as error:
-            left = self._outliving.wait(key, obj, error) if self._is_in_use(key) else 0.0
+            in_use = self._connections.is_in_use(key)
+            left = self._outliving.wait(key, obj, error) if in_use else 0.0
             if left <= 0:
-                await self._stop(key)
+                await self._connections.stop(key)
             else:
                 why = "" if self._outliving.is_ending(obj) else str(error)
-                self._running[key].connection.withhold(why)
+                self._connections[key].withhold(why)
 
             reason = error.reason if isinstance(error, ProfileRefused) else "Invalid"
             self._set_problem(key, obj, reason, str(error))
             return left if left > 0 else None
         except ProfileUnavailable as error:
-            if error.reason == PLUGIN_RUNS and key in self._running:
+            if error.reason == PLUGIN_RUNS and key in self._connections:
                 return _RESTART  # the former connection goes on meanwhile
 
             self._set_problem(key, obj, error.reason, str(error))
@@ -244,9 +229,9 @@ class TargetController:
             raise
 
         self._outliving.forget(key)
-        await self._ensure(spec, access)
-        self._running[key].connection.withhold("")
-        self._running[key].connection.describe(access.description)
+        await self._connections.ensure(spec, access)
+        self._connections[key].withhold("")
+        self._connections[key].describe(access.description)
         self._probe_refused(key)
         self._update_conditions(key, obj, access)
         return self._seconds_until_change(key, access)
@@ -254,7 +239,7 @@ class TargetController:
     def _set_problem(self, key: TargetKey, obj: Object, reason: str, why: str) -> None:
         """Report why a Target is not connected, or not as it asks; the former is unhealthy."""
         self.findings.set_problem(key, obj, reason, why)
-        if key not in self._running:
+        if key not in self._connections:
             metrics.TARGET_HEALTHY.labels(str(key)).set(0)
 
     async def _forget(self, key: TargetKey) -> float | None:
@@ -265,10 +250,10 @@ class TargetController:
         """
         self.findings.forget_conditions(key)
         self._outliving.forget(key)
-        running = self._running.get(key)
-        if running and self._is_active(key):
+        connection = self._connections.get(key)
+        if connection and self._connections.is_active(key):
             if self._leads:
-                running.connection.leave()  # its end wakes this key again
+                connection.leave()  # its end wakes this key again
                 return None
 
             now = self._clock.monotonic()
@@ -276,7 +261,7 @@ class TargetController:
             if left > 0:
                 return left
 
-        if running is None and self._leads and self.findings.was_connected(key):
+        if connection is None and self._leads and self.findings.was_connected(key):
             log.warning("the Target is gone without a connection: what is in its cluster stays")
 
         self._gone.pop(key, None)
@@ -292,86 +277,33 @@ class TargetController:
 
         An agent that has been started meanwhile connects for that.
         """
-        now, running = self._clock.monotonic(), self._running.get(key)
+        now, connection = self._clock.monotonic(), self._connections.get(key)
         left = self._finalizing.setdefault(key, now) + finalizing.TIMEOUT - now
-        if left <= 0 or (running is not None and running.connection.is_through):
+        if left <= 0 or (connection is not None and connection.is_through):
             await self._disconnect(key)
             await finalizing.remove_finalizer(self._local, obj)
             return _RESTART  # for nothing, unless that failed
 
-        if running is None or not self._is_active(key):
+        if connection is None or not self._connections.is_active(key):
             try:
                 spec = model.parse(obj)
-                await self._ensure(spec, await self._accesses.read(spec))
+                await self._connections.ensure(spec, await self._accesses.read(spec))
             except VnodeError as error:
                 log.info("not cleaned up yet: %s", error)
-                return min(_RECONNECT_DELAY, left)
+                return min(RECONNECT_DELAY, left)
 
-        self._running[key].connection.leave()  # its end wakes this key again
+        self._connections[key].leave()  # its end wakes this key again
         return left
 
     async def _disconnect(self, key: TargetKey) -> None:
-        await self._stop(key)
+        await self._connections.stop(key)
         self._accesses.forget(key)
-
-    async def _ensure(self, spec: TargetSpec, access: TargetAccess) -> None:
-        known = self._running.get(spec.key)
-        wanted = access.fingerprint
-        goes_on = known and not known.connection.leaving
-        if known is None or not goes_on or known.made_of.connection != wanted.connection:
-            await self._start(spec, access.endpoint, wanted)
-        elif known.made_of.server != wanted.server:
-            if known.connection.move_to(access.endpoint):
-                self._running[spec.key] = _Running(wanted, known.connection)
-            else:
-                await self._start(spec, access.endpoint, wanted)
-        elif known.made_of.token != wanted.token:
-            log.info("the connection goes on with the new token")
-            self._running[spec.key] = _Running(wanted, known.connection)
-            known.connection.take_over(access.endpoint)
-
-    async def _start(self, spec: TargetSpec, endpoint: Endpoint, made_of: Fingerprint) -> None:
-        """Replace the connection that there was by a new one."""
-        await self._stop(spec.key)
-        assert self._tasks is not None, "reconciled outside run"
-        connection = Connection(
-            spec,
-            endpoint,
-            identity=self._identity,
-            links=self._links,
-            clock=self._clock,
-            expected=lambda: self.findings.expected(spec.key),
-            on_cluster=lambda uid: self.findings.set_cluster(spec.key, uid),
-            on_name_conflicts=lambda: self._controller.add(spec.key),
-            scope=self._local.scope if spec.is_self else EVERYTHING,
-        )
-        self._running[spec.key] = _Running(made_of, connection)
-        run = partial(_run, connection, self._turns, self._clock)
-        self._tasks.start(spec.key, run, f"target-{spec.key}")
-
-    def _is_in_use(self, key: TargetKey) -> bool:
-        running = self._running.get(key)
-        return running is not None and self._is_active(key) and not running.connection.leaving
-
-    def _is_active(self, key: TargetKey) -> bool:
-        return self._tasks is not None and self._tasks.is_active(key)
 
     def _probe_refused(self, key: TargetKey) -> None:
         """Probe again, if the cluster was refused: it may have been confirmed."""
         link = self._links.get(key.node_name)
         if link is not None and link.health.reason in cluster_identity.REFUSED:
-            self._running[key].connection.probe_now()
-
-    def _on_connection(self, key: TargetKey, _name: str, error: Exception | None) -> None:
-        """Note that a connection failed, works again, or has ended."""
-        if error is not None and (running := self._running.get(key)):
-            running.connection.failure = explain(error)
-
-        self._controller.add(key)
-
-    async def _stop(self, key: TargetKey) -> None:
-        if self._running.pop(key, None) and self._tasks is not None:
-            await self._tasks.end(key)
+            self._connections[key].probe_now()
 
     def _seconds_until_change(self, key: TargetKey, access: TargetAccess) -> float | None:
         """Return when conditions may be others without an event; None if never."""
@@ -382,7 +314,7 @@ class TargetController:
 
     def _update_conditions(self, key: TargetKey, obj: Object, access: TargetAccess) -> None:
         """Set the conditions from what the connection has found so far."""
-        link, connection = self._links.get(key.node_name), self._running[key].connection
+        link, connection = self._links.get(key.node_name), self._connections[key]
         if link is None and connection.failure:
             self._set_problem(key, obj, "Failing", connection.failure)
 
@@ -400,16 +332,3 @@ class TargetController:
         wanted = found(obj, link, lasting, conflicts, self._identity.name, now, monotonic)
         reported = conditions.control_plane(obj, access.control_plane, now)
         self.findings.set(key, [*wanted, reported] if reported else wanted)
-
-
-async def _run(connection: Connection, turns: ConnectionTurns, clock: Clock) -> None:
-    """Run a connection in its turn, and again when it ends, until it leaves.
-
-    One that failed while leaving is not retried: orphans are collected.
-    """
-    while not (connection.leaving and connection.has_begun):
-        async with turns.take(connection.spec.key) as connection.on_settled:
-            await connection.run()
-
-        if not connection.leaving:
-            await clock.sleep(_RECONNECT_DELAY)
