@@ -94,6 +94,7 @@ class Agent:
             AwaitedStep("memory-frozen", self._freeze_memory),
             *shared.connecting(),
             Part("events", self._events.run),
+            Part("ended-streams-of-sources", shared.streams.ended.run),
             Part("spans", self._send_spans, shared.options.spans is not None, needs_servers=True),
             AwaitedStep(
                 "kubelet-certified", lambda _tasks: kubelet.certificate.start(), needs_servers=True

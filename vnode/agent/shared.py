@@ -129,7 +129,7 @@ class Shared:
             namespace_labels=self._labels_of_namespace,
             is_ending=self.is_ending,
         )
-        self.streams = SourceStreams(self.chaperons)
+        self.streams = SourceStreams(self.chaperons, self.clock)
         self.open_stream: OpenChannel = open_channel  # to a target, for its leader
         self.reservations = Reservations(client, self.chaperons, streams=self.streams)
         self.overrides = PolicyOverrides(

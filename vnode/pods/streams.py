@@ -14,10 +14,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from vnode.api import keys, objects
+from vnode.api.clock import Clock, SystemClock
 from vnode.api.objects import Object
 from vnode.kube.informer import Informer
 from vnode.pods.stream_channel import Attention, Outbox
 from vnode.pods.stream_messages import CandidateName, StreamEnded
+from vnode.pods.taking_back import TakingBack
 
 DIGEST_INDEX: Final = "source-digest"
 
@@ -47,7 +49,9 @@ class SourceStream:
 class SourceStreams:
     """Keeps open streams, and what is reserved by a stream, by digest."""
 
-    def __init__(self, chaperons: Informer) -> None:
+    def __init__(self, chaperons: Informer, clock: Clock | None = None) -> None:
+        self.ended = TakingBack(clock or SystemClock())
+        """What is to be taken back of streams that have ended: to be run."""
         self._chaperons = chaperons
         self._open: dict[str, list[SourceStream]] = {}  # oldest first; no empty lists
         self._reserved: dict[str, set[CandidateName]] = {}  # of open streams; still held
@@ -80,8 +84,14 @@ class SourceStreams:
 
     def _end(self, digest: str) -> None:
         del self._open[digest]
-        for name in self._reserved.pop(digest, ()):
-            self._chaperons.restore(name.key, name.uid, keys.IS_RESERVED)
+        self.ended.add(self._take_back(digest, self._reserved.pop(digest, set())))
+
+    def _take_back(self, digest: str, names: Iterable[CandidateName]) -> Iterator[None]:
+        for name in names:
+            if name not in self._reserved.get(digest, ()):  # else it was reserved once more
+                self._chaperons.restore(name.key, name.uid, keys.IS_RESERVED)
+
+            yield
 
     def reserve(self, chaperon: Object) -> bool:
         """Tell the source that a candidate has a place; False if it has no stream for that.

@@ -49,7 +49,7 @@ class StreamPair:
         async with (
             self.cluster.informed(),
             links.connected(self.link),
-            background.running(self.source.run()),
+            background.running(self.source.run(), self.streams.ended.run()),
         ):
             self.links.add(self.link)
             await asyncio.sleep(SETTLED)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
@@ -38,6 +38,7 @@ from vnode.pods.stream_messages import (
     StreamEnded,
 )
 from vnode.pods.streams import name_of
+from vnode.pods.taking_back import TakingBack
 from vnode.runtime.keyed_tasks import KeyedTasks
 from vnode.runtime.link import Link
 from vnode.runtime.links import Links
@@ -86,14 +87,19 @@ class TargetStreams:
         self._connect = connect
         self._clock = clock
         self._targets: dict[Link, _TargetState] = {}
+        self._ended = TakingBack(clock)
         self._tasks: KeyedTasks[Link] | None = None  # while `run` runs
 
     async def run(self) -> None:
         """Keep streams open until cancelled."""
-        async with supervise() as tasks:
-            self._tasks = tasks.keyed()
-            self._links.subscribe(self._on_link, self._on_link_gone)
-            await sleep_forever()
+        try:
+            async with supervise() as tasks:
+                self._tasks = tasks.keyed()
+                tasks.start(self._ended.run(), "ended-streams")
+                self._links.subscribe(self._on_link, self._on_link_gone)
+                await sleep_forever()
+        finally:
+            self._ended.finish()  # links outlive a leader
 
     def digest(self, link: Link) -> str:
         """Return what a new candidate is to show, if its target offers streams; else ""."""
@@ -156,7 +162,7 @@ class TargetStreams:
                 with suppress(KeyError):
                     metrics.AGENT_STREAMS.remove(str(link.target))
 
-            told.give_up()
+            self._ended.add(told.give_up())
 
     @staticmethod
     def _notice(target: _TargetState, chaperon: Object) -> None:
@@ -243,11 +249,10 @@ class TargetStreams:
         for name in said.confirmed:
             target.told.confirm(name)
 
-    @staticmethod
-    def _take_back(link: Link, target: _TargetState, stream: HeardReservations) -> None:
+    def _take_back(self, link: Link, target: _TargetState, stream: HeardReservations) -> None:
         """Forget what a stream said that has ended, and that anything was heard there."""
-        _withdraw(link, target, stream.names())
-        target.told.give_up()
+        self._ended.add(_withdrawn(link, target, stream.names()))
+        self._ended.add(target.told.give_up())
 
 
 def _is_known(link: Link, name: CandidateName) -> bool:
@@ -260,6 +265,13 @@ def _withdraw(link: Link, target: _TargetState, names: Iterable[CandidateName]) 
     for name in names:
         if not any(name in other for other in target.streams.values()):
             link.chaperons.restore(name.key, name.uid, keys.IS_RESERVED)
+
+
+def _withdrawn(link: Link, target: _TargetState, names: Iterable[CandidateName]) -> Iterator[None]:
+    """Do the same little by little, as this is iterated over."""
+    for name in names:
+        _withdraw(link, target, (name,))
+        yield
 
 
 def _count(link: Link, target: _TargetState) -> None:

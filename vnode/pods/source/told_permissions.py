@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Iterator
 from typing import Final
 
 from vnode.api import keys, objects, permissions
@@ -60,14 +61,22 @@ class ToldPermissions:
         self._in_vain.discard(uid)
         self._confirmed.pop(uid, None)
 
-    def give_up(self) -> None:
-        """Take back all of which no effect shows yet."""
+    def give_up(self) -> Iterator[None]:
+        """Take back all of which no effect shows yet, little by little as this is iterated over.
+
+        What is told from now on is left alone.
+        """
         names = [*(name for _, name in self._told), *self._confirmed.values()]
         self._told.clear()
         self._has_told.clear()
         self._confirmed.clear()
-        for name in names:
-            self._settle(name)
+
+        def settle() -> Iterator[None]:
+            for name in names:
+                self._settle(name)
+                yield
+
+        return settle()
 
     async def expect(self) -> None:
         """Take back what had no effect in time, until cancelled."""

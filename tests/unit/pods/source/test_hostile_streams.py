@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
+from itertools import pairwise
 
 import msgspec
 import pytest
 
 from tests import background
 from tests.apiserver import links
-from tests.unit.pods.stream_pair import SECRET, StreamPair
+from tests.computing import BusyClock
+from tests.unit.pods.stream_pair import DIGEST, SECRET, StreamPair
 from tests.unit.pods.target_side import NAMESPACE, SETTLED
 from vnode.api import keys, objects
 from vnode.kube.informer import Informer
@@ -26,7 +28,7 @@ from vnode.pods.stream_messages import (
     StreamEnded,
     Welcome,
 )
-from vnode.pods.streams import name_of
+from vnode.pods.streams import SourceStreams, name_of
 
 pytestmark = pytest.mark.looptime
 
@@ -41,6 +43,15 @@ class HostileTarget:
         self._messages = messages
         self._replica = replica
         self._waiting = []  # what is still to be said on each stream
+        self._first = None  # the channel of the first stream
+
+    def say(self, text):
+        """Send something on the first stream."""
+        self._first.later.put_nowait(text)
+
+    def end(self):
+        """End the first stream."""
+        self._first.later.put_nowait(None)
 
     @asynccontextmanager
     async def connect(self, _link, _frames):
@@ -48,7 +59,9 @@ class HostileTarget:
         welcome = msgspec.json.encode({"replica": self._replica.format(number)}).decode()
         self.streams += 1
         try:
-            yield _HostileChannel([welcome, *self._messages])
+            channel = _HostileChannel([welcome, *self._messages])
+            self._first = self._first or channel
+            yield channel
         except StreamEnded as error:
             self.refused.append(str(error))
             raise
@@ -60,6 +73,7 @@ class _HostileChannel:
     def __init__(self, messages):
         self._messages = iter(messages)
         self._sent = itertools.count()
+        self.later = asyncio.Queue()
 
     async def send(self, _text):
         if next(self._sent):
@@ -70,16 +84,19 @@ class _HostileChannel:
         for message in self._messages:
             return message
 
-        return await asyncio.Future()
+        if (message := await self.later.get()) is None:
+            raise StreamEnded("enough")
+
+        return message
 
 
 @asynccontextmanager
-async def source_of(pair, target):
-    """Yield the streams of a source to that target."""
+async def source_of(pair, target, *, is_connected=False):
+    """Yield the streams of a source to that target, whose link may be connected already."""
     streams = TargetStreams(pair.links, lambda _link: SECRET, target.connect, pair.clock)
     async with (
         pair.cluster.informed(),
-        links.connected(pair.link),
+        nullcontext() if is_connected else links.connected(pair.link),
         background.running(streams.run()),
     ):
         pair.links.add(pair.link)
@@ -222,3 +239,71 @@ def test_replicas_are_called_as_in_their_leases():
     longest = f"{'h' * 253}_4026531836_4194304"
     said = stream_messages.encode(Welcome(longest))
     assert stream_messages.decode(Welcome, said).replica == longest
+
+
+async def test_what_a_stream_said_of_many_is_taken_back_little_by_little(pair):
+    """Each has its subscribers; a target may end its streams whenever it likes."""
+    pods = [pair.candidate(f"web-{number}") for number in range(stream_messages.MOST)]
+    pair.clock = BusyClock()  # by which three are as many as there may be in a step
+    target = HostileTarget()
+    async with source_of(pair, target):
+        names = [name_of(pair.shown(objects.name(pod))) for pod in pods]
+        target.say(news(reserved=tuple(names)))
+        await asyncio.sleep(SETTLED)
+        uids = [name.uid for name in names]
+        assert shown(pair, uids) == len(names)
+        left = []
+
+        async def look():
+            while (count := shown(pair, uids)) and len(left) < 10_000:
+                left.append(count)
+                await asyncio.sleep(0)
+
+        target.end()
+        await look()
+
+    assert shown(pair, uids) == 0
+    assert max(a - b for a, b in pairwise([*left, 0])) < len(names) / 10
+
+
+async def test_what_was_told_is_taken_back_as_a_term_ends(pair):
+    """Links outlive it, and the next leader is to find what the target knows."""
+    pods = [pair.candidate(f"web-{number}") for number in range(stream_messages.MOST)]
+    target = HostileTarget()
+    async with links.connected(pair.link):
+        async with source_of(pair, target, is_connected=True) as streams:
+            names = [name_of(pair.shown(objects.name(pod))) for pod in pods]
+            target.say(news(reserved=tuple(names[:100])))
+            await asyncio.sleep(SETTLED)
+            for pod in pods[100:]:
+                assert streams.allow(pair.link, pair.shown(objects.name(pod)))
+
+        uids = [name.uid for name in names]
+        assert not any(pair.link.chaperons.is_assumed(uid, keys.IS_ALLOWED) for uid in uids)
+        assert shown(pair, uids) == 0
+
+
+async def test_what_a_source_was_told_is_taken_back_little_by_little(pair):
+    pods = [pair.candidate(f"web-{number}") for number in range(stream_messages.MOST)]
+    streams = SourceStreams(pair.cluster.chaperons, BusyClock())
+    async with pair.cluster.informed(), background.running(streams.ended.run()):
+        chaperons = [pair.cluster.chaperon(objects.name(pod)) for pod in pods]
+        with streams.open(DIGEST):
+            for chaperon in chaperons:
+                assert streams.reserve(chaperon)
+
+        def reserved():
+            store = pair.cluster.chaperons
+            return sum(store.is_assumed(objects.uid(each), keys.IS_RESERVED) for each in chaperons)
+
+        left = []
+        with streams.open(DIGEST):
+            streams.reserve(chaperons[-1])  # anew, by another stream
+            while (count := reserved()) > 1 and len(left) < 10_000:
+                left.append(count)
+                await asyncio.sleep(0)
+
+            await asyncio.sleep(SETTLED)
+            assert reserved() == 1
+
+    assert max(a - b for a, b in pairwise([*left, 0])) < len(pods) / 10
