@@ -20,7 +20,7 @@ from typing import Final, Generic, TypeVar
 
 from vnode.api.clock import Clock
 from vnode.api.durations import TICK
-from vnode.api.token_bucket import TokenBucket
+from vnode.api.token_bucket import TokenBucket, TokenBuckets
 from vnode.telemetry import metrics
 
 K = TypeVar("K", bound=Hashable)
@@ -78,6 +78,9 @@ BYTES: Final = WriteLimit(256 * 1024 * 1024, 1024 * 1024)
 # Pods that are deleted because one target has lost their delegates: their owners make new ones,
 # which may go to that target again. Over time as many as Kubernetes evicts from nodes that fail.
 LOST_PODS: Final = WriteLimit(1000, 20.0)
+# Pods that an API server is asked for since targets have chaperons of them and no agent knows them:
+# those of one ClusterTarget, or of all Targets of a namespace.
+ORPHANS: Final = WriteLimit(1000, 20.0)
 
 
 class WriteLimiter(Generic[K]):
@@ -137,7 +140,7 @@ class TurnLimiter(Generic[K]):
         self._resource = resource
         self._limit = limit
         self._clock = clock
-        self._buckets: dict[str, TokenBucket] = {}  # by target
+        self._buckets: TokenBuckets[str] = TokenBuckets(limit.burst)  # by target; they come and go
         self._due: dict[K, float] = {}  # monotonic; of objects whose tokens are reserved
 
     def wait(self, key: K, target: str, tokens: Callable[[], int]) -> float:
@@ -171,9 +174,4 @@ class TurnLimiter(Generic[K]):
         self._due.pop(key, None)
 
     def _bucket(self, target: str) -> TokenBucket:
-        bucket = self._buckets.get(target)
-        if bucket is None:
-            bucket = TokenBucket(self._limit.rate, self._limit.burst)
-            self._buckets[target] = bucket
-
-        return bucket
+        return self._buckets.of(target, self._limit.rate, self._clock.monotonic())

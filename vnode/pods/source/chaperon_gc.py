@@ -17,12 +17,14 @@ from contextlib import suppress
 from typing import Final, NamedTuple
 
 from vnode.api import keys, kinds, objects
+from vnode.api.clock import Clock
 from vnode.api.errors import ApiError, NotFound, Unreachable
 from vnode.api.identity import parent_key
 from vnode.api.objects import Object, Objects
 from vnode.kube.client import Client
 from vnode.pods import chaperons
 from vnode.pods.source import proxy_state
+from vnode.pods.source.asked_pods import DELETED, AskedPods
 from vnode.runtime.controller import Controller
 from vnode.runtime.link import MOST_ALIKE, OTHERS_INDEX, PARENT_KEY_INDEX, Link
 from vnode.runtime.links import Links
@@ -52,9 +54,11 @@ class ChaperonGC:
         client: Client,
         links: Links,
         find: Callable[[str], Object | None],
+        clock: Clock,
         released: Callable[[str], None] = lambda _key: None,
     ) -> None:
         self._client = client
+        self._asked = AskedPods(client, clock)
         self._released = released
         self._links = links
         self._find = find
@@ -146,13 +150,35 @@ class ChaperonGC:
             log.info("a chaperon of %s stays in %s: %s", place.pod, link.target, error)
             later = _RETRY_DELAY
 
-        for chaperon in self._suspects(link, place.pod):
-            is_orphan = proxy_state.is_orphan(chaperon, self._find(place.pod))
-            if is_orphan and not await self._pod_is_gone(chaperon, place.pod):
-                later = (
-                    _RETRY_DELAY  # no event tells of one that goes before an informer has seen it
-                )
+        if (soonest := await self._delete_suspects(link, place.pod)) is not None:
+            return soonest
+
+        is_crowd = len(_some(link, PARENT_KEY_INDEX, place.pod)) == MOST_ALIKE
+        return _RETRY_DELAY if is_crowd else later
+
+    async def _delete_suspects(self, link: Link, key: str) -> float | None:
+        """Delete the chaperons of a pod there that are not its own; return when to look again."""
+        later: float | None = None
+        pod: Object | None = None
+        has_asked = False
+        for chaperon in self._suspects(link, key):
+            if self._asked.was_deleted(link, chaperon):
+                later = DELETED
                 continue
+
+            if proxy_state.is_orphan(chaperon, self._find(key)):
+                if not has_asked:
+                    if wait := self._asked.wait(link, key):
+                        return wait
+
+                    # Once for all of them: they are older than the answer, and so is their pod.
+                    pod, has_asked = await self._asked.pod(link, key), True
+
+                if pod is not None and proxy_state.is_of(chaperon, pod):
+                    later = (
+                        _RETRY_DELAY  # no event tells of one that goes before an informer sees it
+                    )
+                    continue
 
             try:
                 await link.client.discard(kinds.POD_CHAPERONS, chaperon)
@@ -160,17 +186,12 @@ class ChaperonGC:
                 log.info("chaperon %s stays in %s: %s", objects.key(chaperon), link.target, error)
                 return _RETRY_DELAY
 
-        is_crowd = len(_some(link, PARENT_KEY_INDEX, place.pod)) == MOST_ALIKE
-        return _RETRY_DELAY if is_crowd else later
+            self._asked.deleted(link, chaperon)
 
-    async def _pod_is_gone(self, chaperon: Object, key: str) -> bool:
-        namespace, name = objects.split_key(key)
-        try:
-            pod = await self._client.get(kinds.PODS, name, namespace)
-        except NotFound:
-            return True
+        if not has_asked:
+            self._asked.forget(link, key)
 
-        return not proxy_state.is_of(chaperon, pod)
+        return later
 
 
 def _some(link: Link, index: str, key: str) -> Objects:

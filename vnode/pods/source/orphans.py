@@ -16,17 +16,18 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from enum import Enum, auto
-from typing import Final
+from typing import Final, NamedTuple
 
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
-from vnode.api.errors import ApiError, NotFound, Unreachable
+from vnode.api.errors import ApiError, Unreachable
 from vnode.api.identity import parent_key
 from vnode.api.objects import Object
 from vnode.api.target_key import TargetKey
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.pods.source import proxy_state
+from vnode.pods.source.asked_pods import AskedPods
 from vnode.runtime.controller import Controller
 from vnode.runtime.link import MOST_ALIKE, OTHERS_INDEX, Link
 from vnode.runtime.links import Links
@@ -34,6 +35,7 @@ from vnode.runtime.sliced_work import SlicedWork
 from vnode.telemetry import audit
 
 _RETRY: Final = 60.0  # seconds; no event shows that a pod is gone that we did not schedule
+_AT_ONCE: Final = 4  # pods that are asked for, or chaperons deleted, because of one target
 
 log = logging.getLogger(__name__)
 
@@ -74,6 +76,13 @@ def is_of_no_use(parent: ParentState, here: str, sender: str | None) -> bool:
     return "" not in (here, sender) and here != sender
 
 
+class _OrphanPlace(NamedTuple):
+    """The chaperons that were made for one pod, in the target that has them."""
+
+    node: str
+    pod: str
+
+
 class OrphanController:
     """Deletes orphans; made anew for each term of a leader.
 
@@ -95,17 +104,21 @@ class OrphanController:
         self._links = links
         self._targets = targets
         self._cluster_of = cluster_of
-        self._controller: Controller[str] = Controller(
+        self._asked = AskedPods(client, clock)
+        self._controller: Controller[_OrphanPlace] = Controller(
             "orphans",
             self._reconcile,
-            subject=audit.finder(kinds.PODS, proxies.store.get),
-            workers=4,
-            namespace=objects.key_namespace,
+            subject=lambda place: audit.subject(
+                kinds.PODS, place.pod, proxies.store.get(place.pod)
+            ),
+            workers=_AT_ONCE,
+            lane=lambda place: place.node,
+            namespace=lambda place: objects.key_namespace(place.pod),
         )
         self._stale: SlicedWork[Link] = SlicedWork(self._look_at, clock)
 
     async def run(self) -> None:
-        """Reconcile until cancelled; keys are those of the pods that chaperons were made for."""
+        """Reconcile until cancelled. A target that does not answer holds up no other."""
         await self._proxies.synced.wait()
         self._proxies.subscribe(self._on_proxy)
         for informer in self._targets:
@@ -118,7 +131,10 @@ class OrphanController:
 
     def _on_proxy(self, old: Object | None, new: Object | None) -> None:
         if new is None or objects.node_name(new) != objects.node_name(old or {}):
-            self._controller.add(objects.key(objects.latest(old, new)))
+            key = objects.key(objects.latest(old, new))
+            for link in self._links.covering(objects.split_key(key)[0]):
+                if link.chaperons.store.has(OTHERS_INDEX, key):
+                    self._controller.add(_OrphanPlace(link.node_name, key))
 
     def _on_target(self, old: Object | None, new: Object | None) -> None:
         """Look at all if the cluster of a Target may be another one: users change much else."""
@@ -132,7 +148,7 @@ class OrphanController:
 
     def _on_chaperon(self, link: Link, chaperon: Object | None) -> None:
         if chaperon is not None and not link.target.sent(chaperon):
-            self._controller.add(parent_key(chaperon))
+            self._controller.add(_OrphanPlace(link.node_name, parent_key(chaperon)))
 
     def _add_all(self) -> None:
         for link in self._links:
@@ -144,27 +160,32 @@ class OrphanController:
 
     def _look_at(self, link: Link) -> Iterator[None]:
         for key in link.chaperons.store.values_of(OTHERS_INDEX):
-            self._controller.add(key)
+            self._controller.add(_OrphanPlace(link.node_name, key))
             yield
 
-    async def _reconcile(self, key: str) -> float | None:
-        namespace, retry = objects.split_key(key)[0], None
+    async def _reconcile(self, place: _OrphanPlace) -> float | None:
+        namespace, link = objects.split_key(place.pod)[0], self._links.get(place.node)
         if not self._client.scope.covers(namespace):
             return None  # nobody here may ask for its pods
 
-        for link in self._links.covering(namespace):
-            if not (link.synced and link.health.healthy):
-                continue
+        if link is None or not (link.covers(namespace) and link.synced and link.health.healthy):
+            return None
 
-            found = link.chaperons.store.by_index(OTHERS_INDEX, key, MOST_ALIKE)
-            for chaperon in found:
-                if not objects.is_terminating(chaperon) and self._is_suspect(chaperon, key, link):
-                    retry = retry or await self._delete_if_useless(chaperon, key, link)
+        found = link.chaperons.store.by_index(OTHERS_INDEX, place.pod, MOST_ALIKE)
+        suspects = [
+            chaperon
+            for chaperon in found
+            if not objects.is_terminating(chaperon) and self._is_suspect(chaperon, place.pod, link)
+        ]
+        left = [c for c in suspects if not self._asked.was_deleted(link, c)]
+        if not left:
+            self._asked.forget(link, place.pod)
+        elif wait := self._asked.wait(link, place.pod):
+            return wait
 
-            if len(found) == MOST_ALIKE:
-                retry = _RETRY  # the others have their turn as these go
-
-        return retry
+        retry = await self._delete_useless(left, place.pod, link) if left else None
+        # Others have their turn as these go, and what its target says is deleted may stay.
+        return _RETRY if len(found) == MOST_ALIKE or len(left) < len(suspects) else retry
 
     def _is_suspect(self, chaperon: Object, key: str, link: Link) -> bool:
         """Return whether a chaperon seems of no use, and no link of its own Target reaches it."""
@@ -174,26 +195,25 @@ class OrphanController:
 
         return self._is_of_no_use(chaperon, self._proxies.store.get(key), link)
 
-    async def _delete_if_useless(self, chaperon: Object, key: str, link: Link) -> float | None:
-        """Ask the API server for the pod, and delete the chaperon if it is still of no use."""
-        namespace, name = objects.split_key(key)
-        try:
-            pod = await self._client.get(kinds.PODS, name, namespace)
-        except NotFound:
-            pod = None
+    async def _delete_useless(
+        self, suspects: Iterable[Object], key: str, link: Link
+    ) -> float | None:
+        """Ask the API server for the pod, and delete its chaperons that are still of no use."""
+        pod, retry = await self._asked.pod(link, key), None
+        for chaperon in suspects:
+            if not self._is_of_no_use(chaperon, pod, link):
+                retry = _RETRY
+                continue
 
-        if not self._is_of_no_use(chaperon, pod, link):
-            return _RETRY
+            name = objects.key(chaperon)
+            log.info("deleting chaperon %s in %s: no Target needs it", name, link.target)
+            try:
+                await link.client.discard(kinds.POD_CHAPERONS, chaperon)
+                self._asked.deleted(link, chaperon)
+            except (ApiError, Unreachable) as error:
+                log.info("chaperon %s stays in %s: %s", name, link.target, error)
 
-        log.info(
-            "deleting chaperon %s in %s: no Target needs it", objects.key(chaperon), link.target
-        )
-        try:
-            await link.client.discard(kinds.POD_CHAPERONS, chaperon)
-        except (ApiError, Unreachable) as error:
-            log.info("chaperon %s stays in %s: %s", objects.key(chaperon), link.target, error)
-
-        return None
+        return retry
 
     def _is_of_no_use(self, chaperon: Object, pod: Object | None, link: Link) -> bool:
         sender = _sender(chaperon)

@@ -108,7 +108,7 @@ class ProxyController:
             events=events,
             clock=clock,
         )
-        self._gc = ChaperonGC(client, links, self._find, self._termination.not_held)
+        self._gc = ChaperonGC(client, links, self._find, clock, self._termination.not_held)
         self.bound = ExternallyBoundPods(client, self._on_pod, trim)
 
     async def run(self) -> None:

@@ -39,7 +39,9 @@ class Clusters:
             self.links.add(links.link_to(server, target, US, clock))
 
         self.released = []
-        self.gc = ChaperonGC(self.source.client(), self.links, self.known.get, self.released.append)
+        self.gc = ChaperonGC(
+            *(self.source.client(), self.links, self.known.get, clock, self.released.append)
+        )
 
     def add_pod(self, name="web", *, node=None, waits=None, ending=False, known=True):
         """Store a proxy pod, whose UID is its name."""

@@ -241,7 +241,7 @@ async def test_all_that_a_target_has_of_others_is_looked_at_in_steps(env, monkey
             asyncio.get_running_loop().call_soon(link.report, "a task", OSError())
             await asyncio.sleep(1)
 
-    assert woken == others
+    assert [place.pod for place in woken] == others
     assert max(steps) < 0.02
 
 
@@ -264,7 +264,7 @@ async def test_what_a_link_of_its_own_reaches_is_left_to_that(env):
         env.chaperon("own")
         env.chaperon("left", by=TargetKey("ns", "former"))
         await env.until_left("own")
-        assert env.asked == ["left"]
+        assert set(env.asked) == {"left"}  # by both links, maybe
 
 
 @pytest.mark.looptime

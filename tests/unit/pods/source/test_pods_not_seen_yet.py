@@ -31,7 +31,7 @@ async def test_an_orphan_goes_though_its_pod_was_never_seen_and_goes_later(clock
     link = links.link_to(target, TargetKey("default", "c2"), US, clock)
     known = Links()
     known.add(link)
-    gc = ChaperonGC(source.client(), known, lambda _key: None)
+    gc = ChaperonGC(source.client(), known, lambda _key: None, clock)
     async with links.connected(link), background.running(gc.run()):
         gc.on_chaperon(link, chaperon)
         await asyncio.sleep(5)
