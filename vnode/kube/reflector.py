@@ -24,6 +24,7 @@ from vnode.api.errors import (
     Unreachable,
     VnodeError,
 )
+from vnode.api.metered import Metered
 from vnode.api.objects import Object, Objects
 from vnode.api.slices import Slices
 from vnode.kube import read_limit, reflector_backoff, watching
@@ -81,9 +82,11 @@ class Reflector:
         self._optional = optional
         self._ends_denied = ends_denied
         self._filter = ObjectFilter(client, selection.kind, accept, trim)
+        is_limited = accept is not None
         self._wait_for_tokens: Callable[[float], Awaitable[None]] = (
-            read_limit.unlimited if accept is None else client.read_limiter.wait
+            client.read_limiter.wait if is_limited else read_limit.unlimited
         )
+        self._spend = client.read_limiter.spend if is_limited else read_limit.unmeasured
         self._clock = clock
         self._is_absent = False  # its namespace did not exist when it was last refused
         self._version = ""  # where the next watch starts; "" means that a list comes first
@@ -122,6 +125,9 @@ class Reflector:
     async def run(self) -> None:
         """List and watch until cancelled; failures are kept in `failure` and retried."""
         self._last_answer = self._clock.monotonic()
+        await Metered(self._follow(), self._spend)
+
+    async def _follow(self) -> None:
         while True:
             listed = not self._version
             await self._wait_for_tokens(read_limit.LIST if listed else read_limit.WATCH)

@@ -26,6 +26,7 @@ from vnode.kube.client import Client
 from vnode.kube.endpoint import Endpoint
 from vnode.kube.informer import Informer
 from vnode.kube.namespace_scope import EVERYTHING, NamespaceScope
+from vnode.kube.read_limit import ReadTime
 from vnode.runtime.link import (
     OTHERS_INDEX,
     PARENT_KEY_INDEX,
@@ -74,8 +75,10 @@ class Connection:
         on_cluster: Callable[[str], None],
         on_name_conflicts: Callable[[], None],
         scope: NamespaceScope = EVERYTHING,
+        read_time: ReadTime | None = None,
     ) -> None:
         self.spec = spec
+        self._read_time = read_time  # which other Targets of the namespace share
         self._scope = scope  # of a cluster that is its own target
         self.has_begun = False  # whether `run` was called ever
         self.has_left = False  # whether all was done that the end of the Target asks for
@@ -170,6 +173,9 @@ class Connection:
             async with RecognizedClient(
                 self.endpoint, recognition, name=str(key), scope=self._scope
             ) as client:
+                if self._read_time is not None:
+                    client.read_limiter.time = self._read_time
+
                 link = self._link = self._make_link(client)
                 link.describe(self._description)
                 self._links.add(link)

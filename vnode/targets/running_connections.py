@@ -16,6 +16,7 @@ from vnode.api.identity import Identity
 from vnode.api.target_key import TargetKey
 from vnode.kube.endpoint import Endpoint
 from vnode.kube.namespace_scope import EVERYTHING, NamespaceScope
+from vnode.kube.read_limit import ReadTimes
 from vnode.runtime.keyed_tasks import KeyedTasks, explain
 from vnode.runtime.links import Links
 from vnode.runtime.supervisor import Supervisor
@@ -61,6 +62,7 @@ class RunningConnections:
         self._wake = wake
         self._clock = clock
         self._turns = ConnectionTurns()
+        self._read_times = ReadTimes()  # by namespace; each ClusterTarget has its own
         self._running: dict[TargetKey, _Running] = {}  # an entry for each that was started
         self._tasks: KeyedTasks[TargetKey] | None = None  # set once `open` was called
 
@@ -136,6 +138,7 @@ class RunningConnections:
             on_cluster=lambda uid: self._findings.set_cluster(spec.key, uid),
             on_name_conflicts=lambda: self._wake(spec.key),
             scope=self._scope if spec.is_self else EVERYTHING,
+            read_time=self._read_times.of(spec.key.namespace or spec.key),
         )
         self._running[spec.key] = _Running(made_of, connection)
         run = partial(_run, connection, self._turns, self._clock)
