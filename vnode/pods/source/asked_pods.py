@@ -37,8 +37,7 @@ class AskedPods:
 
     def wait(self, link: Link, key: str) -> float | None:
         """Return the seconds until a pod may be asked for because of a target; None for now."""
-        owner = link.target.namespace or link.node_name
-        return self._turns.wait((link.node_name, key), owner, lambda: 1) or None
+        return self._turns.wait((link.node_name, key), _owner(link), lambda: 1) or None
 
     def forget(self, link: Link, key: str) -> None:
         """Note that a pod need not be asked for any more because of a target."""
@@ -46,8 +45,7 @@ class AskedPods:
 
     async def pod(self, link: Link, key: str) -> Object | None:
         """Return a pod as its API server has it; call it after `wait`."""
-        owner = link.target.namespace or link.node_name
-        self._turns.done((link.node_name, key), owner, 1)
+        self._turns.done((link.node_name, key), _owner(link), 1)
         namespace, name = objects.split_key(key)
         try:
             return await self._client.get(kinds.PODS, name, namespace)
@@ -66,3 +64,8 @@ class AskedPods:
         """Tell whether that was noted of late."""
         until = self._deleted.get((link.node_name, objects.uid(chaperon)), 0.0)
         return until > self._clock.monotonic()
+
+
+def _owner(link: Link) -> str:
+    """Return who has the turns of a target: its namespace, or itself, whom none is called like."""
+    return link.target.namespace or f"/{link.node_name}"

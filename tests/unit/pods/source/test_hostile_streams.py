@@ -6,6 +6,7 @@ import asyncio
 import itertools
 from contextlib import asynccontextmanager, nullcontext
 from itertools import pairwise
+from typing import Any
 
 import msgspec
 import pytest
@@ -43,7 +44,7 @@ class HostileTarget:
         self._messages = messages
         self._replica = replica
         self._waiting = []  # what is still to be said on each stream
-        self._first = None  # the channel of the first stream
+        self._first: Any = None  # the channel of the first stream
 
     def say(self, text):
         """Send something on the first stream."""

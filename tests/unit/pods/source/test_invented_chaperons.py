@@ -18,6 +18,7 @@ from vnode.api.target_key import TargetKey
 from vnode.pods.source import asked_pods
 from vnode.pods.source.asked_pods import AskedPods
 from vnode.runtime import write_limits
+from vnode.runtime.link import Link
 
 pytestmark = pytest.mark.looptime
 
@@ -89,7 +90,7 @@ async def test_targets_of_a_namespace_share_how_many_pods_are_asked_for(
     gpu, other, called_alike, every = (links.link_to(there, key, US, clock) for key in keys)
     asked = AskedPods(source.client(), clock)
 
-    async def ask(link: object, key: str) -> float:
+    async def ask(link: Link, key: str) -> float:
         if wait := asked.wait(link, key):
             return wait
 
