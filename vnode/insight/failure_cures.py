@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
 from vnode.api import objects
 from vnode.api.objects import Object
-from vnode.insight import image_cures
+from vnode.insight import container_cures, image_cures
 from vnode.insight.facts import TargetFacts
 from vnode.insight.failing import Failure, FailureKind
 
@@ -23,10 +24,30 @@ _BY_REASON: Final = {
         "its node ran short of what the text names: set requests and limits of the pod to what it "
         "uses"
     ),
+    "ContainerStatusUnknown": (
+        "its node has lost the container and its log, as after a restart of the machine: in "
+        "{target}, kubectl describe node {node} says more"
+    ),
+    "SysctlForbidden": (
+        "have the kubelets of {target} allow that sysctl (allowedUnsafeSysctls), or leave it out"
+    ),
+    "AppArmor": (
+        "put that profile onto the nodes of {target}, or have the pod name one that they have"
+    ),
+    "TopologyAffinityError": (
+        "ask for what fits on one NUMA node of a machine in {target}, or have its Topology Manager "
+        "be less strict"
+    ),
+    "UnexpectedAdmissionError": (
+        "see that the device plugin that the text names works on node {node} of {target}"
+    ),
 }
 _BY_TEXT: Final = (
     (
-        r"ephemeral local storage usage exceeds|EmptyDir volume .* exceeds",
+        (
+            r"ephemeral local storage usage exceeds|EmptyDir volume .* exceeds"
+            r"|exceeded its local ephemeral storage limit"
+        ),
         (
             "raise the limit that the text names (ephemeral-storage of its containers, or "
             "sizeLimit of its emptyDir), or have it write less"
@@ -40,26 +61,9 @@ _BY_TEXT: Final = (
         ),
     ),
 )
-_OF_COMMANDS: Final = (
-    (
-        r"exec format error",
-        (
-            "build the image for the architecture of the nodes, or have the pod select nodes that "
-            "it is built for, by kubernetes.io/arch"
-        ),
-    ),
-    (
-        "executable file not found|no such file or directory|permission denied|no command",
-        "its command cannot be started, as the text says: compare command and args with the image",
-    ),
-)
-"""What runtimes say; a container may say the same of something else."""
 _UNSTARTED: Final = ("StartError", "ContainerCannotRun")
-"""How containers end that have written no log."""
-_KEY: Final = re.compile(
-    r"couldn't find key (?P<key>\S+) in (?P<kind>ConfigMap|Secret) [^/\s]+/(?P<name>\S+)"
-)
-_AS_ROOT: Final = "runAsNonRoot"
+"""How containers end that did not start."""
+_WITHOUT_LOG: Final = (*_UNSTARTED, "ContainerStatusUnknown")
 
 
 def of(
@@ -80,43 +84,27 @@ def of(
             cure = image_cures.of(failure.text, **words, namespace=objects.namespace(pod))
             return (cure,)
         case FailureKind.CONFIGURATION:
-            return (_configuration(failure, pod, target),)
+            words = _words(failure, pod, target, delegate)
+            return (container_cures.of(failure.reason, failure.text, words),)
         case FailureKind.NODE:
             return _node(pod, target, delegate)
         case FailureKind.NOT_READY:
             return _not_ready(failure, spec, logs)
         case _:
-            return _ended(failure, spec, logs)
+            return _ended(failure, _words(failure, pod, target, delegate), logs)
 
 
-def _configuration(failure: Failure, pod: Object, target: str) -> str:
-    namespace = objects.namespace(pod)
-    if match := _KEY.search(failure.text):
-        kind, name = match["kind"], match["name"]
-        return (
-            f"add key {match['key']} to {kind} {name} in namespace {namespace} of this cluster, "
-            f"from where it follows to {target} (if following is off: add it there), or correct "
-            "the pod"
-        )
-
-    if _AS_ROOT in failure.text:
-        return "have the image, or the pod's securityContext.runAsUser, name a user that is not 0"
-
-    if failure.reason == "PostStartHookError":
-        return "its lifecycle.postStart fails, as the text says: correct that, or the image"
-
-    if failure.reason == "CreateContainerConfigError":
-        return "create what it names in the target's namespace, or correct the pod"
-
-    return _by_text(failure.text, _OF_COMMANDS) or (
-        f"its node in {target} cannot make the container, as the text says: correct the pod, or "
-        "that node"
-    )
-
-
-def _by_text(text: str, known: tuple[tuple[str, str], ...]) -> str:
-    """Return the cure by the words of the kubelet or runtime; "" if they tell none."""
-    return next((cure for said, cure in known if re.search(said, text)), "")
+def _words(failure: Failure, pod: Object, target: str, delegate: Object | None) -> dict[str, str]:
+    """Return what cures of a container name."""
+    spec = container_spec(pod, failure.container)
+    limit = ((spec.get("resources") or {}).get("limits") or {}).get("memory")
+    return {
+        "target": target,
+        "node": objects.node_name(delegate or {}) or "NODE",
+        "namespace": objects.namespace(pod),
+        "container": failure.container,
+        "limit": f", which is {limit}" if limit else "",
+    }
 
 
 def _node(pod: Object, target: str, delegate: Object | None) -> tuple[str, ...]:
@@ -149,23 +137,25 @@ def _not_ready(failure: Failure, spec: Object, logs: str) -> tuple[str, ...]:
     )
 
 
-def _ended(failure: Failure, spec: Object, logs: str) -> tuple[str, ...]:
-    cures, is_unstarted = [], failure.ended in _UNSTARTED
-    if failure.container and not is_unstarted:
-        cures.append(logs)
-
-    if failure.ended == "OOMKilled":
-        limit = ((spec.get("resources") or {}).get("limits") or {}).get("memory")
-        current = f", which is {limit}" if limit else ""
-        cures.append(f"raise the memory limit of container {failure.container}{current}")
-    elif cure := (
-        _by_text(failure.text, _OF_COMMANDS if is_unstarted else _BY_TEXT)
-        or _BY_REASON.get(failure.reason)
-        or _BY_EXIT_CODE.get(failure.exit_code)
-    ):
+def _ended(failure: Failure, words: Mapping[str, str], logs: str) -> tuple[str, ...]:
+    cures = [logs] if failure.container and failure.ended not in _WITHOUT_LOG else []
+    if cure := _of_end(failure, words):
         cures.append(cure)
 
     return (*cures, _REPLACED) if failure.kind is FailureKind.FAILED else tuple(cures)
+
+
+def _of_end(failure: Failure, words: Mapping[str, str]) -> str:
+    """Return the cure of how a container, or a pod as a whole, ended; "" if none is known."""
+    if failure.ended == "OOMKilled":
+        return "raise the memory limit of container {container}{limit}".format(**words)
+
+    if failure.ended in _UNSTARTED:
+        return container_cures.by_text(failure.text, words)
+
+    told = (cure for said, cure in _BY_TEXT if re.search(said, failure.text))
+    by_reason = _BY_REASON.get(failure.reason) or _BY_REASON.get(failure.ended, "")
+    return next(told, "") or by_reason.format(**words) or _BY_EXIT_CODE.get(failure.exit_code, "")
 
 
 def _logs(failure: Failure, pod: Object, target: str, delegate: Object | None) -> str:

@@ -35,9 +35,48 @@ _WITHOUT_SECRET: Final = (
         r"toomanyrequests|too many requests|rate limit",
         "{image}'s registry takes no more requests for now: pull with an account, or from a mirror",
     ),
+    (
+        r"signature",
+        ("sign {image}, or have the signature policy of the nodes of {target} take it as it is"),
+    ),
+    (
+        r"short[- ]name",
+        "name the registry of {image}, too: the nodes of {target} do not guess it",
+    ),
+    (
+        r"no longer supported|unsupported (manifest )?media type|schema ?1",
+        "build {image} anew, in the format of today: the nodes of {target} do not take this one",
+    ),
+    (
+        r"failed to extract layer|wrong diff id|invalid tar header|unexpected EOF",
+        "{image} came damaged: push it again, and see to the disks of the nodes of {target}",
+    ),
+    (
+        r"\b50[0234]\b|bad gateway|service unavailable|internal server error",
+        "{image}'s registry fails for now: see to it, or pull from a mirror; nodes try again",
+    ),
+    (
+        r"proxyconnect",
+        "see that the nodes of {target} reach the HTTP proxy that they are to use for registries",
+    ),
 )
 """What no pull secret would mend, before others."""
 _OTHERS: Final = (
+    (
+        r"token has expired",
+        (
+            "renew the pull secret of {image}, whose token has expired: in namespace {namespace} "
+            "of this cluster, from where it follows"
+        ),
+    ),
+    (
+        r"repository does not exist or may require",
+        (
+            "correct the name of the image, {image}; if it is right, have the pod name a pull "
+            "secret for it: kubectl create secret docker-registry NAME -n {namespace} (in this "
+            "cluster, from where it follows), and imagePullSecrets"
+        ),
+    ),
     (
         r"unauthorized|forbidden|denied|authentication|authorization failed",
         (
@@ -50,7 +89,10 @@ _OTHERS: Final = (
         "have the nodes of {target} trust the certificate of {image}'s registry",
     ),
     (
-        r"no such host|timeout|timed out|connection refused|unreachable|no route",
+        (
+            r"no such host|server misbehaving|timeout|timed out|deadline exceeded"
+            r"|connection re(fused|set)|unreachable|no route|\bEOF\b"
+        ),
         "see that the nodes of {target} reach the registry of {image}",
     ),
     (

@@ -29,6 +29,7 @@ from vnode.insight import (
 )
 from vnode.insight.facts import Facts, TargetFacts
 from vnode.insight.verdicts import PodState, Verdict
+from vnode.pods import rejections
 
 _TO_BE_SENT = timedelta(seconds=30)  # after its binding, until there should be a chaperon
 
@@ -145,14 +146,27 @@ def _refused(facts: Facts, target: TargetFacts) -> Verdict | None:
 
 def _failing(facts: Facts, shown: Object) -> Verdict | None:
     """Return the failure in the status of `shown`, which is the pod itself or its delegate."""
-    failure = failing.find(shown, facts.now)
+    failure, target = failing.find(shown, facts.now), facts.chosen
     if failure is None:
         return None
 
-    target = facts.chosen
+    if shown is not facts.pod and target is not None and _is_made_anew(target, shown):
+        why = rejections.reason(shown)
+        cures = refusal_cures.unschedulable({target.name: why}, facts)
+        return Verdict(PodState.NOT_STARTING, f"target {target.name} has no place: {why}", cures)
+
     if target is not None:
         failure = replace(failure, text=failure.text + kubelet_words.of(failure, facts))
 
     delegate = target.delegate if target else None
     cures = failure_cures.of(failure, facts.pod, target, delegate)
     return Verdict(verdicts.state_of(failure.kind), failure.text, cures)
+
+
+def _is_made_anew(target: TargetFacts, delegate: Object) -> bool:
+    """Tell whether a failed delegate is no end of its pod, as its target makes another one."""
+    chaperon = target.chaperon
+    if chaperon is None or not rejections.may_be(chaperon, delegate):
+        return False
+
+    return not rejections.of(chaperon).is_enough(delegate)

@@ -78,10 +78,11 @@ def _taint(_match: re.Match[str], target: TargetFacts, _facts: Facts) -> str:
 
 
 def _unfit_nodes(match: re.Match[str], target: TargetFacts, _facts: Facts) -> str:
-    """Return the cure for taints by which Kubernetes says what is wrong with a node."""
+    """Return the cure for taints that say that a node is not ready for pods, or about to go."""
     return (
-        f"nodes of {target.name} have taint {match['taint']}, by which Kubernetes says what is "
-        "wrong with them: there, kubectl describe nodes says more; a toleration does not mend that"
+        f"nodes of {target.name} have taint {match['taint']}, which says that something is wrong "
+        "with them, or that they go: there, kubectl describe nodes says more; a toleration does "
+        "not mend that"
     )
 
 
@@ -221,7 +222,9 @@ _NO_CLASS: Final = (
 _UNFIT_NODE: Final = (
     r"node\(s\) had untolerated taint(\(s\))? \{(?P<taint>(node\.kubernetes\.io/"
     r"(not-ready|unreachable|memory-pressure|disk-pressure|pid-pressure|network-unavailable"
-    r"|out-of-service)|node\.cloudprovider\.kubernetes\.io/[\w-]+))[^}]*\}"
+    r"|out-of-service)|node\.cloudprovider\.kubernetes\.io/[\w-]+|[\w.-]+/agent-not-ready"
+    r"|(ToBeDeletedBy|DeletionCandidateOf)ClusterAutoscaler|karpenter\.sh/\w+"
+    r"|node\.cluster\.x-k8s\.io/uninitialized))[^}]*\}"
 )
 _VOLUME: Final = (
     r"node\(s\) (had volume node affinity conflict|had no available volume zone"

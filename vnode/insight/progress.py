@@ -41,6 +41,16 @@ def unstarted(pod: Object) -> str:
     return next((str(e.get("name")) for e in found if status_text.state(e)[0] == "running"), "")
 
 
+def unstarted_sidecar(pod: Object) -> Object | None:
+    """Return the status of a sidecar that others wait for, as its startupProbe has not passed."""
+    listed = objects.spec(pod).get("initContainers") or ()
+    sidecars = {each.get("name") for each in listed if each.get("restartPolicy") == "Always"}
+    initial = objects.status(pod).get("initContainerStatuses") or ()
+    waited = (each for each in initial if each.get("started") is False)
+    found = (each for each in waited if each.get("name") in sidecars)
+    return next((each for each in found if status_text.state(each)[0] == "running"), None)
+
+
 def is_under_way(pod: Object) -> bool:
     """Tell whether any container has started: volumes and network are there."""
     return any(status_text.state(each)[0] != "waiting" for each in status_text.containers(pod))

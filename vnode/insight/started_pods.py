@@ -44,10 +44,14 @@ def running(facts: Facts, target: TargetFacts, shown: Object) -> Verdict:
 
 def starting(facts: Facts, target: TargetFacts, shown: Object) -> Verdict:
     """Return the state of a pod whose containers have yet to start."""
+    if (sidecar := progress.unstarted_sidecar(shown)) is not None:
+        return _behind(sidecar, facts, target)
+
     node = objects.node_name(shown) if shown is target.delegate else ""
     passed = "FailedScheduling" if node else ""
     told = (event for event in facts.delegate_events if event.get("type") == WARNING)
-    past = {passed, *(_BEFORE_CONTAINERS if progress.is_under_way(shown) else ())}
+    past = {passed, *starting_cures.ASIDE}
+    past.update(_BEFORE_CONTAINERS if progress.is_under_way(shown) else ())
     warnings = [event for event in told if event.get("reason") not in past]
     if warnings:
         return Verdict(
@@ -81,3 +85,19 @@ def starting(facts: Facts, target: TargetFacts, shown: Object) -> Verdict:
         cure = starting_cures.all_events(target, facts.pod)
 
     return Verdict(PodState.STARTING, text, (f"what it waits for: {cure}",) if long else ())
+
+
+def _behind(sidecar: Object, facts: Facts, target: TargetFacts) -> Verdict:
+    """Return the state of a pod whose containers wait for one of its sidecars."""
+    name, restarts = str(sidecar.get("name")), int(sidecar.get("restartCount") or 0)
+    often = f", {restarts} restarts" if restarts else " yet"
+    text = (
+        f"the containers in target {target.name} wait for {name}, which has not passed its "
+        f"startupProbe{often}{kubelet_words.unhealthy(facts)}"
+    )
+    if not restarts:
+        return Verdict(PodState.STARTING, text)
+
+    logs = f"kubectl logs {objects.name(facts.pod)} -n {objects.namespace(facts.pod)} -c {name}"
+    cure = f"see what it says, and compare that with its startupProbe: {logs}"
+    return Verdict(PodState.NOT_STARTING, text, (cure,))

@@ -9,12 +9,63 @@ from vnode.api import objects
 from vnode.api.objects import Object
 from vnode.insight.facts import TargetFacts
 
+ASIDE: Final = frozenset(
+    {
+        *("CheckLimitsForResolvConf", "DNSConfigForming", "MissingClusterDNS", "PolicyViolation"),
+        *("FailedToRetrieveImagePullSecret", "PossibleMemoryBackedVolumesOnDisk", "ProbeWarning"),
+    }
+)
+"""Reasons of warnings that keep no pod from its start: remarks of kubelets, and of policies that
+only report."""
 _CURES: Final = (
     (
         r'(?P<kind>configmap|secret) "(?P<name>[^"]+)" not found',
         (
             "see that {kind} {name} is in namespace {namespace} of {target}: there, kubectl get "
             "{kind} {name} -n {namespace}; if it is by now, the node tries again by itself"
+        ),
+    ),
+    (
+        r"references non-existent (config|secret) key: (?P<key>\S+)",
+        (
+            "add key {key} to the ConfigMap or Secret of that volume, in namespace {namespace} of "
+            "this cluster, from where it follows to {target} (if following is off: there), or "
+            "correct the volume's items"
+        ),
+    ),
+    (
+        r"failed to sync \S+ cache|object \S+ not registered",
+        (
+            "node {node} of {target} tries again by itself; if it lasts, see whether it reaches "
+            "its API server: there, kubectl describe node {node}"
+        ),
+    ),
+    (
+        r"driver name (?P<driver>\S+) not found in the list of registered CSI drivers",
+        (
+            "install CSI driver {driver} in {target}, or see why it does not run on node {node}: "
+            "there, kubectl get csinodes {node} -o yaml"
+        ),
+    ),
+    (
+        r"hostPath type check failed",
+        (
+            "node {node} of {target} does not have that path, or not as the type of the pod's "
+            "hostPath: make it there, or use another volume"
+        ),
+    ),
+    (
+        r"wrong fs type|/sbin/mount\.",
+        (
+            "node {node} of {target} lacks what mounts such a volume, such as nfs-common, or the "
+            "volume holds another file system than it says"
+        ),
+    ),
+    (
+        r"failed to (get|pull) (and unpack )?(sandbox )?image",
+        (
+            "see that the nodes of {target} get the sandbox image that the text names: from its "
+            "registry, or a mirror in the configuration of their container runtime"
         ),
     ),
     (
@@ -53,8 +104,15 @@ _CURES: Final = (
         ),
     ),
     (
-        r"FailedCreatePodSandBox|network: plugin|CNI",
+        r"[Nn]etwork|CNI|\bcni|plugin type=",
         "see that the network plugin works on node {node} of {target}",
+    ),
+    (
+        r"FailedCreatePodSandBox",
+        (
+            "see what the container runtime of node {node} of {target} lacks: there, kubectl "
+            "describe node {node}"
+        ),
     ),
     (
         r"FailedAttachVolume|FailedMount|MountVolume|Unable to attach",

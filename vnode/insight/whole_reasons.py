@@ -143,6 +143,59 @@ _CURES: Final = (
         ),
     ),
     (
+        r'persistentvolumeclaim "(?P<claim>[^"]+)" bound to non-existent persistentvolume "[^"]+"',
+        (
+            "the volume of PersistentVolumeClaim {claim} is gone in {target}: there, delete the "
+            "claim and create it again"
+        ),
+    ),
+    (
+        r"(?P<driver>\S+) CSI driver is not installed on the node",
+        "install CSI driver {driver} on the nodes of {target}, or see why it does not run there",
+    ),
+    (
+        r"resourceclaim not available on the node",
+        (
+            "the devices of the pod's claim are on other nodes of {target} than the pod may use: "
+            "change its constraints, or claim devices anew"
+        ),
+    ),
+    (
+        r"etcdserver: mvcc: database space exceeded",
+        (
+            "the etcd of {target} is full: its administrator has to compact and defragment it, and "
+            "to disarm its alarm"
+        ),
+    ),
+    (
+        r"Request entity too large.*|etcdserver: request is too large",
+        (
+            "make the pod smaller: move what is large in its arguments, variables and annotations "
+            "into a ConfigMap or an image"
+        ),
+    ),
+    (
+        r".*pod node label selector conflicts with its namespace.*",
+        (
+            "change the pod's nodeSelector, or annotation scheduler.alpha.kubernetes.io/"
+            "node-selector of the namespace in {target}"
+        ),
+    ),
+    (
+        r".*pod tolerations .*conflict with its namespace whitelist.*",
+        (
+            "change the pod's tolerations, or annotation scheduler.alpha.kubernetes.io/"
+            "tolerationsWhitelist of the namespace in {target}"
+        ),
+    ),
+    (
+        r".*rejected the pod \(OutOf.*It is made anew\.",
+        (
+            "make room in {target}: another scheduler there has given the same room away, or a "
+            "node has changed; the pod is made anew by itself"
+        ),
+    ),
+    (
         r"no nodes available to schedule pods|^0/0 nodes are available.*",
         "add nodes in {target}: it has none",
     ),

@@ -13,6 +13,7 @@ from vnode.insight.verdicts import PodState
 IMAGE: Final = "registry.example/app:1"
 LOGS: Final = "kubectl logs web -n default -c main --previous"
 CREATE: Final = "create what it names"
+COMMAND: Final = "compare command and args with the image"
 
 
 def container(state: str, name: str = "main", **detail: Any) -> Object:

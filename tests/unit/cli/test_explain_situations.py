@@ -16,9 +16,11 @@ from tests.unit.cli.failing_situations import FAILING
 from tests.unit.cli.held_situations import HELD
 from tests.unit.cli.lacking_situations import LACKING
 from tests.unit.cli.misleading_situations import MISLEADING
+from tests.unit.cli.node_situations import NODES
 from tests.unit.cli.placed_situations import PLACED
 from tests.unit.cli.planned_situations import PLANNED
 from tests.unit.cli.refused_situations import REFUSED
+from tests.unit.cli.runtime_situations import RUNTIME
 from tests.unit.cli.situation_cases import Case
 from tests.unit.cli.situations import Situation
 from tests.unit.cli.unelected_situations import UNELECTED
@@ -43,6 +45,8 @@ CASES: Final[dict[str, Case]] = {
     **MISLEADING,
     **UNSENT,
     **ENDING,
+    **RUNTIME,
+    **NODES,
 }
 
 
