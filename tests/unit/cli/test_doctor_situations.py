@@ -3,6 +3,7 @@ that."""
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Final, NamedTuple
 
 import pytest
@@ -23,6 +24,7 @@ from vnode.api.objects import Object
 from vnode.cli.doctor import all_checks, connection_checks, shared_clusters
 from vnode.cli.doctor.facts import ClusterFacts, ConnectionFacts
 from vnode.cli.doctor.findings import Finding, Level
+from vnode.targets.expiry import CredentialExpiry
 
 
 def target(namespace: str, name: str, uid: str) -> Object:
@@ -166,6 +168,25 @@ CASES: Final = {
         connection(failure=NO_NAMESPACE, target=unready("NamespaceNotFound", "x"), rights=WRONG),
         {"connection": "", "its condition": ""},
         ("create it there", "not ready: NamespaceNotFound: as above"),
+    ),
+    "a trial pod for which no namespace has room": Case(
+        cluster(admission=None, refused_trial='namespace a: pods "x" is forbidden: exceeded quota'),
+        {},
+        (),
+    ),
+    "a clock that is wrong, by which a certificate has ended": Case(
+        cluster(skew=180.0, agent_lease=lease(-178), admission="x509: certificate has expired"),
+        {"clock": "let NTP set the clocks"},
+        ("180 s ahead",),
+    ),
+    "a token that has ended, and is refused": Case(
+        connection(
+            end=CredentialExpiry("token", NOW - timedelta(days=1)),
+            failure=EXPIRED,
+            target=unready(*EXPIRED.split(": ", 1)),
+        ),
+        {"credentials": "run vnode connect again", "its condition": ""},
+        ("in the past", "not ready: Unauthorized: as above"),
     ),
     "an old agent in the target": Case(
         connection(summary=summary(1, **{"vnode.dev/agent-version": "0.1.0"})), {}, ()

@@ -29,7 +29,7 @@ def check(facts: ClusterFacts) -> list[Finding]:
 
     found = [Finding(facts.name, "reachable", Level.OK, f"Kubernetes {facts.version}")]
     checks: list[tuple[str, Result | None]] = [
-        ("clock", skew(facts.skew)),
+        (endpoint_checks.CLOCK, skew(facts.skew)),
         ("CRDs", _crds(facts)),
         ("agent's rights", _roles(facts)),
         ("agent's policies", _policies(facts)),

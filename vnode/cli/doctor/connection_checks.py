@@ -27,6 +27,7 @@ _POLICIES: Final = (
     "bind ClusterRole vnode-source-network-policies there, and take annotation "
     f"{keys.NETWORK_POLICIES} off the Target"
 )
+_UNAUTHORIZED: Final = "Unauthorized: "
 _LOST: Final = (
     "lost since {}: from then on count the tolerationSeconds of its pods, and failover of their "
     "placement policies"
@@ -61,7 +62,10 @@ def check(facts: ConnectionFacts) -> list[Finding]:
         found += (Finding(place, name, *result) for name, result in _in_the_source(facts))
         return found
 
-    if facts.failure:
+    has_ended = facts.end is not None and facts.end.at <= facts.now
+    if has_ended and facts.failure.startswith(_UNAUTHORIZED):
+        found.append(Finding(place, "connection", Level.SKIP, "the credentials have ended"))
+    elif facts.failure:
         _reason, _colon, message = facts.failure.partition(": ")
         cure = IN_THE_TEXT if message else "see that the target's API server runs"
         found.append(Finding(place, "connection", Level.FAIL, facts.failure, cure))

@@ -47,5 +47,8 @@ def _reasons(facts: ClusterFacts, failed: Collection[str], finding: Finding) -> 
     if WEBHOOK in failed:
         yield "the webhook's configuration is not right"
 
+    if endpoint_checks.CLOCK in failed and endpoint_checks.is_of_another_time(facts):
+        yield "the clocks differ"
+
     if facts.serving is not None and facts.serving <= facts.now:
         yield "the webhook's certificate has ended"

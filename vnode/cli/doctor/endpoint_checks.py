@@ -15,6 +15,7 @@ from vnode.cli.doctor.findings import Finding, Level, Result, in_days
 from vnode.runtime.certs import keypairs
 from vnode.targets import conditions, model
 
+CLOCK: Final = "clock"
 CERTIFICATE: Final = "webhook certificate"
 ADMISSION: Final = "admission"
 KUBELETS: Final = "logs and exec"
@@ -81,10 +82,13 @@ def admission(facts: ClusterFacts) -> Result:
     if facts.webhook is None:
         return Level.SKIP, "without the webhook's configuration it is not tried", ""
 
+    if facts.admission is None and facts.refused_trial:
+        return Level.SKIP, f"no trial pod could be created: {facts.refused_trial}", ""
+
     if facts.admission is None:
         return (
             Level.WARN,
-            f"no namespace has the label {label}={value}, or no pod may be created there",
+            f"no namespace has the label {label}={value}",
             f"kubectl label namespace NAMESPACE {label}={value}",
         )
 
@@ -101,6 +105,11 @@ def admission(facts: ClusterFacts) -> Result:
 def is_untrusted(facts: ClusterFacts) -> bool:
     """Tell whether the API server does not trust what answers it at the webhook's address."""
     return bool(facts.admission and re.search("x509|certificate", facts.admission))
+
+
+def is_of_another_time(facts: ClusterFacts) -> bool:
+    """Tell whether it does not, since it takes the certificate to have ended, or to begin later."""
+    return bool(facts.admission and re.search("expired|not yet valid", facts.admission))
 
 
 def _of_another(webhook: str, text: str) -> Result:

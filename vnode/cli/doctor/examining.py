@@ -1,7 +1,6 @@
 """Reads the facts of one cluster. What may not be read stays unknown; nothing is changed.
 
-The only write is a pod created with `dryRun`, which goes through admission and is then dropped:
-nothing else shows whether the API server can call the webhook.
+The only write is a trial pod, which is not kept (`trial_pods`).
 """
 
 from __future__ import annotations
@@ -22,7 +21,9 @@ from vnode.api.errors import ApiError, Denied, NotFound, Unreachable, VnodeError
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
 from vnode.cli import installation, installed, manifests
+from vnode.cli.doctor import trial_pods
 from vnode.cli.doctor.facts import ClusterFacts, ScopeFacts
+from vnode.cli.doctor.trial_pods import Trial
 from vnode.cli.manifests import SERVICE
 from vnode.cli.migration import signing
 from vnode.cli.neighbours import own_objects
@@ -57,6 +58,7 @@ async def examine(client: Client, name: str, namespace: str, clock: Clock) -> Cl
     sources = await _of_kinds(client, (kinds.SOURCES, kinds.CLUSTER_SOURCES))
     selector = f"{keys.PROVIDER_LABEL}={keys.PROVIDER}"
     nodes = await or_none(client.list(kinds.NODES, label_selector=selector)) or []
+    trial = await trial_pods.find(client, named) if targets and webhook else Trial()
     return ClusterFacts(
         name,
         clock.now(),
@@ -78,7 +80,8 @@ async def examine(client: Client, name: str, namespace: str, clock: Clock) -> Cl
         webhook=webhook,
         webhook_denied=denied,
         serving=await _serving(webhook),
-        admission=await _admission(client, named) if targets and webhook else None,
+        admission=trial.failure,
+        refused_trial=trial.refused,
         targets=targets,
         sources=sources,
         nodes=nodes,
@@ -241,50 +244,6 @@ async def _serving(webhook: Object | None) -> datetime | None:
         writer.transport.abort()
 
     return x509.load_der_x509_certificate(der).not_valid_after_utc.astimezone(UTC)
-
-
-async def _admission(client: Client, named: tuple[str, ...]) -> str | None:
-    """Return why a trial pod was not elected, in a namespace that has the webhook; "" if it was.
-
-    None if there is no such namespace, or we may not create pods in it.
-    """
-    label, value = keys.WEBHOOK_NAMESPACE_LABEL
-    try:
-        namespaces = await client.list(kinds.NAMESPACES, label_selector=f"{label}={value}")
-    except ApiError:
-        return None
-
-    for namespace in namespaces:
-        name = objects.name(namespace)
-        if named and name not in named:
-            continue
-
-        if not objects.is_terminating(namespace):  # else nothing can be created in it
-            return await create_trial(client, name)
-
-    return None
-
-
-async def create_trial(client: Client, namespace: str) -> str | None:
-    """Return why a trial pod was not elected, "" if it was; None if we may not create pods."""
-    trial = {
-        "metadata": {"generateName": "vnode-doctor-", "annotations": {keys.ELECT: ""}},
-        "spec": {"containers": [{"name": "trial", "image": "trial"}]},
-        "apiVersion": "v1",
-        "kind": "Pod",
-    }
-    path = kinds.PODS.path(namespace)
-    try:
-        pod = await client.request("POST", path, query={"dryRun": "All"}, body=trial)
-    except Denied as error:
-        return None if "webhook" not in error.message else error.message
-    except (ApiError, Unreachable) as error:
-        return str(error)
-
-    if objects.spec(pod).get("schedulerName") == keys.PROXY_SCHEDULER:
-        return ""
-
-    return "the webhook was not called, or did not elect the pod"
 
 
 async def _kubelet(client: Client, node: str) -> str:

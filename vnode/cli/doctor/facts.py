@@ -35,9 +35,10 @@ class ClusterFacts:
     """One cluster, as its administrator's credentials see it.
 
     `unreachable` says why nothing else is known. `skew` is in seconds, positive where its clock is
-    ahead of ours. `admission` says why a trial pod was not elected, "" if it was; `serving` is the
-    expiry of the webhook's certificate. `has_service` says whether the agent's namespace has the
-    Service that the webhook calls where agents run in the cluster.
+    ahead of ours. `admission` says why a trial pod was not elected, "" if it was; `refused_trial`
+    why none could be created; `serving` is the expiry of the webhook's certificate. `has_service`
+    says whether the agent's namespace has the Service that the webhook calls where agents run in
+    the cluster.
     """
 
     name: str
@@ -60,6 +61,7 @@ class ClusterFacts:
     webhook_denied: bool = False
     serving: datetime | None = None
     admission: str | None = None
+    refused_trial: str = ""
     targets: Objects = field(default_factory=list)
     sources: Objects = field(default_factory=list)
     nodes: Objects = field(default_factory=list)

@@ -21,7 +21,7 @@ from vnode.cli.connect import connect
 from vnode.cli.connect.connect import ConnectOptions, Side
 from vnode.cli.connect.connector import Connector
 from vnode.cli.connect.desired import DesiredConnection
-from vnode.cli.doctor import examining
+from vnode.cli.doctor import examining, trial_pods
 from vnode.cli.quickstart import helm
 from vnode.cli.quickstart.helm import Chart
 from vnode.cli.remove import source_side
@@ -178,9 +178,11 @@ class Quickstart:
 
     async def _try_admission(self, source: Client, namespace: str) -> None:
         self._begin(f"trying a pod in namespace {namespace}")
-        why = await examining.create_trial(source, namespace)
-        if why:
+        trial = await trial_pods.create(source, namespace)
+        if why := trial.failure:
             raise ConfigError(f"a trial pod was not elected: {why}. vnode doctor names the cure")
 
-        if why == "":
+        if trial.refused:
+            self._tell(f"no trial pod could be created in {trial.refused}")
+        else:
             self._tell("a trial pod was elected (and not kept)")
