@@ -105,6 +105,9 @@ def _of_delegate(facts: Facts, target: TargetFacts, delegate: Object) -> Verdict
             advice.AGENT,
         )
 
+    if since is None and (why := _waiting(facts, target)):
+        return Verdict(PodState.ENDING, f"the pod runs in target {target.name} meanwhile: {why}")
+
     if since is not None and not _is_late(since, delegate):
         return Verdict(
             PodState.ENDING,
@@ -121,6 +124,17 @@ def _of_delegate(facts: Facts, target: TargetFacts, delegate: Object) -> Verdict
         f"the delegate in target {target.name} has not ended",
         advice.delegate_lingers(target.name, delegate, asked=since is not None),
     )
+
+
+def _waiting(facts: Facts, target: TargetFacts) -> str:
+    """Return for what a pod that vnode moves runs on; "" if it does not, or should not any more."""
+    waits = objects.condition(facts.pod, keys.AWAITS_REPLACEMENT) or {}
+    if waits.get("status") != "True" or objects.is_terminating(target.chaperon or {}):
+        return ""
+
+    message = str(waits.get("message") or "")
+    end = objects.parse_timestamp(message.rpartition(" until ")[2].partition(" ")[0])
+    return "" if end is not None and facts.now - end > _GRACE_SLACK else message
 
 
 def _foreign(pod: Object) -> str:

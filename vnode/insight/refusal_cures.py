@@ -147,10 +147,6 @@ _CURES: Final = (
         ),
     ),
     (
-        r"this cluster does not bind the pod",
-        "see which webhook or policy of this cluster is against the binding, and change that",
-    ),
-    (
         r"podchaperon/\S+, as this pod's would be named",
         "delete that PodChaperon in the target, or create this pod under another name",
     ),
@@ -165,7 +161,7 @@ def unschedulable(reasons: Mapping[str, str], facts: Facts | None = None) -> tup
     Those of the first target come first. Waiting is always one of them, because pods are tried
     again.
     """
-    left, found = whole_reasons.denied(reasons)
+    left, found = whole_reasons.first(reasons)
     if facts is not None:
         left, looked_up = looked_up_cures.find(left, facts)
         found += looked_up

@@ -16,12 +16,27 @@ REFUSED: Final = (
     "the text names what refuses it: change the pod, or that webhook, policy or limit in the "
     "cluster that it is of"
 )
-_DENIALS: Final = (
+_FIRST: Final = (
+    (
+        r"not decided yet: the target answers.*|.*and pods like it are being asked for",
+        (
+            "wait a moment: {target} is being asked with other pods; if it lasts, vnode doctor "
+            "--target FILE tells whether its candidate scheduler runs"
+        ),
+    ),
+    (
+        r"this cluster does not bind the pod: .*",
+        "see which webhook or policy of this cluster is against the binding, and change that",
+    ),
     (r'(admission webhook "[^"]+"|Policy \S+ with binding \S+) denied (the )?request.*', REFUSED),
 )
-"""What webhooks and policies say, which are free to say anything."""
+"""What is not decided, and what webhooks and policies say, which are free to say anything."""
 
 _CURES: Final = (
+    (
+        r"(?<!node\(s\) )had untolerated taint \{node\.kubernetes\.io/(not-ready|unreachable): \}",
+        "the virtual node of {target} is not ready: vnode doctor says what is in the way",
+    ),
     (
         rf"{saved_manifest.UNKNOWN}.*",
         (
@@ -215,9 +230,9 @@ def take(reasons: Mapping[str, str]) -> tuple[dict[str, str], list[tuple[str, st
     return _taken(reasons, _CURES)
 
 
-def denied(reasons: Mapping[str, str]) -> tuple[dict[str, str], list[tuple[str, str]]]:
-    """Return likewise what no webhook or policy says in words of its own."""
-    return _taken(reasons, _DENIALS)
+def first(reasons: Mapping[str, str]) -> tuple[dict[str, str], list[tuple[str, str]]]:
+    """Return likewise what is to be told before anything else: its words may be those of others."""
+    return _taken(reasons, _FIRST)
 
 
 def _taken(

@@ -10,6 +10,7 @@ from tests.unit.cli.unready_situations import change
 from vnode.api import keys, kinds
 from vnode.insight.verdicts import PodState
 
+MOVED: Final = "moved by placementpolicy/even"
 DOWN: Final = "the target cannot be reached: timed out"
 
 
@@ -58,6 +59,18 @@ def without_target(here: Situation) -> None:
     here.source.remove(kinds.TARGETS, "c2", "default")
 
 
+def moved(here: Situation, until: float) -> None:
+    """Have a pod that vnode moves, and that runs on until another one is ready, so long at most."""
+    deleted(here)
+    message = (
+        f"{MOVED}; runs on until a pod that replaces it is ready, until {here.ago(-until)} at most"
+    )
+    condition = {"type": keys.AWAITS_REPLACEMENT, "status": "True", "message": message}
+    here.source.change(
+        kinds.PODS, "web", "default", lambda obj: obj["status"].update(conditions=[condition])
+    )
+
+
 ENDING: Final[dict[str, Case]] = {
     "a node that does not end its pods": Case(
         node_gone,
@@ -78,6 +91,20 @@ ENDING: Final[dict[str, Case]] = {
         "the delegate in target c2 has not been deleted, as the agent of this cluster does not run",
         ("start the agent of this cluster", "vnode doctor"),
         ("also in c2",),
+    ),
+    "a pod that is moved, and waits for another": Case(
+        lambda here: moved(here, 300),
+        PodState.ENDING,
+        f"the pod runs in target c2 meanwhile: {MOVED}; runs on until a pod that replaces it is",
+        (),
+        ("see that the agents run",),
+    ),
+    "a pod that is moved, and has waited for too long": Case(
+        lambda here: moved(here, -300),
+        PodState.STUCK_ENDING,
+        "the delegate in target c2 has not ended",
+        ("see that the agents run",),
+        (MOVED,),
     ),
     "an end in a target that is down": Case(
         unreachable,

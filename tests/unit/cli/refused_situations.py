@@ -125,6 +125,25 @@ REFUSED: Final[dict[str, Case]] = {
         ),
         ("create the service account", "the text names what refuses it"),
     ),
+    "a quota for which another pod is asked": nowhere(
+        "no room in ResourceQuota team for requests.cpu 1, and pods like it are being asked for",
+        "wait a moment: c2 is being asked",
+        unsaid=("raise ResourceQuota",),
+    ),
+    "a target that answers about others first": nowhere(
+        "not decided yet: the target answers about other pods meanwhile",
+        "wait a moment: c2 is being asked",
+    ),
+    "a binding that a webhook of this cluster denies": nowhere(
+        'this cluster does not bind the pod: admission webhook "no.example" denied the request: no',
+        "see which webhook or policy of this cluster is against the binding",
+        unsaid=("the text names what refuses it",),
+    ),
+    "a virtual node that is not ready": nowhere(
+        "had untolerated taint {node.kubernetes.io/unreachable: }",
+        "the virtual node of c2 is not ready",
+        unsaid=("toleration",),
+    ),
     "no claim of devices": nowhere(
         'ResourceClaim "gpu" not found',
         "create ResourceClaim gpu in namespace default of this cluster",
