@@ -15,7 +15,7 @@ ACTIVE: Final = "active"
 BACKOFF: Final = "backoff"
 UNSCHEDULABLE: Final = "unschedulable"
 HELD: Final = "held"
-IN_FLIGHT: Final = "in flight"
+IN_FLIGHT: Final = "in_flight"
 
 
 @dataclass(slots=True, eq=False)

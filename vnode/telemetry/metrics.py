@@ -146,7 +146,8 @@ POD_BOUND_SECONDS: Final = Histogram(
 )
 PENDING_PODS: Final = Gauge(
     "vnode_pending_pods",
-    "Proxy pods that are not bound, by where they wait.",
+    "Proxy pods that are not bound, by where they wait: active, backoff, unschedulable, held or "
+    "in_flight.",
     ["queue"],
     registry=REGISTRY,
 )

@@ -10,6 +10,7 @@ from aiohttp.test_utils import make_mocked_request
 
 import vnode
 from tests import virtual_nodes
+from tests.unit.runtime import served_port
 from tests.unit.scheduling import costs
 from vnode.kubelet.auth.gate import Gate
 from vnode.kubelet.delegates import ServedNode
@@ -56,3 +57,17 @@ async def test_the_longest_names_have_a_handler(route: str) -> None:
     request = make_mocked_request("GET", f"/{route}/{'n' * 63}/{'p' * 253}/{'c' * 63}")
     found = await routes.application().router.resolve(request)
     assert found.http_exception is None
+
+
+@pytest.mark.parametrize(
+    "sent", [served_port.GET, b"GET /none HTTP/1.1\r\nHost: x\r\n\r\n", b"what is this\r\n\r\n"]
+)
+async def test_no_answer_names_the_versions_behind_it(sent: bytes) -> None:
+    """Nor do those that aiohttp gives without asking the application."""
+    async with served_port.serve() as port:
+        reader, _writer = await port.connect(sent)
+        head = (await reader.readuntil(b"\r\n\r\n")).lower()
+
+    assert b"server: vnode\r\n" in head
+    assert b"python" not in head
+    assert b"aiohttp" not in head

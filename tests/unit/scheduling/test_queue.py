@@ -326,3 +326,8 @@ async def test_a_rejected_pod_is_not_tried_again_before_a_first_back_off(
     assert await pop(queue) == "other"
     clock.seconds = 1.0
     assert await pop(queue) == "p"
+
+
+def test_places_are_label_values_that_need_no_quotes(queue: SchedulingQueue) -> None:
+    """`vnode_pending_pods` has them as its label `queue`."""
+    assert all(place.isidentifier() for place in queue.statistics())
