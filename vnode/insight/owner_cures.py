@@ -11,7 +11,9 @@ from vnode.insight.named_pods import NamedResource
 
 _QUEUE: Final = f"{keys.KUEUE}/queue-name"
 _NOISE: Final = re.compile(r"^(\(combined from similar events\): )?(Error creating: )?")
+_NAMED: Final = "the text names what refuses it: change the pod template, or that, in this cluster"
 _REFUSALS: Final = (
+    (r"denied (the )?request", _NAMED),  # by webhooks and policies, which may say anything
     (
         r"exceeded quota: (?P<quota>[^\s,]+)",
         (
@@ -19,7 +21,37 @@ _REFUSALS: Final = (
             "-n {namespace}"
         ),
     ),
-    (r"failed calling webhook", "vnode doctor says whether that is vnode's webhook, and the cure"),
+    (
+        r'failed calling webhook "[^"]*(multicluster\.admiralty\.io|vnode\.dev)"',
+        "that is vnode's webhook: vnode doctor says why it does not answer, and the cure",
+    ),
+    (
+        r'failed calling webhook "(?P<webhook>[^"]+)"',
+        (
+            "see why webhook {webhook} of this cluster does not answer: kubectl get "
+            "mutatingwebhookconfigurations,validatingwebhookconfigurations -o wide names its "
+            "Service"
+        ),
+    ),
+    (
+        r"failed quota: \S+ must specify",
+        "set them in the pod template, or make a LimitRange with defaults in namespace {namespace}",
+    ),
+    (
+        r"usage per (Container|Pod)|max limit to request ratio",
+        "change requests and limits of the template, or the LimitRange of namespace {namespace}",
+    ),
+    (
+        r'(?P<kind>PriorityClass|RuntimeClass) (with name )?"?(?P<name>[^"\s]+)"? (was|not) found',
+        "create {kind} {name} in this cluster, or have the pod template name one that is there",
+    ),
+    (
+        r"because it is being terminated",
+        (
+            "nothing can be created in namespace {namespace} until it is gone: kubectl describe "
+            "namespace {namespace} says what keeps it"
+        ),
+    ),
     (
         r"violates PodSecurity",
         "change the pod template, or the Pod Security label of namespace {namespace} here",
@@ -28,10 +60,7 @@ _REFUSALS: Final = (
         r'serviceaccount "(?P<account>[^"]+)" not found',
         "kubectl create serviceaccount {account} -n {namespace} (in this cluster)",
     ),
-    (
-        r"is forbidden|is invalid|denied the request",
-        "the text names what refuses it: change the pod template, or that, in this cluster",
-    ),
+    (r"is forbidden|is invalid", _NAMED),
 )
 
 

@@ -204,7 +204,7 @@ DOWN = 'failed calling webhook "mutate.vnode.dev": connection refused'
             "deployment",
             {"replicas": 2},
             DOWN,
-            f": {DOWN}; vnode doctor says whether that is vnode's webhook, and the cure",
+            f": {DOWN}; that is vnode's webhook: vnode doctor says why",
         ),
         (
             "deployment",

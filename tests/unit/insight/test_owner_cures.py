@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -76,3 +76,47 @@ def test_an_owner_that_waits_says_for_what(kind: str, spec: Object, expected: st
     told = owner_cures.too_few(NamedResource(kind, "it"), found, 1, "")
     assert told[: len(expected)] == expected
     assert bool(told) is bool(expected)
+
+
+FORBIDDEN: Final = 'pods "web-x" is forbidden: '
+NAMES_IT: Final = "the text names what refuses it"
+
+
+@pytest.mark.parametrize(
+    ("warning", "cure"),
+    [
+        (
+            'failed calling webhook "validate.kyverno.svc": refused',
+            "see why webhook validate.kyverno.svc of this cluster does not answer",
+        ),
+        ('failed calling webhook "vnode.multicluster.admiralty.io": x', "that is vnode's webhook"),
+        (
+            f"{FORBIDDEN}failed quota: team: must specify limits.cpu for: main",
+            "set them in the pod template, or make a LimitRange",
+        ),
+        (
+            f"{FORBIDDEN}minimum cpu usage per Container is 100m, but request is 10m",
+            "change requests and limits of the template, or the LimitRange",
+        ),
+        (
+            f"{FORBIDDEN}no PriorityClass with name urgent was found",
+            "create PriorityClass urgent in this cluster",
+        ),
+        (
+            f'{FORBIDDEN}pod rejected: RuntimeClass "gvisor" not found',
+            "create RuntimeClass gvisor in this cluster",
+        ),
+        (
+            f"{FORBIDDEN}unable to create new content because it is being terminated",
+            "nothing can be created in namespace default until it is gone",
+        ),
+        ('admission webhook "x" denied the request: usage per Pod is too high', NAMES_IT),
+        (
+            f"{FORBIDDEN}Policy 'x' with binding 'y' denied request: usage per Pod",
+            NAMES_IT,
+        ),
+    ],
+)
+def test_what_refuses_pods_of_an_owner_has_its_own_cure(warning: str, cure: str) -> None:
+    told = owner_cures.refused(f"Error creating: {warning}", "default")
+    assert told.startswith(f"{warning}; {cure}")
