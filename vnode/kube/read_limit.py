@@ -18,6 +18,7 @@ from typing import Final
 
 from vnode.api.durations import TICK
 from vnode.api.token_bucket import TokenBucket, TokenBuckets
+from vnode.telemetry import turn_waits
 
 RATE: Final = 2000.0  # events of up to UNIT bytes a second: some 200 pods that start
 BURST: Final = 20_000
@@ -30,6 +31,8 @@ SHARE: Final = 0.25
 of it at once."""
 AT_ONCE: Final = 5.0
 """Seconds that may be spent at once: some 40,000 chaperons are listed in that."""
+WORK: Final = "events of targets"
+"""What waits is called so in metrics."""
 _PAUSE: Final = 0.02  # seconds; shorter ones would cost more than the events between them
 
 
@@ -50,9 +53,9 @@ class ReadTimes:
     def __init__(self) -> None:
         self._buckets: TokenBuckets[Hashable] = TokenBuckets(AT_ONCE)
 
-    def of(self, owner: Hashable) -> ReadTime:
-        """Return the time that all servers of an owner share."""
-        return ReadTime(self, owner)
+    def of(self, namespace: str, server: Hashable = None) -> ReadTime:
+        """Return the time that all servers of a namespace share; without one, that of `server`."""
+        return ReadTime(self, namespace, server)
 
     def bucket(self, owner: Hashable, now: float) -> TokenBucket:
         """Return the seconds of an owner, as tokens; to be asked for each time."""
@@ -60,11 +63,13 @@ class ReadTimes:
 
 
 class ReadTime:
-    """The time of one owner."""
+    """The time of one owner; who waits for it is shown (`turn_waits`)."""
 
-    def __init__(self, times: ReadTimes, owner: Hashable) -> None:
+    def __init__(self, times: ReadTimes, namespace: str, server: Hashable) -> None:
         self._times = times
-        self._owner = owner
+        self._owner = namespace or (server,)  # no namespace is called like it
+        self._namespace = namespace
+        self._waits = turn_waits.of(WORK)
 
     def spend(self, seconds: float) -> None:
         """Count processor time that was spent with what was read."""
@@ -75,6 +80,11 @@ class ReadTime:
         """Return the seconds until more may be read: 0 for now."""
         now = asyncio.get_running_loop().time()
         return self._times.bucket(self._owner, now).reserve(now, 0.0)
+
+    async def wait(self, seconds: float) -> None:
+        """Wait so long for it, and say so."""
+        self._waits.note(self._namespace, seconds)
+        await asyncio.sleep(seconds)
 
 
 class ReadLimiter:
@@ -95,5 +105,5 @@ class ReadLimiter:
             await asyncio.sleep(wait)
 
         # Again and again: others of the owner may spend some meanwhile. What is waited for is time.
-        while (wait := self.time.left()) > _PAUSE:  # noqa: ASYNC110
-            await asyncio.sleep(wait)
+        while (wait := self.time.left()) > _PAUSE:
+            await self.time.wait(wait)

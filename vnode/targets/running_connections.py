@@ -138,7 +138,7 @@ class RunningConnections:
             on_cluster=lambda uid: self._findings.set_cluster(spec.key, uid),
             on_name_conflicts=lambda: self._wake(spec.key),
             scope=self._scope if spec.is_self else EVERYTHING,
-            read_time=self._read_times.of(spec.key.namespace or spec.key),
+            read_time=self._read_times.of(spec.key.namespace, spec.key),
         )
         self._running[spec.key] = _Running(made_of, connection)
         run = partial(_run, connection, self._turns, self._clock)

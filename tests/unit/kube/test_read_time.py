@@ -17,6 +17,7 @@ from vnode.api.target_key import TargetKey
 from vnode.kube import read_limit, reflector
 from vnode.kube.informer import Informer
 from vnode.kube.read_limit import ReadTime, ReadTimes
+from vnode.telemetry import turn_waits
 
 pytestmark = pytest.mark.looptime
 
@@ -99,6 +100,18 @@ async def test_costly_events_without_end_take_a_share_of_the_loop_down_to_the_la
         assert loud.number == SECONDS * 100 - 1
 
 
+async def test_who_waits_for_that_is_shown(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turn_waits, "_places", {})
+    loud, every = Costly("loud", clock, ReadTimes().of("a")), ReadTimes().of("", "east")
+    async with links.following(loud.informer):
+        await flood(loud)
+
+    await every.wait(1.0)
+    shown = turn_waits.of(read_limit.WORK).shown()
+    assert shown.keys() == {"a", ""}
+    assert shown[""] == pytest.approx(1.0, rel=0.1)
+
+
 async def test_servers_of_one_owner_share_and_those_of_others_wait_for_none(clock: Clock) -> None:
     times = ReadTimes()
     loud = [Costly(f"loud{n}", clock, times.of("a")) for n in range(2)]
@@ -120,7 +133,7 @@ async def test_servers_of_one_owner_share_and_those_of_others_wait_for_none(cloc
 async def test_whoever_connects_anew_has_not_got_more_for_that(clock: Clock) -> None:
     times, worked = ReadTimes(), 0.0
     for _ in range(SECONDS):
-        loud = Costly("loud", clock, times.of(TargetKey("", "a")))
+        loud = Costly("loud", clock, times.of("", TargetKey("", "a")))
         async with links.following(loud.informer):
             for number in range(100):
                 loud.change(number)
