@@ -47,6 +47,15 @@ async def run_all(scene: Scene, pods: list[Object]) -> None:
     await until_running(scene, len(pods))
 
 
+async def run_labelled(scene: Scene, label: str, count: int) -> None:
+    """Run so many pods with a label of that name, whose value is yes."""
+    pods = [kit.pod(f"{label}-{n}") for n in range(count)]
+    for pod in pods:
+        pod["metadata"]["labels"] = {label: "yes"}
+
+    await run_all(scene, pods)
+
+
 async def until_running(scene: Scene, count: int) -> None:
     """Return once so many pods run."""
 

@@ -12,7 +12,15 @@ from contextlib import suppress
 from typing import Final
 
 from tests import kit
-from tests.isolation.acts import Attack, Begin, at_once, create_all, run_all, until_running
+from tests.isolation.acts import (
+    Attack,
+    Begin,
+    at_once,
+    create_all,
+    run_all,
+    run_labelled,
+    until_running,
+)
 from tests.isolation.scene import ATTACKER, Scene
 from vnode.api import kinds
 from vnode.api.errors import VnodeError
@@ -69,11 +77,7 @@ async def brief_pods(scene: Scene, begin: Begin) -> None:
 
 async def network_policies(scene: Scene, begin: Begin) -> None:
     """Change a hundred NetworkPolicies that select thirty running pods, ten a second."""
-    pods = [kit.pod(f"selected-{n}") for n in range(30)]
-    for pod in pods:
-        pod["metadata"]["labels"] = {"selected": "yes"}
-
-    await run_all(scene, pods)
+    await run_labelled(scene, "selected", 30)
     spec = {"podSelector": {"matchLabels": {"selected": "yes"}}, "policyTypes": ["Ingress"]}
     made: list[Object] = [{"metadata": {"name": f"np-{n}"}, "spec": spec} for n in range(100)]
     await create_all(scene, kinds.NETWORK_POLICIES, made)
@@ -86,11 +90,7 @@ async def network_policies(scene: Scene, begin: Begin) -> None:
 
 async def changing_policies(scene: Scene, begin: Begin) -> None:
     """Make and delete PlacementPolicies for fifty running pods, five a second."""
-    pods = [kit.pod(f"judged-{n}") for n in range(50)]
-    for pod in pods:
-        pod["metadata"]["labels"] = {"judged": "yes"}
-
-    await run_all(scene, pods)
+    await run_labelled(scene, "judged", 50)
     begin()
     spec = {"selector": {"matchLabels": {"judged": "yes"}}, "mode": "Spread"}
     for number in itertools.count():

@@ -19,6 +19,7 @@ from tests.isolation.acts import (
     create_all,
     is_running,
     run_all,
+    run_labelled,
     until_running,
 )
 from tests.isolation.costly import selecting_pod
@@ -82,11 +83,7 @@ async def small_objects(scene: Scene, begin: Begin) -> None:
 
 async def services(scene: Scene, begin: Begin) -> None:
     """Make and delete Services beside running pods of theirs, eight at once."""
-    pods = [kit.pod(f"serves-{n}") for n in range(10)]
-    for pod in pods:
-        pod["metadata"]["labels"] = {"serves": "yes"}
-
-    await run_all(scene, pods)
+    await run_labelled(scene, "serves", 10)
     begin()
 
     async def make(worker: int) -> None:
@@ -159,17 +156,13 @@ async def event_floods(scene: Scene, begin: Begin) -> None:
 
 async def budgets(scene: Scene, begin: Begin) -> None:
     """Have 1,000 PodDisruptionBudgets for twenty running pods, and change ten a second."""
-    pods = [kit.pod(f"budgeted-{n}") for n in range(20)]
-    for pod in pods:
-        pod["metadata"]["labels"] = {"budgeted": "yes"}
-
     selector = {"matchLabels": {"budgeted": "yes"}}
     made: list[Object] = [
         {"metadata": {"name": f"b-{n}"}, "spec": {"minAvailable": 1, "selector": selector}}
         for n in range(1000)
     ]
     await create_all(scene, kinds.POD_DISRUPTION_BUDGETS, made)
-    await run_all(scene, pods)
+    await run_labelled(scene, "budgeted", 20)
     begin()
     for number in itertools.count():
         body = {"spec": {"minAvailable": number % 20}}
