@@ -82,7 +82,7 @@ async def test_releases_are_upgraded_and_rolled_back_under_a_pod(
         releases.connect(plain, SOURCE, TARGET)
         await releases.delegate(c1.client, c2.client, "first")
         async with witness.watching(c1.client, c2.client) as seen:
-            seen.guard()
+            await seen.guard()
             pair = ReleasedPair(c1, c2, seen)
             for machine in (c2, c1):
                 await pair.replace(machine, THIS, "upgrade", "vnode", CHART, REUSED)

@@ -48,7 +48,7 @@ async def test_a_target_of_an_inventory_stays_while_its_source_is_replaced(
     await source.create(kinds.PODS, kit.pod("first"), "default")
     await kit.until_running(source, "first")
     async with witness.watching(source, target) as seen:
-        seen.guard()
+        await seen.guard()
         for number, tree in enumerate((THIS, version_before, THIS)):
             await asyncio.to_thread(inventoried.install, SOURCE, tree)
             await asyncio.to_thread(inventoried.replace, SOURCE, AGENTS[0], tree)

@@ -159,7 +159,7 @@ async def sent(c1: Client) -> AsyncIterator[Object]:
 
 
 @pytest.fixture
-def federation(
+async def federation(
     released: ReleasedFleet,
     c1: Client,
     c2: Client,
@@ -170,7 +170,7 @@ def federation(
 ) -> Federation:
     """Return what runs with the version before on both sides."""
     assert kit.phase(sent) == "Running"
-    running.guard()
+    await running.guard()
     return Federation(released, c1, c2, c3, running, version_before)
 
 

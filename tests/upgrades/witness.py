@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from tests import background
+from tests import background, kit
 from tests.upgrades import harm
 from vnode.api import keys, kinds, objects
 from vnode.api.kinds import Kind
@@ -28,6 +28,7 @@ class Witness:
     harm: list[str] = field(default_factory=list)
     _guarded: dict[str, Object] = field(default_factory=dict)
     _informers: dict[str, Informer] = field(default_factory=dict)
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)  # set at each event
 
     def __post_init__(self) -> None:
         self._watch(self.source, kinds.PODS, "default")
@@ -52,8 +53,17 @@ class Witness:
             for informer in self._informers.values():
                 group.create_task(informer.run())
 
-    def guard(self) -> None:
-        """Hold everything that is there now to be left alone from now on."""
+    async def guard(self) -> None:
+        """Hold everything that is there to be left alone from now on.
+
+        Virtual nodes may be new: Kubernetes takes its taint off one once it is ready.
+        """
+        nodes = self._informers[f"{self.source.name}: {kinds.NODES.plural}"].store
+        async with asyncio.timeout(kit.PATIENCE):
+            while not all(map(_is_settled, nodes.values())):
+                self._changed.clear()
+                await self._changed.wait()
+
         for where, informer in self._informers.items():
             for obj in informer.store.values():
                 self._guarded[f"{where} {objects.key(obj)}"] = obj
@@ -63,6 +73,7 @@ class Witness:
         self._guarded.clear()
 
     def _on(self, where: str, old: Object | None, new: Object | None) -> None:
+        self._changed.set()
         key = f"{where} {objects.key(new or old or {})}"
         if (before := self._guarded.get(key)) is None:
             return
@@ -82,3 +93,11 @@ async def watching(source: Client, *targets: Client) -> AsyncIterator[Witness]:
             await informer.synced.wait()
 
         yield witness
+
+
+def _is_settled(node: Object) -> bool:
+    """Tell whether a node is ready, and has no taint of its first moments any more."""
+    taints = objects.spec(node).get("taints") or ()
+    return kit.is_ready(node) and not any(
+        taint["key"].startswith("node.kubernetes.io/") for taint in taints
+    )
