@@ -40,10 +40,6 @@ async def unlimited(_events: float) -> None:
     """Do what `ReadLimiter.wait` does for a server that may send as much as it likes: nothing."""
 
 
-def unmeasured(_seconds: float) -> None:
-    """Do what `ReadTime.spend` does for such a server: nothing."""
-
-
 class ReadTimes:
     """Keeps the time that servers may take of the event loop, by who answers for them.
 

@@ -86,7 +86,7 @@ class Reflector:
         self._wait_for_tokens: Callable[[float], Awaitable[None]] = (
             client.read_limiter.wait if is_limited else read_limit.unlimited
         )
-        self._spend = client.read_limiter.spend if is_limited else read_limit.unmeasured
+        self._spend = client.read_limiter.spend if is_limited else None
         self._clock = clock
         self._is_absent = False  # its namespace did not exist when it was last refused
         self._version = ""  # where the next watch starts; "" means that a list comes first
@@ -125,7 +125,7 @@ class Reflector:
     async def run(self) -> None:
         """List and watch until cancelled; failures are kept in `failure` and retried."""
         self._last_answer = self._clock.monotonic()
-        await Metered(self._follow(), self._spend)
+        await (self._follow() if self._spend is None else Metered(self._follow(), self._spend))
 
     async def _follow(self) -> None:
         while True:
