@@ -3,81 +3,15 @@
 from __future__ import annotations
 
 import copy
-import json
 
 import pytest
 
 from tests.permitted import MANIFESTS
-from vnode.api import keys, objects, saved_manifest
+from tests.unit.pods.proxy_pods import PARENT, build, proxy, source_with
+from vnode.api import keys, objects
 from vnode.api.errors import ConfigError
-from vnode.api.identity import Identity
 from vnode.api.priorities import PriorityMapping
 from vnode.pods import chaperon_spec, chaperons
-
-PARENT = Identity("c1", "uid-of-c1")
-SPREAD = {
-    "maxSkew": 1,
-    "topologyKey": "zone",
-    "labelSelector": {"matchLabels": {"app": "web"}},
-}
-
-
-def proxy(source=None, *, annotations=None, **spec):
-    source = source or {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": "web-0",
-            "namespace": "shop",
-            "labels": {"app": "web", "example.com/tier": "front"},
-            "annotations": {"team": "a", keys.ELECT: ""},
-        },
-        "spec": {
-            "containers": [{"name": "main", "image": "nginx"}],
-            "schedulerName": "default-scheduler",
-            "terminationGracePeriodSeconds": 30,
-            "nodeSelector": {"disk": "ssd"},
-            "priority": 5,
-        },
-    }
-    return {
-        "metadata": {
-            "name": "web-0",
-            "namespace": "shop",
-            "uid": "u1",
-            "labels": {**objects.labels(source), keys.HAS_FINALIZER: "true"},
-            "annotations": {
-                **objects.annotations(source),
-                keys.SOURCE_POD_MANIFEST: json.dumps(source),
-                keys.ELECT: "",
-                **(annotations or {}),
-            },
-        },
-        "spec": {**admitted(objects.spec(source)), **spec},
-    }
-
-
-def admitted(spec):
-    """Return the spec of an admitted proxy, whose constraints choose a virtual node."""
-    kept = {k: v for k, v in spec.items() if k not in saved_manifest.FIELDS}
-    selector = {keys.PROVIDER_LABEL: keys.PROVIDER}
-    return {**kept, "schedulerName": keys.PROXY_SCHEDULER, "nodeSelector": selector}
-
-
-def build(pod, **flags):
-    return chaperons.build(
-        pod,
-        PARENT,
-        "default/c2",
-        **{"manifests": MANIFESTS, "allowed": False, "finalizer": True, **flags},
-    )
-
-
-def source_with(**spec):
-    return {
-        "metadata": {"name": "web-0", "labels": {"app": "web"}, "annotations": {}},
-        "spec": {"containers": [{"name": "main"}], **spec},
-    }
 
 
 def test_the_spec_is_the_users_and_not_the_proxys():
@@ -205,25 +139,6 @@ def test_a_selector_that_may_mean_pods_of_the_target_selects_them_still(selector
     assert keys.PARENT_CLUSTER_NAME not in made["labelSelector"].get("matchLabels", {})
 
 
-def test_what_is_sent_on_has_the_middle_for_its_source():
-    first = build(proxy(source_with(topologySpreadConstraints=[SPREAD])))
-    assert objects.labels(first)[keys.PARENT_CLUSTER_UID] == PARENT.uid
-    going_on = source_with(**first["spec"])
-    going_on["metadata"]["labels"] = objects.labels(first)
-    middle = Identity("c2", "uid-of-c2")
-    second = chaperons.build(
-        *(proxy(going_on), middle, "default/c3"), manifests=MANIFESTS, allowed=True, finalizer=True
-    )
-    assert objects.labels(second) == {
-        keys.PREFIX + "app": "web",
-        keys.PARENT_UID: "u1",
-        **middle.labels,
-    }
-    (spread,) = second["spec"]["topologySpreadConstraints"]
-    wanted = {keys.PREFIX + "app": "web", keys.PARENT_CLUSTER_NAME: "c2"}
-    assert spread["labelSelector"]["matchLabels"] == wanted
-
-
 def test_node_affinity_of_the_target_is_left_alone():
     required = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "gpu", "operator": "Exists"}]}]}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
@@ -281,61 +196,6 @@ def test_the_name_follows_from_the_uid_so_that_a_repeated_create_meets_the_first
     first, again = build(proxy()), build(proxy())
     assert first["metadata"]["name"] == again["metadata"]["name"]
     assert first["metadata"]["name"].startswith("web-0-")
-
-
-def sent_here(**fields):
-    """Return a proxy that is itself a delegate, of cluster c0, and may travel on."""
-    annotations = {keys.FORWARD: "", keys.PARENT_CLUSTER_UID: "uid-of-c0", keys.IS_ALLOWED: "true"}
-    pod = proxy(annotations={**annotations, **fields.pop("annotations", {})}, **fields)
-    pod["metadata"]["ownerReferences"] = [{"kind": "PodChaperon", "uid": "c", "controller": True}]
-    return pod
-
-
-def test_a_pod_that_may_travel_says_so_to_the_target_with_what_the_next_one_needs():
-    asks = {keys.FORWARD: "", keys.NO_PREFIX_LABEL_REGEXP: "^app="}
-    annotations = objects.annotations(build(proxy(annotations=asks)))
-    assert {key: annotations[key] for key in asks} == asks
-    assert keys.PATH not in annotations
-    asks.pop(keys.FORWARD)
-    assert not asks.keys() & objects.annotations(build(proxy(annotations=asks))).keys()
-
-
-def test_a_pod_of_this_cluster_cannot_make_up_a_way():
-    annotations = objects.annotations(build(proxy(annotations={keys.PATH: "x,y"})))
-    assert keys.PATH not in annotations
-
-
-def test_a_delegate_that_is_sent_on_has_this_cluster_as_its_parent_and_its_way_with_it():
-    pod = sent_here()
-    pod["metadata"]["labels"] = {
-        keys.PREFIX + "app": "web",
-        keys.PARENT_UID: "u0",
-        keys.PARENT_CLUSTER_NAME: "c0",
-        keys.HAS_FINALIZER: "true",
-    }
-    built = build(pod, target_uid="uid-of-c2")
-    assert objects.labels(built) == {
-        keys.PREFIX + "app": "web",
-        keys.PARENT_UID: "u1",
-        **PARENT.labels,
-    }
-    annotations = objects.annotations(built)
-    assert annotations[keys.PATH] == "uid-of-c0,uid-of-c1"
-    assert annotations[keys.PARENT_CLUSTER_UID] == "uid-of-c1"
-    assert keys.IS_ALLOWED not in annotations
-
-
-@pytest.mark.parametrize(
-    ("pod", "words"),
-    [
-        (sent_here(schedulerName="mine"), "vnode did not choose"),
-        (sent_here(annotations={keys.PATH: "uid-of-c1"}), "in this cluster before"),
-        (sent_here(annotations={keys.PATH: "uid-of-c2"}), "came through that cluster"),
-    ],
-)
-def test_a_delegate_is_not_sent_where_it_has_been_nor_by_others(pod, words):
-    with pytest.raises(ConfigError, match=words):
-        build(pod, target_uid="uid-of-c2")
 
 
 def test_readiness_gates_go_only_where_their_conditions_can():

@@ -6,7 +6,7 @@ import copy
 
 import pytest
 
-from tests.unit.pods.test_chaperons import build, proxy, source_with
+from tests.unit.pods.proxy_pods import build, proxy, source_with
 from vnode.api import keys, names, objects, service_tokens
 from vnode.api.service_tokens import WantedToken
 
