@@ -6,7 +6,8 @@ summary would be different. The sources watch it. Their schedulers depend on the
 it, so the first change after a quiet second is written at once.
 
 Each minute there is a new heartbeat in it, by which sources know that vnode still runs here: one
-write, and one event of a watch for each source. Whether the candidate scheduler lives is in it
+write, and one event of a watch for each source. An agent goes on with that of the one before it,
+so that a restart writes nothing. Whether the candidate scheduler lives is in it
 only if it does not.
 """
 
@@ -102,7 +103,8 @@ class SummaryWriter:
         )
         self._last: Object | None = None  # the summary as our last write left it
         self._written_at = float("-inf")  # monotonic
-        self._heartbeat, self._beat_at = "", float("-inf")  # the present one, and since when
+        self._heartbeat = ""  # the present one, as text and as the moment (monotonic) of it
+        self._beat_at = float("-inf")
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -156,10 +158,8 @@ class SummaryWriter:
             return wait
 
         now = self._clock.monotonic()
-        if now >= self._beat_at + HEARTBEAT:
-            self._heartbeat, self._beat_at = objects.timestamp(self._clock.now()), now
-
         present = summary_reports.current(objects.annotations(self._last or {}))
+        self._beat(now, str(present.get(keys.HEARTBEAT, "")))
         wanted = capacity.summary(
             self._nodes.store.values(),
             self._usage,
@@ -181,6 +181,18 @@ class SummaryWriter:
             self._last = await self._client.patch(kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME, patch)
 
         return next_beat
+
+    def _beat(self, now: float, present: str) -> None:
+        """Renew the heartbeat once it is due; our first is that of the summary, if that is not."""
+        wall = self._clock.now()
+        beat = objects.parse_timestamp(present) if not self._heartbeat else None
+        if beat is not None and beat.tzinfo is not None:
+            age = (wall - beat).total_seconds()
+            if 0 <= age < HEARTBEAT:
+                self._heartbeat, self._beat_at = present, now - age
+
+        if now >= self._beat_at + HEARTBEAT:
+            self._heartbeat, self._beat_at = objects.timestamp(wall), now
 
     async def _create(self, wanted: Object) -> None:
         """Create the summary; after AlreadyExists the informer has it by the next attempt."""

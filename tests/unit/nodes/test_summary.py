@@ -14,7 +14,7 @@ from vnode.api import class_names, keys, kinds, node_features, objects
 from vnode.api.class_names import PriorityValue
 from vnode.api.errors import Denied, NotFound, Unreachable
 from vnode.kube.informer import Informer
-from vnode.nodes.summary import SummaryWriter
+from vnode.nodes.summary import HEARTBEAT, SummaryWriter
 from vnode.pods.source import proxy_state
 
 pytestmark = pytest.mark.looptime
@@ -151,6 +151,39 @@ def machine_pod(name, node, scheduler, **status):
     spec = {"nodeName": node, "schedulerName": scheduler, "containers": [container]}
     metadata = {"name": name, "namespace": "default", "uid": name}
     return {"metadata": metadata, "spec": spec, "status": {"phase": "Running", **status}}
+
+
+@pytest.mark.parametrize(
+    ("away", "writes"),
+    [pytest.param(20.0, 0, id="soon"), pytest.param(100.0, 1, id="late")],
+)
+async def test_a_restart_writes_a_summary_only_when_a_heartbeat_is_due(cluster, away, writes):
+    async with cluster.running():
+        pass
+
+    await asyncio.sleep(away)
+    before = len(cluster.server.received("patch", kinds.CLUSTER_SUMMARIES))
+    async with cluster.running():
+        assert len(cluster.server.received("patch", kinds.CLUSTER_SUMMARIES)) == before + writes
+        await asyncio.sleep(HEARTBEAT)
+        later = len(cluster.server.received("patch", kinds.CLUSTER_SUMMARIES))
+        assert later == before + writes + 1  # it beats on
+
+
+@pytest.mark.parametrize("beat", ["2031-01-01T00:00:00Z", "2026-01-01T00:00:00", "x", ""])
+async def test_a_heartbeat_that_cannot_be_gone_on_with_is_renewed(cluster, beat):
+    async with cluster.running():
+        pass
+
+    def write(summary):
+        summary["metadata"]["annotations"][keys.HEARTBEAT] = beat
+
+    cluster.server.change(kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME, "", write)
+    async with cluster.running():
+        summary = cluster.server.find(kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME)
+        renewed = objects.parse_timestamp(objects.annotations(summary)[keys.HEARTBEAT])
+        age = (cluster.clock.now() - renewed).total_seconds()
+        assert 0 <= age <= LONG + 1
 
 
 async def test_proxies_that_others_watch_are_not_watched_twice_and_count_on_machines(clock):
