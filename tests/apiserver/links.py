@@ -1,4 +1,4 @@
-"""Links to targets whose API servers are in memory: as a Connection makes them, but for the probes.
+"""Links to targets whose API servers are in memory: as those of a Connection, but for the probes.
 
 A link has the informers of a real one, which run while it is `connected`. Tests say themselves
 whether it is healthy, and which cluster it is.
@@ -18,10 +18,8 @@ from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.runtime.link import Link
 from vnode.runtime.link_health import LinkHealth
-from vnode.runtime.links import Links
 from vnode.runtime.target_options import NO_OPTIONS, TargetOptions
-from vnode.targets.cluster_identity import Expected
-from vnode.targets.connection import Connection
+from vnode.targets import link_building
 from vnode.targets.model import SecretReference, TargetSpec
 
 
@@ -51,17 +49,7 @@ def link_by(
 ) -> Link:
     """Make a healthy link with that client, whatever API server it calls."""
     secret = SecretReference(target.namespace, target.name, "config", "")
-    connection = Connection(
-        TargetSpec(target, secret, "", options),
-        client.endpoint,
-        identity=identity,
-        links=Links(),
-        clock=clock,
-        expected=Expected,
-        on_cluster=lambda _uid: None,
-        on_name_conflicts=lambda: None,
-    )
-    link = connection._make_link(client)
+    link = link_building.make(client, TargetSpec(target, secret, "", options), identity, clock)
     set_healthy(link, True, clock)
     return link
 

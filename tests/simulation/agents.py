@@ -32,6 +32,7 @@ from vnode.runtime.health import ProcessHealth
 from vnode.runtime.links import Links
 from vnode.runtime.stall_guard import StallGuard
 from vnode.runtime.supervisor import Supervisor, sleep_forever, supervise
+from vnode.targets import link_building
 from vnode.targets.cluster_identity import Expected, Recognition
 from vnode.targets.connection import Connection
 from vnode.targets.model import SecretReference, TargetSpec
@@ -104,7 +105,7 @@ class MemoryConnection(Connection):
     async def run(self) -> None:
         """Publish the link and keep it alive."""
         recognition = Recognition(self.spec.key, Expected, lambda _uid: None)
-        link = self._make_link(self._memory_client)
+        link = link_building.make(self._memory_client, self.spec, self._identity, self._clock)
         self._links.add(link)
         try:
             await self._serve(link, recognition)

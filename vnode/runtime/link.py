@@ -82,7 +82,7 @@ class Link:
         self.is_self = is_self  # the target is this cluster itself
         self.options = options
         self.description = UNDESCRIBED  # by an inventory
-        self._owns = owns or target.sent  # which chaperons are this cluster's, by this Target
+        self.owns = owns or target.sent  # which chaperons are this cluster's, by this Target
         self._failures: dict[str, str] = {}  # task about this link -> why it failed
         # Those whose copies are watched one by one, since this source may not list them all.
         self.namespaces: set[str] = set()
@@ -201,7 +201,7 @@ class Link:
 
     def is_candidate(self, chaperon: Object, pod_key: str, pod_uid: str) -> bool:
         """Tell whether a chaperon of the target is that of a proxy pod."""
-        return self._owns(chaperon) and is_chaperon_of(chaperon, pod_key, pod_uid)
+        return self.owns(chaperon) and is_chaperon_of(chaperon, pod_key, pod_uid)
 
     def candidate(self, pod_key: str, pod_uid: str) -> Object | None:
         """Return the chaperon of a proxy pod, if the target has one.

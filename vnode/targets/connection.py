@@ -9,39 +9,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Final
 
-from vnode.api import keys, kinds, objects, quota_shapes, shapes
 from vnode.api.clock import Clock, happens_within
-from vnode.api.identity import (
-    Identity,
-    is_in_namespace_of_parent,
-    is_made_for_parent,
-    parent_key,
-)
-from vnode.api.objects import Object
-from vnode.api.shared_strings import sharing
-from vnode.kube.client import Client
+from vnode.api.identity import Identity
 from vnode.kube.endpoint import Endpoint
-from vnode.kube.informer import Informer
 from vnode.kube.namespace_scope import EVERYTHING, NamespaceScope
 from vnode.kube.read_limit import ReadTime
-from vnode.runtime.link import (
-    OTHERS_INDEX,
-    PARENT_KEY_INDEX,
-    PARENT_UID_INDEX,
-    UNDESCRIBED,
-    ClusterDescription,
-    Link,
-)
+from vnode.runtime.link import UNDESCRIBED, ClusterDescription, Link
 from vnode.runtime.link_health import CONNECTING, LEAVING, LinkHealth
 from vnode.runtime.links import Links
 from vnode.runtime.supervisor import Supervisor, supervise
-from vnode.targets import cleanup, cluster_identity, moving
+from vnode.targets import cleanup, cluster_identity, link_building, moving
 from vnode.targets.cluster_identity import Expected, Recognition, RecognizedClient
 from vnode.targets.heartbeat_monitor import HeartbeatMonitor
-from vnode.targets.kept_chaperons import trim_chaperon
 from vnode.targets.model import TargetSpec
 from vnode.targets.name_conflicts import NameConflicts
 from vnode.targets.own_rights import OwnRights
@@ -176,7 +158,8 @@ class Connection:
                 if self._read_time is not None:
                     client.read_limiter.time = self._read_time
 
-                link = self._link = self._make_link(client)
+                link = link_building.make(client, self.spec, self._identity, self._clock)
+                self._link = link
                 link.describe(self._description)
                 self._links.add(link)
                 try:
@@ -270,7 +253,7 @@ class Connection:
         link.set_health(LinkHealth(False, LEAVING, message, self._clock.now()))
         await cleanup.clean_up(
             link,
-            self._owns,
+            link.owns,
             self._identity,
             lambda: self._links.remove(link),
             clock=self._clock,
@@ -313,78 +296,6 @@ class Connection:
             link.awaits_quotas = False
             prober.probe_now()
             await rights.held.wait()
-
-    def _owns(self, chaperon: Object) -> bool:
-        """Tell whether the chaperon is ours, and not of another Target that leads to the same
-        cluster, nor planted in a namespace by who has no rights in that of its parent."""
-        return (
-            self.spec.key.sent(chaperon)
-            and self._identity.owns(chaperon)
-            and is_in_namespace_of_parent(chaperon)
-        )
-
-    def _make_link(self, client: Client) -> Link:
-        def parent_uid(chaperon: Object) -> Iterable[str]:
-            if self._owns(chaperon):
-                yield objects.labels(chaperon).get(keys.PARENT_UID, "")
-
-        def parent(chaperon: Object) -> Iterable[str]:
-            if self._owns(chaperon) and is_made_for_parent(chaperon):
-                yield parent_key(chaperon)
-
-        def parent_elsewhere(chaperon: Object) -> Iterable[str]:
-            ours = self._identity.surely_owns(chaperon) and is_made_for_parent(chaperon)
-            if ours and not self.spec.key.sent(chaperon):
-                yield parent_key(chaperon)
-
-        chaperons = Informer(
-            client,
-            kinds.POD_CHAPERONS,
-            namespace=self.spec.key.namespace or None,
-            label_selector=self._identity.selector,
-            trim=sharing(trim_chaperon),
-            accept=shapes.is_chaperon,
-            indexes={
-                PARENT_UID_INDEX: parent_uid,
-                PARENT_KEY_INDEX: parent,
-                OTHERS_INDEX: parent_elsewhere,
-            },
-        )
-        summaries = Informer(
-            client, kinds.CLUSTER_SUMMARIES, trim=shapes.trim_summary, accept=shapes.is_summary
-        )
-        return Link(
-            self.spec.key,
-            client,
-            chaperons=chaperons,
-            summaries=summaries,
-            quotas=self._make_quotas(client),
-            health=LinkHealth(False, CONNECTING, "connecting to the target", self._clock.now()),
-            labels_excluded=self.spec.labels_excluded,
-            is_self=self.spec.is_self,
-            options=self.spec.options,
-            owns=self._owns,
-        )
-
-    def _make_quotas(self, client: Client) -> tuple[Informer, ...]:
-        namespace = self.spec.key.namespace or None
-        quotas = Informer(
-            client,
-            kinds.RESOURCE_QUOTAS,
-            namespace=namespace,
-            trim=quota_shapes.trim_quota,
-            accept=quota_shapes.is_quota,
-            optional=True,
-        )
-        limit_ranges = Informer(
-            client,
-            kinds.LIMIT_RANGES,
-            namespace=namespace,
-            trim=quota_shapes.trim_limit_range,
-            accept=quota_shapes.is_limit_range,
-            optional=True,
-        )
-        return quotas, limit_ranges
 
 
 def _nobody() -> None:
