@@ -25,7 +25,7 @@ from vnode.kube import urgency
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.pods.reservations import CandidateGone, Refusal, Reservations
-from vnode.pods.target import preempting
+from vnode.pods.target import preemption_request
 from vnode.pods.target.preempting import Preempting
 from vnode.runtime import serving
 from vnode.runtime.applications import application
@@ -85,13 +85,14 @@ class Extender:
         self._reservations = reservations
         self._delegates = delegates
         self._is_trusted = is_trusted
+        self._clock = clock
         self._preempting = Preempting(client, reservations.chaperons, clock)
 
     def app(self) -> web.Application:
         """Return the application, which only the candidate scheduler may call."""
         app = application(
             [serving.only_client(issued.CLIENT, self._is_trusted)],
-            client_max_size=preempting.MOST_BYTES,
+            client_max_size=preemption_request.MOST_BYTES,
         )
         app.add_routes([web.post("/bind", self.handle), web.post("/preempt", self.preempt)])
         return app
@@ -115,7 +116,7 @@ class Extender:
 
     async def preempt(self, request: web.Request) -> web.Response:
         """Return, as an ExtenderPreemptionResult, on which nodes a delegate may preempt others."""
-        wanted = preempting.parse(await request.read())
+        wanted = await preemption_request.parse(await request.read(), self._clock)
         if wanted is None:
             return web.json_response({"error": "not an ExtenderPreemptionArgs"}, status=400)
 

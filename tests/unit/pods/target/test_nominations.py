@@ -12,7 +12,7 @@ from vnode.api import keys, kinds, objects
 from vnode.api.errors import Denied, Unreachable
 from vnode.pods import preemption
 from vnode.pods.preemption import PAUSE, Rounds
-from vnode.pods.target import nominations, preempting
+from vnode.pods.target import nominations, preemption_request
 from vnode.pods.target.preempting import Preempting
 
 pytestmark = pytest.mark.looptime
@@ -57,7 +57,7 @@ class Preemptor:
         }
         pod = self.cluster.pod()
         payload = json.dumps({"Pod": pod, "NodeNameToVictims": victims}).encode()
-        request = preempting.parse(payload)
+        request = await preemption_request.parse(payload, self.clock)
         assert request is not None
         answer = await self.preempting.answer(request)
         await asyncio.sleep(SETTLED)

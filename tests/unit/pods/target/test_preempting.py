@@ -13,7 +13,7 @@ from vnode.api import keys, kinds, objects
 from vnode.api.errors import Unreachable
 from vnode.pods import delegate, preemption
 from vnode.pods.preemption import Victims
-from vnode.pods.target import preempting
+from vnode.pods.target import preemption_request
 from vnode.pods.target.preempting import Preempting
 
 US = {keys.PARENT_CLUSTER_UID: "uid-of-c1"}
@@ -43,6 +43,7 @@ class Asked:
     """An agent of a target with one candidate."""
 
     def __init__(self, clock, mark=""):
+        self.clock = clock
         self.cluster = TargetCluster(clock)
         annotations = US | ({keys.PREEMPTION: mark} if mark else {})
         built = delegate.build(self.cluster.send(annotations=annotations))
@@ -52,7 +53,7 @@ class Asked:
 
     async def answer(self, nodes):
         payload = json.dumps({"Pod": self.pod, "NodeNameToVictims": nodes}).encode()
-        request = preempting.parse(payload)
+        request = await preemption_request.parse(payload, self.clock)
         assert request is not None
         return (await self.preempting.answer(request))["NodeNameToMetaVictims"]
 
@@ -164,15 +165,3 @@ async def test_the_offer_is_for_that_chaperon_and_no_later_one_of_its_name(clock
     async with asked.cluster.informed():
         assert await asked.answer(NODES) == {}
         assert asked.victims is None
-
-
-@pytest.mark.parametrize(
-    "payload",
-    [
-        *(b"", b"{", b"[]", b"null", b"{}", b'{"Pod":{}}', b'{"Pod":{"metadata":{}}}'),
-        b'{"Pod":{"metadata":{"name":"..","namespace":"shop"}}}',
-        b'{"Pod":{"metadata":{"name":"a","namespace":"shop"}},"NodeNameToVictims":[]}',
-    ],
-)
-def test_what_is_no_request_is_none(payload):
-    assert preempting.parse(payload) is None
