@@ -9,7 +9,6 @@ cluster's own controller puts those into EndpointSlices (docs/decisions/0007).
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Callable, Collection, Mapping
 from typing import Annotated, Any, Final, NamedTuple, TypeAlias
 
@@ -17,11 +16,11 @@ import msgspec
 
 from vnode.api import documents, keys, objects
 from vnode.api.objects import Object, Objects
+from vnode.following import balancer_addresses
+from vnode.following.balancer_addresses import Key
 
 _ADDRESSES: Final = 16  # of one load balancer: the status comes from another cluster
 _SELECTOR: Final = 16 * 1024  # characters of one that Admiralty has replaced; API servers have none
-_NO_ADDRESS: Final = ("", "")
-_Key: TypeAlias = tuple[str, str]  # IP address and host name, "" for none
 _Record: TypeAlias = dict[str, Annotated[list[dict[str, Any]], msgspec.Meta(max_length=_ADDRESSES)]]
 """What we wrote, by node."""
 
@@ -29,7 +28,7 @@ _Record: TypeAlias = dict[str, Annotated[list[dict[str, Any]], msgspec.Meta(max_
 class _Present(NamedTuple):
     """An address of the status, and whether it is ours."""
 
-    key: _Key
+    key: Key
     entry: Object
     is_ours: bool
 
@@ -97,11 +96,15 @@ def addresses(
     recorded, present = _by_key(written), _ingress(original)
     marked: list[_Present] = []
     for entry in present:
-        key = _key(entry)
+        key = balancer_addresses.key_of(entry)
         is_ours = key in recorded and not (is_service and entry.get("ipMode") == "VIP")
         marked.append(_Present(key, entry, is_ours))
 
-    ours = {each.key: _clean(each.key, each.entry, is_service) for each in marked if each.is_ours}
+    ours = {
+        each.key: balancer_addresses.clean(each.key, each.entry, is_service)
+        for each in marked
+        if each.is_ours
+    }
     now = {node: _reported(copy, is_service) for node, copy in sorted(copies.items())}
     unseen = [node for node in written if node not in copies and exists(node)]
     for node in unseen:
@@ -123,16 +126,16 @@ def addresses(
 
 def _merged(
     present: list[_Present],
-    reported: Mapping[_Key, Object],
-    staying: Collection[_Key],
-    recorded: Mapping[_Key, Objects],
+    reported: Mapping[Key, Object],
+    staying: Collection[Key],
+    recorded: Mapping[Key, Objects],
 ) -> Objects:
     """Return the status's addresses, given those that it has.
 
     One of ours that a target reports as we have written it stays as the API server has made of it.
     """
     merged: Objects = []
-    seen: set[_Key] = set()
+    seen: set[Key] = set()
     for key, entry, is_ours in present:
         if not is_ours:
             merged.append(entry)
@@ -146,13 +149,17 @@ def _merged(
 
 
 def _reported(copy: Object | None, is_service: bool) -> Objects:
-    """Return the addresses of a copy, the first ones."""
-    found: dict[_Key, Object] = {}
-    for entry in _ingress(copy or {})[:_ADDRESSES]:
-        key = _key(entry)
-        found[key] = _clean(key, entry, is_service)
+    """Return the addresses of a copy, the first ones.
 
-    found.pop(_NO_ADDRESS, None)
+    Without those that no load balancer can have: an API server refuses a status for one of them,
+    and no other target could bring an address any more.
+    """
+    found: dict[Key, Object] = {}
+    for entry in _ingress(copy or {})[:_ADDRESSES]:
+        key = balancer_addresses.key_of(entry)
+        if balancer_addresses.is_possible(key):
+            found[key] = balancer_addresses.clean(key, entry, is_service)
+
     return list(found.values())
 
 
@@ -181,35 +188,12 @@ def _ingress(obj: Object) -> Objects:
     return (objects.status(obj).get("loadBalancer") or {}).get("ingress") or []
 
 
-def _by_key(by_node: Mapping[str, Objects]) -> dict[_Key, Objects]:
+def _by_key(by_node: Mapping[str, Objects]) -> dict[Key, Objects]:
     """Return addresses as we write them by what tells them apart."""
-    found: dict[_Key, Objects] = {}
+    found: dict[Key, Objects] = {}
     for entry in (entry for entries in by_node.values() for entry in entries):
         ip, hostname = entry.get("ip"), entry.get("hostname")
         key = (ip if isinstance(ip, str) else "", hostname if isinstance(hostname, str) else "")
         found.setdefault(key, []).append(entry)
 
     return found
-
-
-def _key(entry: Object) -> _Key:
-    """Return what tells addresses apart, however they are spelt."""
-    return _ip(entry.get("ip")), _hostname(entry.get("hostname"))
-
-
-def _ip(value: Any) -> str:
-    try:
-        return str(ipaddress.ip_address(value)) if isinstance(value, str) else ""
-    except ValueError:
-        return str(value)
-
-
-def _hostname(value: Any) -> str:
-    return value.lower() if isinstance(value, str) else ""
-
-
-def _clean(key: _Key, entry: Object, is_service: bool) -> Object:
-    ip, hostname = key
-    fields = {"ip": ip, "hostname": hostname, "ports": entry.get("ports")}
-    kept = {field: value for field, value in fields.items() if value}
-    return kept | {"ipMode": "Proxy"} if is_service and ip else kept

@@ -152,6 +152,48 @@ def test_what_a_target_reports_without_an_address_is_not_brought() -> None:
     assert not write_back_patches.addresses(with_status(None), copies, bool, is_service=True)
 
 
+@pytest.mark.parametrize(
+    "entry",
+    [
+        *({"ip": ip} for ip in ["x", "192.0.2.256", "fe80::1%eth0", "::ffff:192.0.2.7", "0x1"]),
+        *({"hostname": name} for name in ["a b", "192.0.2.7", "a..b", "-a", "a-.b", "a" * 254]),
+        {"ip": "192.0.2.7", "hostname": "a_b"},
+        {"ip": "x", "hostname": "lb.example"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("is_service", [True, False])
+def test_what_no_load_balancer_has_keeps_no_other_target_from_bringing_its_own(
+    entry: Object, is_service: bool
+) -> None:
+    """An API server refuses a whole status for one address that is none."""
+    copies = {"n1": with_status([entry]), "n2": with_status([{"ip": "192.0.2.2"}])}
+    patch = write_back_patches.addresses(with_status(None), copies, bool, is_service=is_service)
+    brought = patch["status"]["loadBalancer"]["ingress"]
+    assert [each.get("ip") for each in brought] == ["192.0.2.2"]
+    alone = {"n1": with_status([entry])}
+    assert not write_back_patches.addresses(with_status(None), alone, bool, is_service=is_service)
+
+
+@pytest.mark.parametrize(
+    "ports",
+    [
+        *("x", {"a": 1}, ["x"], [{}], [{"port": "80"}], [{"port": 2**16}], [{"port": True}]),
+        *([{"port": 80, "protocol": "x"}], [{"port": 80, "error": 5}]),
+    ],
+    ids=str,
+)
+def test_ports_that_are_none_are_left_out_and_the_others_are_brought(ports: Any) -> None:
+    good = [{"port": 80, "protocol": "TCP", "error": "x"}, {"port": 81}]
+    copies = {
+        "n1": with_status([{"ip": "192.0.2.1", "ports": ports}]),
+        "n2": with_status([{"ip": "192.0.2.2", "ports": good}]),
+    }
+    patch = write_back_patches.addresses(with_status(None), copies, bool, is_service=False)
+    brought = patch["status"]["loadBalancer"]["ingress"]
+    assert brought == [{"ip": "192.0.2.1"}, {"ip": "192.0.2.2", "ports": good}]
+
+
 def test_no_more_addresses_are_brought_than_their_record_can_name() -> None:
     """What is not in it nobody would take away again."""
     copies = {f"n{n}": with_status([{"hostname": f"{n}.{'x' * 200}"}]) for n in range(300)}
