@@ -62,8 +62,9 @@ class Client(Transport):
         label_selector: str = "",
         field_selector: str = "",
         limit: AnswerLimit | None = None,
+        kept: Kept = decoding.whole,
     ) -> Objects:
-        """Return all objects that match, of all namespaces if none is named.
+        """Return what is `kept` of all objects that match, of all namespaces if none is named.
 
         If the client is held to namespaces, those are meant; one that refuses counts as empty,
         unless all do. What cannot be read as an object is left out, and hides nothing else.
@@ -80,6 +81,7 @@ class Client(Transport):
                     label_selector=label_selector,
                     field_selector=field_selector,
                     limit=limit,
+                    kept=kept,
                 )
             except errors.Denied as error:
                 refusals.append(error)

@@ -29,6 +29,7 @@ from vnode.kube.client import Client
 from vnode.pods import event_record
 from vnode.pods.event_record import FIELD, DelegateEventsMode, EventEntry
 from vnode.pods.source import proxy_events
+from vnode.pods.source.earlier_events import EarlierEvents
 from vnode.pods.source.proxy_events import ProxyEvent
 from vnode.runtime import startup
 from vnode.runtime.controller import Controller
@@ -96,8 +97,7 @@ class DelegateEventReporter:
         )
         self._records: dict[str, _EventRecord] = {}  # by key of the proxy; goes with it
         self._buckets: dict[str, TokenBucket] = {}  # by node
-        # By key, what an earlier leader has told, until it is looked for.
-        self._earlier: dict[str, tuple[str, int]] = {}
+        self._earlier = EarlierEvents()
 
     async def run(self) -> None:
         """Write Events until cancelled."""
@@ -118,16 +118,10 @@ class DelegateEventReporter:
 
     async def _read_earlier(self) -> None:
         """Read the Events of vnode that are there, not to write them again."""
-        selector = f"reportingComponent={proxy_events.REPORTER}"
         try:
-            found = await startup.wait_for_answer(
-                lambda: self._client.list(kinds.EVENTS, field_selector=selector), self._clock
-            )
+            await startup.wait_for_answer(lambda: self._earlier.read(self._client), self._clock)
         except (Denied, Invalid, NotFound) as error:
             log.warning("Events of delegates may be told again, as none can be read: %s", error)
-            return
-
-        self._earlier = {objects.key(event): proxy_events.state_of(event) for event in found}
 
     def _node_of(self, key: str) -> str:
         return objects.node_name(self._find(key) or {})
@@ -183,7 +177,7 @@ class DelegateEventReporter:
         record = self._records[key] = _EventRecord(objects.uid(proxy), now)
         created = objects.created_at(proxy)
         for event in events:
-            earlier = self._earlier.pop(objects.key(event.body), None)
+            earlier = self._earlier.take(event.body)
             if earlier is None and created and max(created, event.last) < oldest:
                 earlier = event.words, event.count  # it was told, and has expired
 

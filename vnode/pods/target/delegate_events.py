@@ -40,6 +40,7 @@ SLOW: Final = 5.0  # seconds until ordinary Events of a pod that awaits them are
 _RATE: Final = 10.0  # writes for Events alone in a second, of all pods
 _BURST: Final = 100
 _NO_TOKEN: Final = 1.0  # seconds until such a write that was one too many is tried again
+LONGEST_UID: Final = 64  # characters; a UID has 36
 _COUNTED: Final = 32  # Event objects of one pod whose counts are remembered
 
 _EVENTS_OF_PODS: Final = ListOptions(kinds.EVENTS, field_selector="involvedObject.kind=Pod")
@@ -164,6 +165,9 @@ class DelegateEventCollector:
             return
 
         entry, uid = event_record.of_event(event), str(about.get("uid", ""))
+        if len(uid) > LONGEST_UID:  # of no pod: whoever writes an Event chooses it
+            return
+
         if entry is None or not uid or (self._mode == "Warnings" and not entry.is_warning):
             return
 

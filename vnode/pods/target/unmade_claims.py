@@ -7,21 +7,30 @@ PreEnqueue meanwhile, and writes no condition. So one is put in its place, for t
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from vnode.api import device_claims, kinds, objects, scheduled_condition
 from vnode.api.clock import Clock
 from vnode.api.durations import TICK
 from vnode.api.errors import VnodeError
 from vnode.api.objects import Object
+from vnode.kube.answer_limits import AnswerLimit
 from vnode.kube.client import Client
 from vnode.pods import event_record
+from vnode.pods.event_record import EventEntry
 
 PATIENCE: Final = 3.0  # seconds in which claims are made, on a busy cluster
 RECHECK: Final = 10.0  # seconds until the Events are read again
 
+_OF_ONE_POD: Final = AnswerLimit(4 * 1024 * 1024, 100_000)
+"""Of Events: the controller manager writes one, and counts in it."""
+
 _REASON: Final = "FailedResourceClaimCreation"
+
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -79,13 +88,25 @@ class UnmadeClaims:
         return known if known is not None and is_same else condition
 
     async def _why(self, pod: Object) -> str:
+        """Return what the last Event about that says, of those that are read; "" if none is."""
         selector = f"involvedObject.uid={objects.uid(pod)},reason={_REASON}"
-        try:
-            events = await self._client.list(
-                kinds.EVENTS, objects.namespace(pod), field_selector=selector
-            )
-        except VnodeError:
-            return ""
+        latest: EventEntry | None = None
 
-        entries = [entry for entry in map(event_record.of_event, events) if entry is not None]
-        return max(entries, key=lambda entry: entry.last).message if entries else ""
+        def note(event: Any) -> None:  # keeps nothing of the list: tenants write Events, too
+            nonlocal latest
+            entry = event_record.of_event(event) if isinstance(event, dict) else None
+            if entry is not None and (latest is None or latest.last < entry.last):
+                latest = entry
+
+        try:
+            await self._client.list(
+                kinds.EVENTS,
+                objects.namespace(pod),
+                field_selector=selector,
+                limit=_OF_ONE_POD,
+                kept=note,
+            )
+        except VnodeError as error:
+            log.debug("not all Events of %s were read: %s", objects.key(pod), error)
+
+        return latest.message if latest is not None else ""

@@ -363,3 +363,17 @@ async def test_a_write_that_failed_is_made_up_for(cluster):
         store_event(cluster, "BackOff", PULL, warning=True)
         await asyncio.sleep(SETTLED)
         assert reasons(cluster) == [("BackOff", 1)]
+
+
+async def test_a_uid_that_no_pod_has_is_not_kept(cluster):
+    """Whoever writes Events could fill the memory of the agent by UIDs of a mebibyte."""
+    async with cluster.running():
+        await begin(cluster)
+        store_event(cluster, "Pulled", "an image")
+        await asyncio.sleep(0.1)
+        about = {**objects.reference(cluster.pod(), "Pod", "v1"), "uid": "u" * 1024**2}
+        store_event(cluster, "Forged", "x", involvedObject=about)
+        await asyncio.sleep(0.1)
+        cluster.report(phase="Running", containerStatuses=[{"name": "main"}])
+        await asyncio.sleep(60)
+        assert reasons(cluster) == [("Pulled", 1)]

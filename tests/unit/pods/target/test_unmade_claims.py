@@ -8,7 +8,8 @@ import pytest
 
 from tests.unit.pods.target_side import NAMESPACE, TargetCluster
 from vnode.api import kinds, objects
-from vnode.pods.target.unmade_claims import PATIENCE, RECHECK
+from vnode.api.errors import TooLarge
+from vnode.pods.target.unmade_claims import PATIENCE, RECHECK, UnmadeClaims
 
 pytestmark = pytest.mark.looptime
 
@@ -76,3 +77,40 @@ async def test_a_delegate_with_its_claims_or_a_place_lacks_nothing(cluster, stat
         await asyncio.sleep(3 * RECHECK)
         assert not cluster.rejection
         assert cluster.server.count("list", kinds.EVENTS) == before
+
+
+async def test_of_thousands_of_events_only_what_the_last_says_is_kept(clock):
+    """Who may write Events may write any; all were read into memory, and compared at once."""
+    flood = Flood()
+    claims = UnmadeClaims(flood, clock)
+    pod = {"metadata": {"name": "web", "namespace": NAMESPACE, "uid": "u"}, "spec": SPEC}
+    await claims.judge(pod)
+    await asyncio.sleep(PATIENCE)
+    found, again = await claims.judge(pod)
+    assert again == RECHECK
+    assert objects.condition(found, "PodScheduled")["message"].endswith("gpus: said 500 times")
+    assert flood.kept == [None] * 1000
+
+
+class Flood:
+    """A client of an API server that has more Events than are read."""
+
+    def __init__(self):
+        self.kept = []
+
+    async def list(self, _kind, namespace, *, field_selector, limit, kept):
+        assert field_selector
+        for number in range(1000):
+            count = number if number <= 500 else 0
+            moment = f"2026-01-01T00:{count // 60:02}:{count % 60:02}Z"
+            metadata = {"name": str(number), "namespace": namespace, "uid": "u"}
+            event = {
+                "metadata": {**metadata, "resourceVersion": "1"},
+                "type": "Warning",
+                "reason": "FailedResourceClaimCreation",
+                "message": f"said {number} times",
+                "lastTimestamp": moment,
+            }
+            self.kept.append(kept(event))
+
+        raise TooLarge(f"more than {limit.values} values")
