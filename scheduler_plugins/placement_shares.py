@@ -17,7 +17,11 @@ from vnode.planning.weighing import Weighting
 from vnode.planning.workload import Workload
 from vnode.scheduling.snapshot import Snapshot
 
-_POLICIES_KEPT: Final = 1000  # whose shares are known; all are forgotten when there are more
+_POLICIES_KEPT: Final = 1000
+"""Of a namespace, whose shares are known; all of it are forgotten when there are more. Those of
+others stay: a burst is planned as one only while its shares are the same (`weighting`)."""
+
+_NAMESPACES_KEPT: Final = 1000  # before those are looked for that have no policy any more
 
 
 class _SharesOfPolicy(NamedTuple):
@@ -31,7 +35,9 @@ class KnownShares:
     """Keeps the shares of policies for as long as neither these nor the nodes change."""
 
     def __init__(self) -> None:
-        self._shares: dict[tuple[str, str], _SharesOfPolicy] = {}  # by namespace and name
+        # By namespace, "" for those of the cluster, and by name. Nothing in it is empty.
+        self._shares: dict[str, dict[str, _SharesOfPolicy]] = {}
+        self._most = _NAMESPACES_KEPT
         self._nodes: tuple[Object, ...] = ()
         self._number = 0  # of these nodes
 
@@ -42,8 +48,8 @@ class KnownShares:
             self._nodes = nodes
             self._number += 1
 
-        key = policy.namespace, policy.name
-        known = self._shares.get(key)
+        of_namespace = self._shares.get(policy.namespace, {})
+        known = of_namespace.get(policy.name)
         if known is not None and known.policy() is policy and known.nodes == self._number:
             return known.shares
 
@@ -51,11 +57,27 @@ class KnownShares:
         if known is not None and known.shares == shares:
             shares = known.shares
 
-        if len(self._shares) >= _POLICIES_KEPT:
-            self._shares.clear()
+        if known is None and len(of_namespace) >= _POLICIES_KEPT:
+            of_namespace.clear()
 
-        self._shares[key] = _SharesOfPolicy(weakref.ref(policy), self._number, shares)
+        of_namespace[policy.name] = _SharesOfPolicy(weakref.ref(policy), self._number, shares)
+        if policy.namespace not in self._shares:
+            self._shares[policy.namespace] = of_namespace
+            self._forget_gone()
+
         return shares
+
+    def _forget_gone(self) -> None:
+        """Forget namespaces without policies, when there are twice as many as were left before."""
+        if len(self._shares) <= self._most:
+            return
+
+        self._shares = {
+            namespace: shares
+            for namespace, shares in self._shares.items()
+            if any(each.policy() is not None for each in shares.values())
+        }
+        self._most = max(_NAMESPACES_KEPT, 2 * len(self._shares))
 
 
 def weighting(

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from scheduler_plugins import placement_shares
 from scheduler_plugins.placement_shares import KnownShares
 from tests import background
 from tests.apiserver.server import APIServer
@@ -27,8 +28,8 @@ from vnode.scheduling.cache import Cache
 from vnode.targets import kept_chaperons
 
 
-def policy(name: str, selector: str = "app") -> Policy:
-    return Policy(f"placementpolicy/{name}", "team-a", selectors.parse(selector))
+def policy(name: str, selector: str = "app", namespace: str = "team-a") -> Policy:
+    return Policy(f"placementpolicy/{name}", namespace, selectors.parse(selector))
 
 
 def test_references_of_a_pod_that_has_thousands_are_not_kept() -> None:
@@ -101,6 +102,34 @@ def test_shares_are_made_anew_when_a_node_changes_and_are_the_same_if_equal() ->
     assert known.of(web, cache.snapshot()) is shares
     cache.update_node(virtual_node("b"))
     assert {share.node for share in known.of(web, cache.snapshot())} == {"a", "b"}
+
+
+def test_policies_of_one_namespace_have_no_shares_of_others_made_anew() -> None:
+    """Of a burst whose shares were made anew the rest was weighed by what its first pods left."""
+    known, cache, web = KnownShares(), Cache(), policy("web")
+    cache.update_node(virtual_node("a"))
+    snapshot = cache.snapshot()
+    shares = known.of(web, snapshot)
+    many = [policy(f"p{number}", namespace="team-b") for number in range(3000)]
+    for each in many:
+        known.of(each, snapshot)
+
+    assert known.of(web, snapshot) is shares
+    assert sum(map(len, known._shares.values())) <= 1 + placement_shares._POLICIES_KEPT
+
+
+def test_shares_in_namespaces_that_have_gone_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(placement_shares, "_NAMESPACES_KEPT", 10)
+    known, cache, web = KnownShares(), Cache(), policy("web")
+    cache.update_node(virtual_node("a"))
+    snapshot = cache.snapshot()
+    shares = known.of(web, snapshot)
+    for number in range(100):
+        known.of(policy("gone", namespace=f"n{number}"), snapshot)
+
+    gc.collect()
+    assert known.of(web, snapshot) is shares
+    assert len(known._shares) <= 11
 
 
 def kept(cached: Any) -> int:
