@@ -11,15 +11,19 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from vnode.api import objects, selectors
+from vnode.api import constraint_size, objects, selectors
 from vnode.api.clock import Clock
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.api.selectors import Selector
 from vnode.api.slices import Slices, in_slices
+from vnode.kube.answer_limits import AnswerLimit
 
 MOST_BUDGETS: Final = 500
 """Budgets of a namespace that count, the first by name."""
+
+OF_NAMESPACE: Final = AnswerLimit(4 * 1024 * 1024, 200_000)
+"""What is read of a namespace: a budget has 1.5 KiB and 40 values. With more none of it counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +71,10 @@ class DisruptionBudgets:
 
 
 def _selector(budget: Object) -> Selector | None:
+    """Return which pods a budget protects; None if it protects none, or cannot be compared."""
+    selector = objects.spec(budget).get("selector")
     try:
-        return selectors.from_label_selector(objects.spec(budget).get("selector"))
+        constraint_size.check((), selector, "spec.selector")
+        return selectors.from_label_selector(selector)
     except ConfigError:
         return None

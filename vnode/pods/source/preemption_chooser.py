@@ -23,6 +23,7 @@ from vnode.kube.client import Client
 from vnode.kube.events import NORMAL, EventRecorder, about
 from vnode.pods import preemption
 from vnode.pods.preemption import NO_ROUNDS, Rounds, Victims
+from vnode.pods.source import broken_budgets
 from vnode.pods.source.attempt import Attempt
 from vnode.pods.source.broken_budgets import DisruptionBudgets
 from vnode.pods.source.candidate_requests import CandidateRequests
@@ -221,7 +222,9 @@ class PreemptionChooser:
         found = DisruptionBudgets()
         for namespace in sorted(namespaces):
             try:
-                budgets = await self._client.list(kinds.POD_DISRUPTION_BUDGETS, namespace)
+                budgets = await self._client.list(
+                    kinds.POD_DISRUPTION_BUDGETS, namespace, limit=broken_budgets.OF_NAMESPACE
+                )
             except VnodeError as error:
                 log.warning("PodDisruptionBudgets of %s do not count: %s", namespace, error)
             else:

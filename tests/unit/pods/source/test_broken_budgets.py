@@ -58,6 +58,22 @@ async def test_thousands_of_budgets_are_read_once_and_compared_in_slices() -> No
     assert time.thread_time() - began < 1.0
 
 
+@pytest.mark.parametrize(
+    "selector",
+    [
+        {"matchLabels": {f"a{number}": "" for number in range(60_000)}},
+        {"matchExpressions": [{"key": f"a{n}", "operator": "DoesNotExist"} for n in range(45_000)]},
+    ],
+    ids=["labels", "expressions"],
+)
+def test_a_budget_that_takes_long_to_compare_does_not_count(selector: Any) -> None:
+    """One took 0.6 s to read and to compare with a pod."""
+    known, clock = DisruptionBudgets(), SystemClock()
+    assert _longest_step(known.read([budget(0, selector), budget(0, WEB)], clock)) < 0.05
+    assert _longest_step(known.broken_by([pod("web")], clock)) < 0.05
+    assert sum(map(len, known._by_namespace.values())) == 1
+
+
 def _longest_step(work: Any) -> float:
     """Go on with a coroutine until it is over; return the longest CPU time between two awaits."""
     longest = 0.0

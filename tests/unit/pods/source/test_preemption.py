@@ -13,6 +13,7 @@ from vnode.api import keys, kinds, objects
 from vnode.api.errors import Denied
 from vnode.planning.policy import Mode
 from vnode.pods import preemption
+from vnode.pods.source.broken_budgets import OF_NAMESPACE
 
 pytestmark = pytest.mark.looptime
 
@@ -89,8 +90,8 @@ async def test_a_target_that_connects_and_may_not_take_the_pod_has_nobody_wait(c
     assert marks(target) == [preemption.ASKS, preemption.ALLOWED]
 
 
-@pytest.mark.parametrize("denied", [False, True])
-async def test_budgets_of_the_source_weigh_more_than_priorities(clock, denied):
+@pytest.mark.parametrize("unread", ["", "denied", "too large"])
+async def test_budgets_of_the_source_weigh_more_than_priorities(clock, unread):
     def answer(target, candidate):
         is_web = objects.labels(candidate)[keys.PARENT_UID] == "web"
         (reserves if is_web else ends(1, proxies=["web"]))(target, candidate)
@@ -104,7 +105,10 @@ async def test_budgets_of_the_source_weigh_more_than_priorities(clock, denied):
     source.server.add(
         kinds.POD_DISRUPTION_BUDGETS, {"metadata": metadata, **budget, "status": status}
     )
-    if denied:  # roles of an older release: priorities alone count
+    if unread == "too large":
+        text = {**metadata, "name": "x", "annotations": {"a": "x" * OF_NAMESPACE.size}}
+        source.server.add(kinds.POD_DISRUPTION_BUDGETS, {"metadata": text, **budget})
+    elif unread:  # roles of an older release: priorities alone count
         source.server.fail(
             Denied(403, "Forbidden", "no"), verb="list", kind=kinds.POD_DISRUPTION_BUDGETS
         )
@@ -115,7 +119,7 @@ async def test_budgets_of_the_source_weigh_more_than_priorities(clock, denied):
         source.add("p", cpu="1", spec=HIGH)
         await source.until_bound("p")
 
-    assert source.node_of("p") == (protected if denied else other).node
+    assert source.node_of("p") == (protected if unread else other).node
 
 
 async def test_an_offer_that_comes_later_is_taken_up_soon(clock):
