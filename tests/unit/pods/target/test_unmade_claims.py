@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from typing import cast
 
 import pytest
 
 from tests.unit.pods.target_side import NAMESPACE, TargetCluster
 from vnode.api import kinds, objects
 from vnode.api.errors import TooLarge
+from vnode.kube.client import Client
 from vnode.pods.target.unmade_claims import PATIENCE, RECHECK, UnmadeClaims
 
 pytestmark = pytest.mark.looptime
@@ -82,13 +84,15 @@ async def test_a_delegate_with_its_claims_or_a_place_lacks_nothing(cluster, stat
 async def test_of_thousands_of_events_only_what_the_last_says_is_kept(clock):
     """Who may write Events may write any; all were read into memory, and compared at once."""
     flood = Flood()
-    claims = UnmadeClaims(flood, clock)
+    claims = UnmadeClaims(cast(Client, flood), clock)
     pod = {"metadata": {"name": "web", "namespace": NAMESPACE, "uid": "u"}, "spec": SPEC}
     await claims.judge(pod)
     await asyncio.sleep(PATIENCE)
     found, again = await claims.judge(pod)
     assert again == RECHECK
-    assert objects.condition(found, "PodScheduled")["message"].endswith("gpus: said 500 times")
+    condition = objects.condition(found, "PodScheduled")
+    assert condition is not None
+    assert condition["message"].endswith("gpus: said 500 times")
     assert flood.kept == [None] * 1000
 
 
