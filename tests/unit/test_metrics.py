@@ -183,7 +183,9 @@ async def test_informers_of_one_kind_share_a_series_that_ends_with_them(
         for one in running:
             await one.synced.wait()
 
-        informer.measure()
+        for _ in informer.measure():
+            pass
+
         assert sample("vnode_informer_objects", api_server="silent", resource="pods") == 2
         silence = sample("vnode_informer_silence_seconds", api_server="silent", resource="pods")
         assert silence is not None
@@ -191,7 +193,9 @@ async def test_informers_of_one_kind_share_a_series_that_ends_with_them(
         for task in tasks:
             task.cancel()
 
-    informer.measure()
+    for _ in informer.measure():
+        pass
+
     assert sample("vnode_informer_objects", api_server="silent", resource="pods") is None
     assert sample("vnode_informer_silence_seconds", api_server="silent", resource="pods") is None
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from vnode.api import objects
@@ -43,19 +43,18 @@ _running: Final[set[Informer]] = set()  # for `measure`
 log = logging.getLogger(__name__)
 
 
-def measure() -> None:
-    """Update the gauges of all running informers; several may share a series."""
-    held: dict[tuple[str, str], int] = {}
-    silent: dict[tuple[str, str], float] = {}
-    for informer in _running:
+def measure() -> Iterator[None]:
+    """Update the gauges of all running informers, step by step: each target has a dozen. Several
+    may share a series."""
+    held: dict[tuple[str, ...], int] = {}
+    silent: dict[tuple[str, ...], float] = {}
+    for informer in list(_running):
         held[informer.series] = held.get(informer.series, 0) + len(informer.store)
         silent[informer.series] = max(silent.get(informer.series, 0.0), informer.silence)
+        yield
 
-    metrics.STORE_OBJECTS.clear()
-    metrics.INFORMER_SILENCE.clear()
-    for series, count in held.items():
-        metrics.STORE_OBJECTS.labels(*series).set(count)
-        metrics.INFORMER_SILENCE.labels(*series).set(silent[series])
+    yield from metrics.STORE_OBJECTS.show(held)
+    yield from metrics.INFORMER_SILENCE.show(silent)
 
 
 class Informer:

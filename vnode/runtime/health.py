@@ -7,20 +7,22 @@ registers a named check, which returns None, or in a few words why not.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
-import time
 from collections.abc import Callable, Iterable
 from typing import Final
 
 from aiohttp import web
 
-from vnode.api.clock import Clock
+from vnode.api.clock import Clock, SystemClock
 from vnode.api.listeners import Listeners
+from vnode.api.slices import in_slices
 from vnode.runtime.applications import application
 from vnode.runtime.connections import ConnectionLimits
 from vnode.telemetry import metrics
 
 Check = Callable[[], str | None]
+Steps = Iterable[None]
 
 LIMITS: Final = ConnectionLimits(
     connections=128,
@@ -38,18 +40,20 @@ log = logging.getLogger(__name__)
 
 
 class ProcessHealth:
-    """Keeps named checks and serves the three pages; `now` returns seconds of a monotonic clock."""
+    """Keeps named checks and serves the three pages."""
 
-    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
-        self._now = now
+    def __init__(self, clock: Clock | None = None) -> None:
+        self._clock = clock or SystemClock()
         self._checks: dict[str, Check] = {}
-        self._gauges: Listeners[[]] = Listeners()
-        self._rendering: asyncio.Future[bytes] | None = None
-        self._fresh_until = float("-inf")  # monotonic; of the last one that has ended
+        self._gauges: Listeners[[list[Steps]]] = Listeners()
+        self._one_at_a_time = asyncio.Lock()
+        self._rendered = b""  # the last rendering
+        self._fresh_until = float("-inf")  # monotonic; of the last rendering
 
-    def on_scrape(self, update: Callable[[], None]) -> None:
-        """Call `update` before each scrape, for gauges that are cheaper to compute than to keep."""
-        self._gauges.add(update)
+    def on_scrape(self, update: Callable[[], Steps]) -> None:
+        """Take the steps of `update` before each scrape, for gauges that are cheaper to compute
+        than to keep; others have their turns in between."""
+        self._gauges.add(lambda found: found.append(update()))
 
     def add(self, name: str, check: Check) -> None:
         """Add a check for readiness: it must be quick; an exception counts as a failure."""
@@ -108,24 +112,21 @@ class ProcessHealth:
 
     async def _metrics(self, _request: web.Request) -> web.Response:
         """Answer all that ask at once, or shortly after, with one rendering."""
-        last = self._rendering
-        if last is None or (last.done() and self._now() >= self._fresh_until):
-            last = self._rendering = self._render()
+        async with self._one_at_a_time:
+            if self._clock.monotonic() >= self._fresh_until:
+                await self._render()
 
-        body = await asyncio.shield(last)
-        return web.Response(body=body, headers={"Content-Type": _METRICS_TYPE})
+        return web.Response(body=self._rendered, headers={"Content-Type": _METRICS_TYPE})
 
-    def _render(self) -> asyncio.Future[bytes]:
-        begun = self._now()
+    async def _render(self) -> None:
+        begun, gauges = self._clock.monotonic(), list[Steps]()
+        self._gauges.call(gauges)
+        async for _ in in_slices(itertools.chain.from_iterable(gauges), self._clock):
+            pass
 
-        def ended(_rendering: asyncio.Future[bytes]) -> None:
-            now = self._now()
-            self._fresh_until = now + _PAUSE * (now - begun)
-
-        self._gauges.call()
-        rendering = asyncio.get_running_loop().run_in_executor(None, metrics.render)
-        rendering.add_done_callback(ended)
-        return rendering
+        self._rendered = await asyncio.get_running_loop().run_in_executor(None, metrics.render)
+        now = self._clock.monotonic()
+        self._fresh_until = now + _PAUSE * (now - begun)
 
 
 def _run(check: Check) -> str | None:

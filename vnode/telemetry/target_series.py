@@ -7,6 +7,7 @@ is gone already, such as a request that was under way, makes no series: nobody w
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
@@ -45,6 +46,22 @@ class TargetCounter(_OfTargets, Counter):
 
 class TargetGauge(_OfTargets, Gauge):
     """A gauge with a series, or some, for each target."""
+
+    def show(self, values: Mapping[tuple[str, ...], float]) -> Iterator[None]:
+        """Set the series of these values of labels, and remove all others, step by step: there may
+        be thousands. One that stays is kept, since making it anew takes several times as long."""
+        with self._lock:
+            stale = [key for key in self._metrics if key not in values]
+
+        for key in stale:
+            with suppress(KeyError):
+                self.remove(*key)
+
+            yield
+
+        for key, value in values.items():
+            self.labels(*key).set(value)
+            yield
 
 
 class TargetHistogram(_OfTargets, Histogram):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from vnode.telemetry import metrics
@@ -80,10 +80,12 @@ def take(work: str, shown: Mapping[str, float]) -> None:
     _elsewhere[work] = shown
 
 
-def measure() -> None:
-    """Update the gauge."""
+def measure() -> Iterator[None]:
+    """Update the gauge, step by step."""
     metrics.TURN_WAITS.clear()
     here = {work: waits.shown() for work, waits in _places.items()}
     for work, shown in (here | _elsewhere).items():
         for namespace, seconds in shown.items():
             metrics.TURN_WAITS.labels(work, namespace or CLUSTER_WIDE).set(seconds)
+
+        yield

@@ -43,6 +43,8 @@ def test_how_long_reviews_wait_is_shown_with_the_waits_of_the_agent(
     monkeypatch.setattr(turn_waits, "_elsewhere", {})
     found = AdmissionReport({}, 0.0, 1.0, 0, {"team-a": 2.5})
     AdmissionReports().take(msgspec.json.encode(found))
-    turn_waits.measure()
+    for _ in turn_waits.measure():
+        pass
+
     labels = {"work": "admission", "of_namespace": "team-a"}
     assert metrics.REGISTRY.get_sample_value("vnode_turn_wait_seconds", labels) == 2.5

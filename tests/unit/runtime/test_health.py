@@ -4,16 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Iterator
 
 import aiohttp
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
+from tests import computing
+from tests.apiserver.server import APIServer
+from vnode.api import kinds
+from vnode.api.clock import SystemClock
 from vnode.api.errors import ConfigError
+from vnode.kube import informer
+from vnode.kube.informer import Informer
 from vnode.runtime.health import ProcessHealth
 from vnode.runtime.serving import Handler, Server
 from vnode.telemetry import metrics
+
+
+class SetClock(SystemClock):
+    """A clock that stands still unless it is set."""
+
+    moment = 0.0
+
+    def monotonic(self) -> float:
+        return self.moment
 
 
 async def test_readiness_names_what_fails() -> None:
@@ -40,14 +56,21 @@ async def test_metrics_are_in_the_text_format() -> None:
         assert "vnode_leader" in await response.text()
 
 
-async def test_all_that_scrape_at_once_or_shortly_after_get_one_rendering(monkeypatch) -> None:
-    go, asked, renderings, scrapes, now = threading.Event(), [], [], [], [0.0]
+async def test_all_that_scrape_at_once_or_shortly_after_get_one_rendering(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    go, clock = threading.Event(), SetClock()
+    asked, renderings, scrapes = list[str](), list[int](), list[int]()
 
     def render() -> bytes:
         renderings.append(1)
         go.wait()
-        now[0] += 1.0
+        clock.moment += 1.0
         return b"all"
+
+    def scrape() -> Iterator[None]:
+        scrapes.append(1)
+        yield
 
     @web.middleware
     async def count(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -55,8 +78,8 @@ async def test_all_that_scrape_at_once_or_shortly_after_get_one_rendering(monkey
         return await handler(request)
 
     monkeypatch.setattr(metrics, "render", render)
-    health = ProcessHealth(lambda: now[0])
-    health.on_scrape(lambda: scrapes.append(1))
+    health = ProcessHealth(clock)
+    health.on_scrape(scrape)
     app = health.app()
     app.middlewares.append(count)
     async with TestClient(TestServer(app)) as client, asyncio.TaskGroup() as group:
@@ -66,13 +89,31 @@ async def test_all_that_scrape_at_once_or_shortly_after_get_one_rendering(monkey
 
         go.set()
         assert [await (await call).read() for call in calls] == [b"all"] * 5
-        now[0] += 2.9  # of a fourth of the time at most, rendering is under way
+        clock.moment += 2.9  # of a fourth of the time at most, rendering is under way
         assert await (await client.get("/metrics")).read() == b"all"
         assert len(renderings) == len(scrapes) == 1
-        now[0] += 0.2
+        clock.moment += 0.2
         assert await (await client.get("/metrics")).read() == b"all"
 
     assert len(renderings) == len(scrapes) == 2
+
+
+async def test_gauges_of_a_thousand_targets_are_set_in_slices(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    server = APIServer("c1", SystemClock())
+    kept = (kinds.PODS, kinds.SECRETS, kinds.SERVICES, kinds.CONFIG_MAPS)
+    clients = [server.client(name=f"scraped-{number}") for number in range(1000)]
+    running = {Informer(client, kind) for client in clients for kind in kept}
+    monkeypatch.setattr(informer, "_running", running)
+    health = ProcessHealth()
+    health.on_scrape(informer.measure)
+    async with TestClient(TestServer(health.app())) as client:
+        with computing.steps() as took:
+            shown = await (await client.get("/metrics")).text()
+
+    assert max(took) < 0.05
+    assert shown.count('vnode_informer_objects{api_server="scraped-') == 4000
 
 
 async def test_a_server_lets_a_running_handler_finish() -> None:

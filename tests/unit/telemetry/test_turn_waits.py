@@ -68,7 +68,8 @@ def test_the_gauge_has_what_waits_here_and_what_another_process_has_said(monkeyp
     turn_waits.of("tested").note("team-a", 2.0)
     turn_waits.of("tested").note("", 1.0)
     turn_waits.take("beside", {"team-b": 3.0})
-    turn_waits.measure()
+    for _ in turn_waits.measure():
+        pass
 
     def sample(work: str, namespace: str) -> float | None:
         labels = {"work": work, "of_namespace": namespace}
@@ -79,6 +80,8 @@ def test_the_gauge_has_what_waits_here_and_what_another_process_has_said(monkeyp
     assert sample("beside", "team-b") == 3.0
     monkeypatch.setattr(turn_waits, "_places", {})
     turn_waits.take("beside", {})
-    turn_waits.measure()
+    for _ in turn_waits.measure():
+        pass
+
     assert sample("tested", "team-a") is None
     assert sample("beside", "team-b") is None

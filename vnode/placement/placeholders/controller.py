@@ -10,7 +10,7 @@ A placeholder never runs: the proxy controller allows chaperons on the node of t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 from vnode.api import keys, kinds, node_labels, objects, permissions, placeholders
@@ -104,11 +104,12 @@ class Placeholders:
         self._links.subscribe(self._on_link, lambda link: self._enqueue_node(link.node_name))
         await self._controller.run()
 
-    def measure(self) -> None:
-        """Set the gauge of placeholders."""
-        metrics.PLACEHOLDERS.clear()
-        for link in self._links:
-            metrics.PLACEHOLDERS.labels(str(link.target)).set(self._pods.count(link.node_name))
+    def measure(self) -> Iterator[None]:
+        """Set the gauge of placeholders, step by step."""
+        counts: dict[tuple[str, ...], int] = {
+            (str(link.target),): self._pods.count(link.node_name) for link in self._links
+        }
+        yield from metrics.PLACEHOLDERS.show(counts)
 
     def _on_pod(self, old: Object | None, new: Object | None) -> None:
         pod = objects.latest(old, new)
