@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import NamedTuple
 
 from vnode.api.durations import TICK
 from vnode.api.owners import OwnerKey
@@ -13,9 +14,9 @@ from vnode.planning.seats import Seats
 from vnode.planning.workload_pod import WorkloadPod
 
 
-@dataclass(frozen=True, slots=True)
-class Replica:
-    """A live pod of the workload."""
+class Replica(NamedTuple):
+    """A live pod of the workload. One is made of each pod at each look, a tuple in half the time of
+    a dataclass."""
 
     uid: str
     node: str
@@ -109,17 +110,18 @@ def replicas_of(
     moves_jobs: bool = False,
 ) -> tuple[Replica, ...]:
     """Return what moves look at of pods, which it gets by UID, but for those that were evicted."""
+    since = now.timestamp() - patience + TICK
     return tuple(
-        replica_of(member, now, patience, moves_jobs=moves_jobs)
+        replica_of(member, now, since, moves_jobs=moves_jobs)
         for uid, member in members.items()
         if uid not in evicted
     )
 
 
 def replica_of(
-    member: WorkloadPod, now: datetime, patience: float, *, moves_jobs: bool = False
+    member: WorkloadPod, now: datetime, since: float, *, moves_jobs: bool = False
 ) -> Replica:
-    """Return what moves look at of a pod, which waits if it is unschedulable for so long."""
+    """Return what moves look at of a pod, which waits if it is unschedulable since that moment."""
     facts = member.facts()
     return Replica(
         member.uid,
@@ -129,7 +131,7 @@ def replica_of(
         age=(now - facts.created).total_seconds() if facts.created else 0.0,
         movable=facts.movable and (moves_jobs or not facts.of_job),
         overflowed=facts.overflowed,
-        waiting=member.since is not None and now.timestamp() - member.since >= patience - TICK,
+        waiting=member.since is not None and member.since <= since,
         placeholders=member.placeholders,
         owner=facts.owner,
         revision=member.revision,

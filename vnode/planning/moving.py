@@ -91,7 +91,7 @@ def _by_revision(now: WorkloadState) -> list[WorkloadState]:
         own.setdefault(replica.revision, []).append(replica)
 
     parts = [tuple(replica for revision in newest for replica in own[revision])]
-    counted = {each.maker: [replace(r, movable=False) for r in own[each]] for each in newest}
+    counted = {each.maker: [r._replace(movable=False) for r in own[each]] for each in newest}
     looked_at = 0
     older = sorted(latest.keys() - newest, key=lambda r: (latest[r], r.maker, r.owner or ""))
     for revision in older[:_OLDER]:
@@ -125,11 +125,15 @@ class _StepFinder:
         self._candidates: dict[str, list[Replica]] = {}
         # Source -> where its candidates wait, too.
         self._waiting: defaultdict[str, Counter[str]] = defaultdict(Counter)
-        for replica in sorted(now.replicas, key=lambda r: (not r.ready, -r.age, r.uid)):
-            if replica.bound and replica.movable and reason.concerns(replica, now, self._able):
-                self._candidates.setdefault(replica.node, []).append(replica)
-                if replica.placeholders:
-                    self._waiting[replica.node].update(replica.placeholders)
+        concerned = (
+            replica
+            for replica in now.replicas
+            if replica.bound and replica.movable and reason.concerns(replica, now, self._able)
+        )
+        for replica in sorted(concerned, key=lambda r: (not r.ready, -r.age, r.uid)):
+            self._candidates.setdefault(replica.node, []).append(replica)
+            if replica.placeholders:
+                self._waiting[replica.node].update(replica.placeholders)
 
     def next(self) -> PlannedEviction | None:
         """Return the next step, and take it; None if there is none."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from tests import computing
 from tests.unit.placement.moving_acts import make_room, overflowed, placed
 from tests.unit.placement.moving_environment import FrankRoom, MovingEnvironment, fleet
 from tests.unit.pods.policies import entry, spread
@@ -14,6 +16,7 @@ from tests.unit.pods.source.test_target_quotas import KeptQuota
 from vnode.api import kinds, selectors
 from vnode.api.clock import Clock
 from vnode.api.errors import ApiError, Denied, ServerError
+from vnode.placement.moves.workload_moves import WorkloadMoves
 from vnode.planning.move_policy import Drain, Failback, IntOrPercent
 from vnode.planning.policy import Clusters, PlacementTarget
 from vnode.telemetry import metrics
@@ -229,3 +232,36 @@ async def test_a_percentage_is_of_the_pods_and_counts_none_beside_its_replacemen
         env.change_policy(replace(planned, drains=(Drain(c2.node),)))
         await asyncio.sleep(30)
         assert len(env.evictions) == 2
+
+
+async def test_others_have_their_turn_between_two_looks_at_all_pods_of_a_workload(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that has overflowed and is drained is looked at for both, and has to stay for both."""
+
+    class Busy(computing.WorkingClock):
+        looks = 0
+
+        def monotonic(self) -> float:
+            self.looks += 1
+            return super().monotonic() + 0.005 * self.looks
+
+    look, found = WorkloadMoves.look, list[int]()
+
+    def noted(moves: WorkloadMoves, *args: Any) -> Any:
+        found.append(len(steps))
+        return look(moves, *args)
+
+    env = fleet(clock, 6, 6, 14)
+    async with env.moving():
+        await overflowed(env)
+        monkeypatch.setattr(env.moves, "_clock", Busy(clock))
+        monkeypatch.setattr(WorkloadMoves, "look", noted)
+        policy = env.policy.policy
+        assert policy is not None
+        with computing.steps() as steps:
+            env.change_policy(replace(policy, drains=(Drain(env.rooms[0].node),)))
+            await asyncio.sleep(5)
+
+    assert len(found) > 1
+    assert len(set(found)) == len(found)

@@ -75,7 +75,7 @@ def test_of_several_later_pods_each_replaces_the_one_that_was_moved_to_its_clust
     young = Replica("new", "", bound=False, ready=False)
     settle(moves, young, now=1.0)
     assert dict(moves.missing()) == {"b": 1}
-    settle(moves, replace(young, node="b"), Replica("newer", "a", ready=False), now=2.0)
+    settle(moves, young._replace(node="b"), Replica("newer", "a", ready=False), now=2.0)
     assert {move.uid: move.replacement for move in moves.moves} == {"old0": "newer", "old1": "new"}
     settle(moves, Replica("new", "b"), Replica("newer", "a"), now=3.0)
     assert not moves

@@ -99,8 +99,7 @@ def after(now: WorkloadState, evictions: tuple[PlannedEviction, ...]) -> Workloa
     counted = Counter(r.node for r in now.replicas)
     planned = now.seats.plan(len(now.replicas)).planned
     replicas = tuple(
-        replace(
-            r,
+        r._replace(
             uid=f"{r.uid}+",
             node=targets[r.uid],
             ready=True,
@@ -172,7 +171,7 @@ def test_no_cluster_falls_below_its_minimum(given: tuple[WorkloadState, MoveReas
 def test_moves_end_and_then_nothing_moves(given: tuple[WorkloadState, MoveReason]) -> None:
     now, reason = given
     now = replace(now, under_way=0, unreplaced=0, missing={})
-    settled = tuple(replace(r, ready=True) if r.bound else r for r in now.replicas)
+    settled = tuple(r._replace(ready=True) if r.bound else r for r in now.replicas)
     now = replace(now, replicas=tuple(r for r in settled if r.bound))
     for _ in range(len(now.replicas) + 1):
         decision = decide(now, reason)
@@ -267,7 +266,7 @@ def test_nothing_goes_up_beyond_a_maximum_that_placeholders_of_others_take_up() 
     pods = placed({"a": 2, "b": 2, "c": 2})
     now = workload_state(shares, pods, room={"b": 9}, limit=9)
     assert moves(decide(now, FAILBACK)) == [("c", "b")]
-    waits = replace(pods[-1], placeholders=("b",))
+    waits = pods[-1]._replace(placeholders=("b",))
     now = replace(now, replicas=(*pods[:-1], waits))
     assert [each.uid for each in decide(now, FAILBACK).evictions] == [waits.uid]
     other = Replica("other", OUTSIDE, placeholders=("b",))
@@ -289,7 +288,7 @@ def test_in_a_rollout_pods_are_moved_within_their_revision() -> None:
     def of(owner: str, age: float, **counts: int) -> tuple[Replica, ...]:
         revision = Revision("deployment/default/web", OwnerKey(owner))
         return tuple(
-            replace(each, uid=f"{owner}-{each.uid}")
+            each._replace(uid=f"{owner}-{each.uid}")
             for each in placed(counts, age=age, revision=revision)
         )
 

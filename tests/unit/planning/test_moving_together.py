@@ -57,9 +57,9 @@ def after(now: WorkloadState, evictions: tuple[PlannedEviction, ...]) -> Workloa
     """
     targets = {eviction.uid: eviction.target for eviction in evictions}
     replicas = tuple(
-        replace(r, uid=f"{r.uid}+", node=targets[r.uid], ready=True)
+        r._replace(uid=f"{r.uid}+", node=targets[r.uid], ready=True)
         if r.uid in targets
-        else replace(r, waiting=False)
+        else r._replace(waiting=False)
         for r in now.replicas
     )
     room = Counter(now.room)
@@ -98,7 +98,7 @@ def test_what_has_begun_ends_with_all_in_one_place(given: tuple[WorkloadState, M
     goal = evictions[0].target
     for _ in now.replicas:
         now = after(now, evictions)
-        now = replace(now, replicas=tuple(replace(r, age=2 * STARTING) for r in now.replicas))
+        now = replace(now, replicas=tuple(r._replace(age=2 * STARTING) for r in now.replicas))
         evictions = decide_together(now, reason).evictions
         assert all(eviction.target == goal for eviction in evictions)
 
@@ -143,7 +143,7 @@ def test_pods_that_wait_go_before_others_and_count_as_being_moved() -> None:
     assert (decision.evictions, decision.left, decision.destination) == ((), 3, "b")
     assert decision.why == "2 of its pods are being moved or not ready"
 
-    old = tuple(replace(each, age=STARTING) for each in young)
+    old = tuple(each._replace(age=STARTING) for each in young)
     assert len(decide_together(replace(now, replicas=(*old, *bound)), DRAIN).evictions) == 2
 
 

@@ -24,7 +24,7 @@ from vnode.api import objects
 from vnode.api.clock import Clock
 from vnode.api.listeners import Listeners
 from vnode.api.objects import Object
-from vnode.api.slices import in_slices
+from vnode.api.slices import Slices, in_slices
 from vnode.kube.informer import Informer
 from vnode.placement.moves.demands import (
     MoveDemand,
@@ -260,6 +260,7 @@ class Moves:
 
         nodes, now = self._planned_nodes(), self._clock.monotonic()
         workload = self._cache.workloads.of(moves.sample, policy.group_by)
+        slices = Slices(self._clock)  # to settle, and each step, takes in all of its pods
         settled = moves.settle(policy, workload, self._is_there, now, self._clock.now())
         if settled.resumed:
             self._on_plan_freed(namespace_of(key.workload))
@@ -269,6 +270,7 @@ class Moves:
 
         delays = [settled.wait]
         for wanted in moves.due(nodes):
+            await slices.give_way()
             step = await self._mover.step(moves, wanted)
             delays.append(step.delay)
             if step.acted:
