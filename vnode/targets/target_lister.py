@@ -115,6 +115,10 @@ class TargetLister:
         """Return the keys of all that exist."""
         return self._index.by_node.values()
 
+    def of_namespace(self, namespace: str) -> list[Object]:
+        """Return the Targets of a namespace; the ClusterTargets for ""."""
+        return [found for key in self._index.of_namespace(namespace) if (found := self.get(key))]
+
     def exists(self, key: TargetKey) -> bool:
         """Tell whether there is a Target of that key."""
         return self.get(key) is not None

@@ -16,6 +16,7 @@ from vnode.api.clock import Clock
 from vnode.api.durations import TICK
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
+from vnode.api.slices import Slices, in_slices
 from vnode.kube.client import Client
 from vnode.kube.informer import Handler, Informer
 from vnode.runtime import write_limits
@@ -26,9 +27,10 @@ from vnode.runtime.status_reporter import StatusReporter
 from vnode.runtime.supervisor import supervise
 from vnode.targets.profiles.config import InventoryConfig
 from vnode.targets.target_lister import TargetLister
-from vnode.targetsets import deciding, made_targets, reporting, spec
+from vnode.targetsets import deciding, reporting, spec
 from vnode.targetsets.deciding import SetDecision, SetFacts, SetOutcome
 from vnode.targetsets.draining import NodeDrains
+from vnode.targetsets.reading import SetReader
 from vnode.targetsets.removing import Removals
 from vnode.targetsets.set_metrics import SetMetrics
 from vnode.targetsets.spec import TargetSetSpec
@@ -39,6 +41,8 @@ _NAMESPACE: Final = "namespace"  # index of sets
 _LOOK: Final = 1.0
 """Seconds between two looks at all that concerns a set, of which something changes all the time
 where there are thousands of profiles."""
+_TURN: Final = 2.0
+"""Seconds for which Targets of one set are written until others have their turn."""
 
 
 class _SetState:
@@ -93,6 +97,7 @@ class TargetSets:
         wake, limit = self._controller.add, write_limits.TARGET_SETS
         self._reports = StatusReporter(client, "targetsets", limit, wake=wake, clock=clock)
         self._writer = TargetWriter(client, clock)
+        self._reader = SetReader(targets, self._inventory, config, self._writer, clock)
         drains = NodeDrains(client, nodes, pods_on, clock)
         self._removals = Removals(
             client, self._inventory, drains, self._writer, self._reports.expectations
@@ -120,8 +125,9 @@ class TargetSets:
         self._controller.add(objects.key(obj))
 
     def _on_pod(self, old: Object | None, new: Object | None) -> None:
-        if key := self._removals.on_pod(old, new):
-            self._controller.add(key)
+        key = self._removals.on_pod(old, new)
+        if key and (obj := self._set(key)):
+            self._look_soon([obj])
 
     def _on_profile(self, old: Object | None, new: Object | None) -> None:
         """Reconcile the sets that a profile may concern, or all if none is given."""
@@ -168,8 +174,8 @@ class TargetSets:
             self._forget(key)
             return None
 
-        made = made_targets.of_set(obj, self._targets)
-        if self._reports.pending(key, obj) or self._writer.pending(made.values()):
+        made = await self._reader.made(obj)
+        if made is None or self._reports.pending(key, obj):
             return None  # the event of our last write wakes this set
 
         state = self._states.get(key)
@@ -215,15 +221,20 @@ class TargetSets:
         made: Mapping[str, Object],
         state: _SetState,
     ) -> float | None:
-        facts = self._facts(obj, wanted, made, state)
-        decision = deciding.decide(facts)
+        facts, decision = await self._reader.facts(obj, wanted, made, state.noticed), SetDecision()
+        async for _ in in_slices(deciding.steps(facts, decision), self._clock):
+            pass
+
         state.noticed = {
             name: state.noticed.get(name, facts.now)
             for name in decision.gone
             if facts.made[name].gone_since is None
         }
-        await self._make(obj, facts, made, decision)
-        waits = [decision.wait, await self._removals.go_on(key, obj, facts, made, decision)]
+        again = await self._make(obj, decision)
+        waits = [decision.wait, again, await self._remember(facts, made)]
+        if again is None:
+            waits.append(await self._removals.go_on(key, obj, facts, made, decision))
+
         waits.append(await self._report(obj, facts, made, decision))
         if not decision.gone and spec.is_confirmed(obj):
             body = {"metadata": {"annotations": {keys.CONFIRM_REMOVAL: None}}}
@@ -231,44 +242,36 @@ class TargetSets:
 
         return min((max(wait, TICK) for wait in waits if wait is not None), default=None)
 
-    def _facts(
-        self, obj: Object, wanted: TargetSetSpec, made: Mapping[str, Object], state: _SetState
-    ) -> SetFacts:
-        selection, inventory = wanted.selection, self._inventory
-        trusted = [p for p in inventory.values() if self._config.trusts(objects.namespace(p))]
-        selected = {objects.key(p): p for p in trusted if selection.matches(p)}
-        known = {name: made_targets.read(target) for name, target in made.items()}
-        names = {objects.name(profile) for profile in selected.values()}
-        return SetFacts(
-            wanted,
-            selected if inventory.is_served else None,
-            known,
-            made_targets.taken(obj, names - made.keys(), self._targets),
-            state.noticed,
-            self._clock.now(),
-            is_empty=not any(map(selection.in_scope, trusted)),
-            removed=spec.removed(obj),
-            held=reporting.is_held(obj),
-            confirmed=spec.is_confirmed(obj),
-        )
+    async def _make(self, obj: Object, decision: SetDecision) -> float | None:
+        """Make Targets; return when to go on if that is not all of them, before any is removed."""
+        until = self._clock.monotonic() + _TURN
+        async for name, profile in in_slices(decision.create.items(), self._clock):
+            if self._clock.monotonic() >= until:
+                return TICK
 
-    async def _make(
-        self, obj: Object, facts: SetFacts, made: Mapping[str, Object], decision: SetDecision
-    ) -> None:
-        """Make Targets, and keep on each what its profile says."""
-        for name, profile in decision.create.items():
             if refusal := await self._writer.create(obj, name, profile):
                 decision.refused[profile] = refusal
 
-        for name, target in facts.made.items():
+        return None
+
+    async def _remember(self, facts: SetFacts, made: Mapping[str, Object]) -> float | None:
+        """Keep on each Target what its profile says; return when to go on, likewise."""
+        until = self._clock.monotonic() + _TURN
+        async for name, target in in_slices(facts.made.items(), self._clock):
+            if self._clock.monotonic() >= until:
+                return TICK
+
             if selected := (facts.selected or {}).get(target.profile):
                 await self._writer.remember(made[name], selected)
+
+        return None
 
     async def _report(
         self, obj: Object, facts: SetFacts, made: Mapping[str, Object], decision: SetDecision
     ) -> float | None:
-        selected = facts.selected or {}
+        selected, slices = facts.selected or {}, Slices(self._clock)
         listed = reporting.entries(decision, selected, facts.made, made)
+        await slices.give_way()
         states = reporting.states(decision, listed)
         self._metrics.note(objects.key(obj), states, held=decision.held is not None)
         status = reporting.status(obj, decision, len(selected), listed, facts.now)

@@ -14,7 +14,7 @@ by one would else never be most of what is left.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, NamedTuple
@@ -39,6 +39,10 @@ NOT_CREATED: Final = "NotCreated"
 NOT_SERVED: Final = "InventoryNotServed"
 EMPTY: Final = "InventoryEmpty"
 MOST_GONE: Final = "MostProfilesGone"
+
+
+Names = dict[str, None]
+"""Names in an order, each of which is found at once, however many there are."""
 
 
 class SetOutcome(NamedTuple):
@@ -92,14 +96,14 @@ class SetDecision:
     """The profiles of Targets that are to be made."""
     refused: dict[str, SetOutcome] = field(default_factory=dict)
     """Why there is no Target of a selected profile, by profile."""
-    gone: list[str] = field(default_factory=list)
+    gone: Names = field(default_factory=dict)
     """Targets whose profile is not selected."""
-    back: list[str] = field(default_factory=list)
+    back: Names = field(default_factory=dict)
     """Marked Targets that are not to go any more."""
-    mark: list[str] = field(default_factory=list)
-    cordoned: list[str] = field(default_factory=list)
+    mark: Names = field(default_factory=dict)
+    cordoned: Names = field(default_factory=dict)
     """Marked Targets whose virtual nodes are to be cordoned, and stay so for now."""
-    drain: list[str] = field(default_factory=list)
+    drain: Names = field(default_factory=dict)
     """Marked Targets whose pods are to be evicted, and which then are to be deleted."""
     held: SetOutcome | None = None
     """Why nothing is removed."""
@@ -110,18 +114,27 @@ class SetDecision:
 def decide(facts: SetFacts) -> SetDecision:
     """Decide what is to be done for a set now."""
     decision = SetDecision()
-    selected = facts.selected or {}
-    _choose(selected, facts, decision)
-    decision.gone = [t.name for t in facts.made.values() if t.profile not in selected]
-    decision.held = _hold(facts, decision.gone)
-    for target in facts.made.values():
-        if target.profile in selected or facts.spec.policy is RemovalPolicy.ORPHAN:
-            if target.gone_since is not None:
-                decision.back.append(target.name)
-        else:
-            _step(target, facts, decision)
+    for _ in steps(facts, decision):
+        pass
 
     return decision
+
+
+def steps(facts: SetFacts, decision: SetDecision) -> Iterator[None]:
+    """Fill in a new decision, step by step: there may be thousands of profiles and Targets."""
+    selected = facts.selected or {}
+    yield from _choose(selected, facts, decision)
+    decision.gone = {t.name: None for t in facts.made.values() if t.profile not in selected}
+    yield
+    decision.held = _hold(facts, decision.gone)
+    connecting = _until_connected(facts)
+    for target in facts.made.values():
+        yield
+        if target.profile in selected or facts.spec.policy is RemovalPolicy.ORPHAN:
+            if target.gone_since is not None:
+                decision.back[target.name] = None
+        else:
+            _step(target, connecting, facts, decision)
 
 
 def refusal_of_name(name: str) -> SetOutcome | None:
@@ -136,13 +149,16 @@ def refusal_of_name(name: str) -> SetOutcome | None:
     )
 
 
-def _choose(selected: Mapping[str, Object], facts: SetFacts, decision: SetDecision) -> None:
+def _choose(
+    selected: Mapping[str, Object], facts: SetFacts, decision: SetDecision
+) -> Iterator[None]:
     """Choose for each name whose Target it is: the profile that has one, else the oldest."""
     by_name: dict[str, list[str]] = {}
     for key, profile in sorted(selected.items(), key=lambda item: _age(*item)):
         by_name.setdefault(objects.name(profile), []).append(key)
 
     for name, profiles in by_name.items():
+        yield
         made = facts.made.get(name)
         if refusal := refusal_of_name(name):
             decision.refused |= dict.fromkeys(profiles, refusal)
@@ -215,23 +231,24 @@ def _seconds_gone(facts: SetFacts, name: str) -> float:
     return (facts.now - since).total_seconds()
 
 
-def _step(target: MadeTarget, facts: SetFacts, decision: SetDecision) -> None:
-    """Decide the next step of a Target whose profile is gone."""
+def _step(target: MadeTarget, connecting: float, facts: SetFacts, decision: SetDecision) -> None:
+    """Decide the next step of a Target whose profile is gone; `connecting` are the seconds for
+    which no pods are evicted."""
     elapsed = _seconds_gone(facts, target.name)
     if target.gone_since is None:
         if decision.held is None and elapsed >= SETTLE:
-            decision.mark.append(target.name)
+            decision.mark[target.name] = None
         elif decision.held is None:
             _look_again(decision, SETTLE - elapsed)
 
         return
 
-    left = max(facts.spec.after - elapsed, _until_connected(facts))
+    left = max(facts.spec.after - elapsed, connecting)
     if decision.held is None and facts.spec.policy is RemovalPolicy.DRAIN and left <= 0:
-        decision.drain.append(target.name)
+        decision.drain[target.name] = None
         return
 
-    decision.cordoned.append(target.name)
+    decision.cordoned[target.name] = None
     if decision.held is None and facts.spec.policy is RemovalPolicy.DRAIN:
         _look_again(decision, left)
 

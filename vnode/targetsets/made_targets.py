@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from vnode.api import keys, kinds, objects
+from vnode.api import keys, objects
 from vnode.api.objects import Object
 from vnode.api.target_key import TargetKey
 from vnode.targets import cluster_identity
@@ -13,34 +11,26 @@ from vnode.targetsets import spec
 from vnode.targetsets.deciding import MadeTarget
 
 
-def of_set(obj: Object, targets: TargetLister) -> dict[str, Object]:
-    """Return the Targets that a set has made, by name, but for those that are being deleted."""
-    of_cluster = spec.target_kind(obj) == kinds.CLUSTER_TARGETS
-    informer = targets.informers[1 if of_cluster else 0]
-    return {
-        objects.name(target): target
-        for target in informer.store.values()
-        if objects.labels(target).get(keys.TARGET_SET) == objects.name(obj)
+def is_of(obj: Object, target: Object) -> bool:
+    """Tell whether a set has made a Target that is not being deleted."""
+    return (
+        objects.labels(target).get(keys.TARGET_SET) == objects.name(obj)
         and objects.namespace(target) == objects.namespace(obj)
         and objects.controller_uid(target) == objects.uid(obj)
         and not objects.is_terminating(target)
-    }
+    )
 
 
-def taken(obj: Object, names: Iterable[str], targets: TargetLister) -> dict[str, str]:
-    """Return why a set cannot have Targets of these names, for each that exists."""
-    found = {}
-    for name in names:
-        other = targets.get(TargetKey(objects.namespace(obj), name))
-        if other is None:
-            continue
+def why_taken(obj: Object, name: str, targets: TargetLister) -> str | None:
+    """Return why a set cannot make a Target of a name; None if it can, or has made it by now."""
+    other = targets.get(TargetKey(objects.namespace(obj), name))
+    if other is None or is_of(obj, other):
+        return None
 
-        kind, owner = spec.target_kind(obj).kind.lower(), objects.controller_reference(other)
-        by = f" by {owner['kind'].lower()}/{owner['name']}" if owner else " by hand"
-        what = "is being deleted" if objects.is_terminating(other) else f"was made{by}"
-        found[name] = f"{kind}/{objects.key(other)} {what}"
-
-    return found
+    kind, owner = spec.target_kind(obj).kind.lower(), objects.controller_reference(other)
+    by = f" by {owner['kind'].lower()}/{owner['name']}" if owner else " by hand"
+    what = "is being deleted" if objects.is_terminating(other) else f"was made{by}"
+    return f"{kind}/{objects.key(other)} {what}"
 
 
 def read(target: Object) -> MadeTarget:

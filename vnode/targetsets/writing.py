@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
 from datetime import datetime
 from typing import Final
 
@@ -35,9 +34,9 @@ class TargetWriter:
         # By the UID of a set that exists, and the name of a Target: until when it is not tried.
         self._refused: dict[str, dict[str, tuple[float, SetOutcome]]] = {}
 
-    def pending(self, targets: Iterable[Object]) -> bool:
-        """Tell whether one of these is older than our last write."""
-        return any(self._written.pending(objects.key(target), target) for target in targets)
+    def pending(self, target: Object) -> bool:
+        """Tell whether a Target is older than our last write, whose event wakes its set."""
+        return self._written.pending(objects.key(target), target)
 
     def forget_set(self, uid: str) -> None:
         """Drop what is known of a set that is gone: tenants may make others, without end."""

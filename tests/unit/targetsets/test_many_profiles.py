@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from tests import computing
 from tests.apiserver.server import APIServer
 from tests.unit.targetsets.sets_environment import TargetSetsEnvironment
 from vnode.api import kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import Denied
+from vnode.targetsets import deciding, reporting
+from vnode.targetsets.deciding import MadeTarget, SetFacts
+from vnode.targetsets.selection import ProfileSelection
+from vnode.targetsets.spec import RemovalPolicy, TargetSetSpec
 from vnode.targetsets.writing import TargetWriter
 from vnode.telemetry import metrics
 
@@ -76,3 +83,68 @@ async def test_of_sets_and_targets_that_are_gone_nothing_stays(clock: Clock) -> 
     writer.forget_target("team/east")
     assert not writer._refused
     assert not writer._texts
+
+
+def computed(count: int) -> float:
+    """Return the seconds that it takes to decide about so many Targets, and to say what follows;
+    profiles of half of them are gone, and the others' Targets connect."""
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    ago, names = now - timedelta(seconds=100), [f"c{number}" for number in range(count)]
+    made = {
+        name: MadeTarget(name, f"fleet/{name}", ago if number % 2 else None, ago)
+        for number, name in enumerate(names)
+    }
+    selected = {
+        f"fleet/{name}": {"metadata": {"name": name, "namespace": "fleet"}} for name in names[::2]
+    }
+    wanted = TargetSetSpec(ProfileSelection(), RemovalPolicy.DRAIN)
+    facts = SetFacts(wanted, selected, made, {}, {}, now)
+    with computing.uncollected():
+        began = time.thread_time()
+        decision = deciding.decide(facts)
+        listed = reporting.entries(decision, selected, made, {name: {} for name in made})
+        assert reporting.states(decision, listed)["gone"] == count // 2
+        return time.thread_time() - began
+
+
+def test_what_is_decided_of_a_target_looks_at_no_others() -> None:
+    few = min(computed(300) for _ in range(3))
+    assert computed(3000) < 40 * few  # of what looks at all for each, a hundred times as much
+
+
+async def test_a_set_of_many_profiles_is_looked_at_in_slices(clock: Clock) -> None:
+    class Busy(computing.WorkingClock):
+        looks = 0
+
+        def monotonic(self) -> float:
+            self.looks += 1
+            return super().monotonic() + 0.002 * self.looks
+
+    env = TargetSetsEnvironment(Busy(clock), *(f"c{number}" for number in range(100)))
+    env.add_set()
+    async with env.leading():
+        await asyncio.sleep(60)
+        assert len(env.targets()) == 100
+        before = looks()
+        with computing.steps() as steps:
+            env.add_profile("c7", beat="1")
+            await asyncio.sleep(1.5)
+
+        assert looks() > before
+        assert len(steps) > 150 * (looks() - before)
+
+
+async def test_a_set_that_makes_many_targets_holds_up_no_other(clock: Clock) -> None:
+    """Nor does it remove any before all are made to which pods could go."""
+    env = TargetSetsEnvironment(clock, *(f"c{number}" for number in range(200)))
+    env.server.latency = lambda: 0.05
+    env.add_profile("own", "team")
+    env.add_set(spec={"profiles": {"namespace": "fleet", "selector": {}}})
+    async with env.leading():
+        await asyncio.sleep(1)
+        env.add_set("small", namespace="team")
+        await asyncio.sleep(6)
+        assert env.server.find(kinds.TARGETS, "own", "team") is not None
+        assert len(env.targets()) < 200
+        await asyncio.sleep(60)
+        assert len(env.targets()) == 200
