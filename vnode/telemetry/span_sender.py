@@ -17,8 +17,8 @@ from typing import Final
 from vnode.telemetry import metrics, spans
 from vnode.telemetry.spans import Attributes, Span
 
-MOST_WAITING: Final = 8192
-"""Spans; some 10 MB."""
+MOST_WAITING: Final = 32_768
+"""Spans and their events together; some 20 MB. A span of a scheduling cycle may have 32 events."""
 _BATCH: Final = 512
 _GATHERED: Final = 1.0  # seconds for which spans are gathered before they are sent
 _NO_WAIT: Final = 0.0
@@ -30,13 +30,37 @@ Export = Callable[[Attributes, Sequence[Span]], str]
 log = logging.getLogger(__name__)
 
 
+class _WaitingSpans(Queue[Span]):
+    """Spans that wait, of which each takes room for itself and its events; at least one fits."""
+
+    def _init(self, maxsize: int) -> None:
+        super()._init(maxsize)
+        self._size = 0  # of all that are in the queue; changed with its lock held
+
+    def _qsize(self) -> int:
+        return self._size
+
+    def _put(self, item: Span) -> None:
+        super()._put(item)
+        self._size += _size_of(item)
+
+    def _get(self) -> Span:
+        item = super()._get()
+        self._size -= _size_of(item)
+        return item
+
+
+def _size_of(span: Span) -> int:
+    return 1 + len(span.events)
+
+
 class SpanSender:
     """Takes spans of the pods that are traced, and never waits."""
 
     def __init__(self, export: Export, ratio: float, most: int = MOST_WAITING) -> None:
         self._export = export
         self._ratio = ratio
-        self._waiting: Queue[Span] = Queue(most)
+        self._waiting = _WaitingSpans(most)
         self._stopping = threading.Event()
         self._is_away = False
 

@@ -12,7 +12,7 @@ import pytest
 from tests.background import running
 from vnode.telemetry import metrics, spans
 from vnode.telemetry.span_sender import SpanSender
-from vnode.telemetry.spans import Attributes, Span
+from vnode.telemetry.spans import Attributes, Span, SpanEvent
 
 UID = "3f0e8a4c-6f0b-4d8e-9c1f-0a1b2c3d4e5f"
 SPAN = spans.child(UID, "bind", 1.0, 2.0)
@@ -74,6 +74,22 @@ async def test_who_puts_spans_never_waits_and_what_is_too_much_is_counted() -> N
         may_go_on.set()
 
     assert counted()["dropped"] - before.get("dropped", 0) == 15
+
+
+def test_a_span_takes_room_for_its_events_too() -> None:
+    """Of a cycle that has found no cluster there are many, and others retry all the time."""
+    sender = SpanSender(lambda _resource, _batch: "", 1.0, most=20)
+    rejected = tuple(SpanEvent("rejected", 1.0) for _ in range(9))
+    large, before = spans.child(UID, "schedule", 1.0, 2.0, events=rejected), counted()
+    for _ in range(5):
+        sender.put(large)
+
+    assert counted()["dropped"] - before.get("dropped", 0) == 3
+    assert sender._next_batch() == [large] * 2
+    for _ in range(21):
+        sender.put(SPAN)
+
+    assert sender._next_batch() == [SPAN] * 20
 
 
 def test_a_collector_that_is_away_is_told_once_and_so_is_its_return(
