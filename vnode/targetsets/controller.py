@@ -82,7 +82,9 @@ class TargetSets:
             )
             for kind in (kinds.CLUSTER_TARGET_SETS, kinds.TARGET_SETS)
         )
-        self._inventory = ServedInformer(client, kinds.CLUSTER_PROFILES, self._on_profile)
+        self._inventory = ServedInformer(
+            client, kinds.CLUSTER_PROFILES, self._on_profile, trim=self._kept
+        )
         self._states: dict[str, _SetState] = {}  # of sets that exist
         # One at a time; sets of a namespace have turns with those of others.
         self._controller: Controller[str] = Controller(
@@ -100,7 +102,7 @@ class TargetSets:
         self._reader = SetReader(targets, self._inventory, config, self._writer, clock)
         drains = NodeDrains(client, nodes, pods_on, clock)
         self._removals = Removals(
-            client, self._inventory, drains, self._writer, self._reports.expectations
+            client, self._inventory, drains, self._writer, self._reports.expectations, clock
         )
         self._metrics = SetMetrics()
 
@@ -129,10 +131,22 @@ class TargetSets:
         if key and (obj := self._set(key)):
             self._look_soon([obj])
 
+    def _kept(self, profile: Object) -> Object:
+        """Return what is kept of a profile: of one that is not believed, that it is there."""
+        if self._config.trusts(objects.namespace(profile)):
+            return profile
+
+        fields = ("name", "namespace", "uid", "resourceVersion")
+        metadata = objects.metadata(profile)
+        return {"metadata": {field: metadata[field] for field in fields if field in metadata}}
+
     def _on_profile(self, old: Object | None, new: Object | None) -> None:
         """Reconcile the sets that a profile may concern, or all if none is given."""
         cluster_sets, sets = (informer.store for informer in self._sets)
         changed = old or new
+        if changed and not self._config.trusts(objects.namespace(changed)):
+            return  # it is for no set, whoever may write it
+
         among = sets.by_index(_NAMESPACE, objects.namespace(changed)) if changed else sets.values()
         self._look_soon([*cluster_sets.values(), *among])
 

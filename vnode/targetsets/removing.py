@@ -11,7 +11,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from vnode.api import keys, objects
+from vnode.api.clock import Clock
 from vnode.api.objects import Object
+from vnode.api.slices import in_slices
 from vnode.api.target_key import TargetKey
 from vnode.kube.client import Client
 from vnode.runtime.expectations import Expectations
@@ -36,12 +38,14 @@ class Removals:
         drains: NodeDrains,
         writer: TargetWriter,
         expectations: Expectations,
+        clock: Clock,
     ) -> None:
         self._client = client
         self._inventory = inventory
         self._drains = drains
         self._writer = writer
         self._expectations = expectations
+        self._clock = clock
         self._draining: dict[str, str] = {}  # virtual node -> the set that drains it
 
     def on_pod(self, old: Object | None, new: Object | None) -> str | None:
@@ -76,14 +80,14 @@ class Removals:
             else:
                 waits.append(_RETRY_DELAY)
 
-        for name in decision.cordoned:
+        async for name in in_slices(decision.cordoned, self._clock):
             await self._drains.cordon(_node(obj, name))
 
         self.forget(key)
         if await self._record_removals(obj, facts, decision):
             return None  # its event wakes this set
 
-        for name in decision.drain:
+        async for name in in_slices(decision.drain, self._clock):  # each may have many pods
             node = _node(obj, name)
             self._draining[node] = key
             await self._drains.cordon(node)

@@ -158,7 +158,7 @@ class TargetSetsEnvironment:
             self.server.remove(kinds.CLUSTER_TARGETS, objects.name(new))  # its cluster is clean
 
     @asynccontextmanager
-    async def leading(self, *namespaces: str) -> AsyncIterator[None]:
+    async def leading(self, *namespaces: str) -> AsyncIterator[TargetSets]:
         client = self.server.client("agent")
         lister, nodes = TargetLister(client), Informer(client, kinds.NODES)
         lister.informers[1].subscribe(self._on_target)
@@ -181,4 +181,4 @@ class TargetSetsEnvironment:
         )
         async with following(*lister.informers, nodes, proxies), background.running(sets.run()):
             await asyncio.sleep(2)
-            yield
+            yield sets

@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import time
 from datetime import UTC, datetime, timedelta
+from itertools import count
 
 import pytest
 
 from tests import computing
 from tests.apiserver.server import APIServer
-from tests.unit.targetsets.sets_environment import TargetSetsEnvironment
+from tests.unit.targetsets.sets_environment import ALL, TargetSetsEnvironment
 from vnode.api import kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import Denied
+from vnode.api.objects import Object
 from vnode.targetsets import deciding, reporting
 from vnode.targetsets.deciding import MadeTarget, SetFacts
 from vnode.targetsets.selection import ProfileSelection
@@ -68,6 +70,46 @@ async def test_profiles_that_change_all_the_time_are_gone_through_once_a_second(
         assert "new" in [objects.name(target) for target in env.server.all(kinds.CLUSTER_TARGETS)]
 
 
+async def test_of_profiles_that_are_not_believed_nothing_is_looked_at_or_kept(
+    clock: Clock,
+) -> None:
+    env = TargetSetsEnvironment(clock, "east")
+    env.add_set()
+    async with env.leading() as sets:
+        await asyncio.sleep(60)
+        before = looks()
+        for number in range(20):
+            env.add_profile("east", "stranger", beat=str(number))
+            await asyncio.sleep(2)
+
+        assert looks() == before
+        kept = sets._inventory.get("stranger/east")
+        assert kept is not None
+        assert kept.keys() == {"metadata"}
+        assert kept["metadata"].keys() == {"name", "namespace", "uid", "resourceVersion"}
+
+
+async def test_pods_that_change_all_the_time_are_awaited_by_a_look_a_second(clock: Clock) -> None:
+    env = TargetSetsEnvironment(clock, "a", "b")
+    env.add_set(spec={**ALL, "removal": {"after": "10s"}})
+    env.add_node("a")
+    env.add_pods("a", 40)
+    async with env.leading():
+        env.remove_profile("a")
+        await asyncio.sleep(20)
+        assert 0 < env.pods("a") < 40
+        before, beats, last = looks(), count(), env.server.all(kinds.PODS)[-1]
+
+        def beat(pod: Object) -> None:
+            pod["metadata"]["labels"] = {"beat": str(next(beats))}
+
+        for _ in range(100):
+            await asyncio.sleep(0.1)
+            env.server.change(kinds.PODS, objects.name(last), objects.namespace(last), beat)
+
+        assert 8 <= looks() - before <= 25  # evictions are looked at, too
+
+
 async def test_of_sets_and_targets_that_are_gone_nothing_stays(clock: Clock) -> None:
     """Whoever administers a namespace may make sets anew, of which all Targets are refused."""
     server = APIServer("c1", clock)
@@ -85,11 +127,11 @@ async def test_of_sets_and_targets_that_are_gone_nothing_stays(clock: Clock) -> 
     assert not writer._texts
 
 
-def computed(count: int) -> float:
+def computed(targets: int) -> float:
     """Return the seconds that it takes to decide about so many Targets, and to say what follows;
     profiles of half of them are gone, and the others' Targets connect."""
     now = datetime(2026, 1, 1, tzinfo=UTC)
-    ago, names = now - timedelta(seconds=100), [f"c{number}" for number in range(count)]
+    ago, names = now - timedelta(seconds=100), [f"c{number}" for number in range(targets)]
     made = {
         name: MadeTarget(name, f"fleet/{name}", ago if number % 2 else None, ago)
         for number, name in enumerate(names)
@@ -103,7 +145,7 @@ def computed(count: int) -> float:
         began = time.thread_time()
         decision = deciding.decide(facts)
         listed = reporting.entries(decision, selected, made, {name: {} for name in made})
-        assert reporting.states(decision, listed)["gone"] == count // 2
+        assert reporting.states(decision, listed)["gone"] == targets // 2
         return time.thread_time() - began
 
 
