@@ -20,6 +20,7 @@ from vnode.kube.client import Client
 from vnode.kueue.multikueue_deciding import WorkerCluster
 
 CONFIGS, CLUSTERS = kinds.MULTIKUEUE_CONFIGS, kinds.MULTIKUEUE_CLUSTERS
+C2, C3 = (WorkerCluster(TargetKey("default", name)).name for name in ("c2", "c3"))
 
 
 @pytest.fixture
@@ -29,10 +30,10 @@ async def credentials(fleet: Fleet, source: Client) -> AsyncIterator[None]:
         controller.serve_kinds(fleet, "c3")
 
     text = base64.b64encode(fleet.kubeconfig("c3").read_bytes()).decode()
-    secret = {"metadata": {"name": "default-c3"}, "data": {"kubeconfig": text}}
+    secret = {"metadata": {"name": C3}, "data": {"kubeconfig": text}}
     await source.create(kinds.SECRETS, secret, NAMESPACE)
     yield
-    await source.delete(kinds.SECRETS, "default-c3", NAMESPACE)
+    await source.delete(kinds.SECRETS, C3, NAMESPACE)
     for controller in (KUEUE, JOBSET):
         controller.remove_kinds(fleet, "c3")
 
@@ -41,14 +42,12 @@ async def test_clusters_are_those_of_the_list_and_kueue_connects_to_what_has_a_s
     source: Client, credentials: None
 ) -> None:
     config = await kit.until_one(source, CONFIGS, "listed", "", lambda _config: True)
-    assert objects.spec(config)["clusters"] == ["default-c3", "default-c2"]
+    assert objects.spec(config)["clusters"] == [C3, C2]
     without = await kit.until_one(
-        source, CLUSTERS, "default-c2", "", lambda obj: kit.has_condition(obj, "Active", "False")
+        source, CLUSTERS, C2, "", lambda obj: kit.has_condition(obj, "Active", "False")
     )
     assert (objects.condition(without, "Active") or {})["reason"] == "BadKubeConfig"
-    await kit.until_one(
-        source, CLUSTERS, "default-c3", "", lambda obj: kit.has_condition(obj, "Active")
-    )
+    await kit.until_one(source, CLUSTERS, C3, "", lambda obj: kit.has_condition(obj, "Active"))
     check = {
         "metadata": {"name": "elsewhere"},
         "spec": {

@@ -24,6 +24,7 @@ LABEL_LIMIT: Final = 63  # DNS-1123 label, the limit of pod host names and final
 LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?")  # not empty
 QUALIFIED_NAME: Final = re.compile(rf"({SUBDOMAIN.pattern}/)?{LABEL_VALUE.pattern}")
 """The key of a label, annotation or taint, as Kubernetes calls what has a prefix or none."""
+_VIEWER: Final = "cluster-summary-viewer"  # ends the names of bindings to that role
 _CACHED: Final = 4096  # names, which are computed again for each pod
 _HASH_LENGTH: Final = 10
 _CUT_SUFFIX_LENGTH: Final = 10  # of names that are cut, so that what was cut counts
@@ -82,9 +83,27 @@ def finalizer(target_namespace: str, target_name: str) -> str:
     )
 
 
+def multikueue_cluster(target_namespace: str, target_name: str) -> str:
+    """Name a Target's MultiKueueCluster; a ClusterTarget's, with namespace "", is called like it.
+
+    A Target's own has a hash always, since a ClusterTarget may be called anything without one.
+    """
+    if not target_namespace:
+        return target_name
+
+    return from_parts(
+        NAME_LIMIT, frozenset(), frozenset({0, 1, 2}), target_namespace, target_name, ""
+    )
+
+
 def cluster_source_binding(source: str) -> str:
-    """Name the ClusterRoleBinding of a ClusterSource to the role `admiralty-source`."""
-    return from_parts(NAME_LIMIT, frozenset({0}), frozenset(), "admiralty-cluster-source", source)
+    """Name the ClusterRoleBinding of a ClusterSource to the role `admiralty-source`.
+
+    One called like the second binding of another one has a hash, which Admiralty does not add.
+    """
+    is_taken = source.endswith(f"-{_VIEWER}")
+    constant: frozenset[int] = frozenset() if is_taken else frozenset({0})
+    return from_parts(NAME_LIMIT, constant, frozenset(), "admiralty-cluster-source", source)
 
 
 def cluster_source_viewer_binding(source: str) -> str:
@@ -95,7 +114,7 @@ def cluster_source_viewer_binding(source: str) -> str:
         frozenset(),
         "admiralty-cluster-source",
         source,
-        "cluster-summary-viewer",
+        _VIEWER,
     )
 
 
@@ -113,7 +132,7 @@ def source_viewer_binding(namespace: str, source: str) -> str:
         "admiralty-source",
         namespace,
         source,
-        "cluster-summary-viewer",
+        _VIEWER,
     )
 
 

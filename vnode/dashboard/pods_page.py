@@ -109,7 +109,7 @@ def _row(view: ViewModel, paths: Paths, staged: StagedPod) -> PageRow:
     return PageRow(
         (
             namespace,
-            tag("a", name, href=paths.pod(namespace, name), id=f"pod-{namespace}-{name}"),
+            tag("a", name, href=paths.pod(namespace, name), id=f"pod-{namespace}/{name}"),
             page.badge(staged.stage.title, staged.stage.value),
             join([staged.status, why]),
             where + (" ?" if staged.asked else ""),

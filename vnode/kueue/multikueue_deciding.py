@@ -31,11 +31,7 @@ class WorkerCluster:
     @property
     def name(self) -> str:
         """The name of the MultiKueueCluster, and of the Secret by which Kueue reaches it."""
-        if not self.target.namespace:
-            return self.target.name
-
-        parts = (self.target.namespace, self.target.name)
-        return names.from_parts(names.NAME_LIMIT, frozenset(), frozenset(), *parts)
+        return names.multikueue_cluster(self.target.namespace, self.target.name)
 
     @property
     def spec(self) -> Object:

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import itertools
 import re
+from collections import Counter
+from collections.abc import Callable, Sequence
 
 import pytest
 from hypothesis import given
@@ -56,6 +59,9 @@ def test_bindings_of_sources_are_named_as_admiralty_names_them():
     assert names.cluster_source_viewer_binding("c1") == (
         "admiralty-cluster-source-c1-cluster-summary-viewer"
     )
+    assert names.cluster_source_binding("c1-cluster-summary-viewer") == (
+        "admiralty-cluster-source-c1-cluster-summary-viewer-32abdad0d4"
+    )
     assert names.source_binding("cluster-1") == "admiralty-source-cluster-1"
     assert names.source_viewer_binding("default", "c1") == (
         "admiralty-source-default-c1-cluster-summary-viewer"
@@ -68,6 +74,33 @@ def test_different_targets_never_share_a_node_or_a_finalizer(one, other):
     if one != other:
         assert names.virtual_node(*one) != names.virtual_node(*other)
         assert names.finalizer(*one) != names.finalizer(*other)
+
+
+WORDS = ("a", "b", "summary", "cluster-summary-viewer")
+LONGER = [*WORDS, *("-".join(pair) for pair in itertools.product(WORDS, repeat=2))]
+PAIRS = [*itertools.product(LONGER, repeat=2)]
+NAMED: dict[str, list[tuple[Callable[..., str], Sequence[tuple[str, ...]]]]] = {
+    "Node": [(names.virtual_node, [*PAIRS, *(("", name) for name in LONGER)])],
+    "finalizer": [(names.finalizer, [*PAIRS, *(("", name) for name in LONGER)])],
+    "MultiKueueCluster": [(names.multikueue_cluster, [*PAIRS, *(("", name) for name in LONGER)])],
+    "ClusterRoleBinding": [
+        (names.cluster_source_binding, [(name,) for name in LONGER]),
+        (names.cluster_source_viewer_binding, [(name,) for name in LONGER]),
+        (names.source_viewer_binding, PAIRS),
+    ],
+    "RoleBinding": [
+        (names.cluster_source_binding, [(name,) for name in LONGER]),
+        (names.source_binding, [(name,) for name in LONGER]),
+    ],
+}
+"""What names objects of one kind, with names of which one is like the end or the sum of others."""
+
+
+@pytest.mark.parametrize("kind", NAMED)
+def test_no_two_objects_of_a_kind_have_one_name(kind):
+    made = [(name(*parts), name, parts) for name, all_ in NAMED[kind] for parts in all_]
+    found = Counter(name for name, *_ in made)
+    assert [each for each in made if found[each[0]] > 1] == []
 
 
 @given(st.from_regex(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", fullmatch=True), labels)

@@ -27,6 +27,7 @@ pytestmark = pytest.mark.looptime
 CONFIGS, CLUSTERS = kinds.MULTIKUEUE_CONFIGS, kinds.MULTIKUEUE_CLUSTERS
 DECISIONS = kinds.OCM_PLACEMENT_DECISIONS
 NAMED = MultiKueueEntry("named", targets=("paris", "team/gpu", "nowhere", "berlin"))
+TEAM_GPU = "team-gpu-a6ddc1763e"
 OF_SET = MultiKueueEntry("of-set", target_set="clouds", access="ClusterProfile")
 DECIDED = MultiKueueEntry("decided", decision_ref=FollowedDecisionRef("Placement", "fleet", "jobs"))
 
@@ -109,16 +110,44 @@ async def hub(clock: Any) -> MultiKueueHub:
 
 async def test_named_targets_are_clusters_in_their_order(hub: MultiKueueHub) -> None:
     async with hub.keeping(NAMED):
-        assert hub.config("named") == ["paris", "team-gpu", "berlin"]
-        assert hub.clusters() == {"paris", "team-gpu", "berlin"}
-        cluster = hub.server.find(CLUSTERS, "team-gpu")
+        assert hub.config("named") == ["paris", TEAM_GPU, "berlin"]
+        assert hub.clusters() == {"paris", TEAM_GPU, "berlin"}
+        cluster = hub.server.find(CLUSTERS, TEAM_GPU)
         assert cluster
-        secret = {"location": "team-gpu", "locationType": "Secret"}
+        secret = {"location": TEAM_GPU, "locationType": "Secret"}
         assert objects.spec(cluster) == {"clusterSource": {"kubeConfig": secret}}
         written = hub.server.count("create") + hub.server.count("patch")
         hub.add("rome")
         await asyncio.sleep(5)
         assert hub.server.count("create") + hub.server.count("patch") == written
+
+
+async def test_a_cluster_target_and_a_namespaces_target_of_its_name_are_two_clusters(
+    hub: MultiKueueHub,
+) -> None:
+    hub.add("team-gpu")
+    entry = MultiKueueEntry("named", targets=("team-gpu", "team/gpu"), access="ClusterProfile")
+    async with hub.keeping(entry):
+        assert hub.config("named") == ["team-gpu", TEAM_GPU]
+        found = {objects.name(obj): objects.spec(obj) for obj in hub.server.all(CLUSTERS)}
+        profiles = {name: spec["clusterSource"] for name, spec in found.items()}
+        assert profiles == {
+            "team-gpu": {"clusterProfileRef": {"name": "profile-team-gpu"}},
+            TEAM_GPU: {"clusterProfileRef": {"name": "profile-gpu"}},
+        }
+
+
+async def test_a_cluster_of_a_name_without_a_hash_makes_way_for_the_new_one(
+    hub: MultiKueueHub,
+) -> None:
+    made = {"name": "team-gpu", "labels": {keys.MULTIKUEUE: ""}}
+    secret = {"location": "team-gpu", "locationType": "Secret"}
+    hub.server.add(CLUSTERS, {"metadata": made, "spec": {"clusterSource": {"kubeConfig": secret}}})
+    named = {"name": "named", "labels": {keys.MULTIKUEUE: ""}}
+    hub.server.add(CONFIGS, {"metadata": named, "spec": {"clusters": ["team-gpu"]}})
+    async with hub.keeping(NAMED):
+        assert hub.config("named") == ["paris", TEAM_GPU, "berlin"]
+        assert hub.clusters() == {"paris", TEAM_GPU, "berlin"}
 
 
 async def test_a_target_that_goes_leaves_the_config_at_once_and_its_cluster_when_it_has_no_work(
@@ -219,7 +248,7 @@ async def test_what_others_have_made_is_left_as_it_is(
         cluster = hub.server.find(CLUSTERS, "berlin")
         assert cluster
         assert objects.spec(cluster) == mine
-        assert hub.clusters() == {"berlin", "paris", "team-gpu"}
+        assert hub.clusters() == {"berlin", "paris", TEAM_GPU}
 
     assert "MultiKueueConfig of-set is not vnode's" in caplog.text
 

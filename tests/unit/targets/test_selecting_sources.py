@@ -10,11 +10,12 @@ import pytest
 
 from tests import background
 from tests.apiserver.server import APIServer
-from vnode.api import kinds, objects
+from vnode.api import kinds, names, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import ServerError
 from vnode.api.objects import Object
 from vnode.kube.informer import Informer
+from vnode.targets import source_rbac
 from vnode.targets.sources import SourceController
 
 pytestmark = pytest.mark.looptime
@@ -39,8 +40,8 @@ class Target:
 
         self.server.add(kinds.NAMESPACES, {"metadata": {"name": name, "labels": labels}})
 
-    def add_source(self, **spec: Any) -> None:
-        source = {"metadata": {"name": "c1"}, "spec": {"userName": "us", **spec}}
+    def add_source(self, name: str = "c1", /, **spec: Any) -> None:
+        source = {"metadata": {"name": name}, "spec": {"userName": "us", **spec}}
         self.server.add(kinds.CLUSTER_SOURCES, source)
 
     @property
@@ -119,3 +120,18 @@ async def test_one_that_matches_nothing_says_what_to_do(target: Target) -> None:
     await asyncio.sleep(1)
     assert target.bound == []
     assert target.ready["reason"] == "NoNamespace"
+
+
+async def test_a_binding_of_a_name_that_another_sources_has_goes(target: Target) -> None:
+    name = "c1-cluster-summary-viewer"
+    former = {
+        "name": f"admiralty-cluster-source-{name}",
+        "labels": {source_rbac.MADE_FOR_SOURCE: "true"},
+        "annotations": {source_rbac.SOURCE: name},
+    }
+    role = {"kind": "ClusterRole", "name": "admiralty-source"}
+    target.server.add(kinds.CLUSTER_ROLE_BINDINGS, {"metadata": former, "roleRef": role})
+    target.add_source(name)
+    await asyncio.sleep(1)
+    found = set(map(objects.name, target.server.store.all(kinds.CLUSTER_ROLE_BINDINGS)))
+    assert found == {names.cluster_source_binding(name), names.cluster_source_viewer_binding(name)}
