@@ -184,7 +184,7 @@ async def test_two_hundred_and_fifty_clusters_are_three_slices_that_can_be_follo
     listed = [f"fleet/c{number:03}" for number in range(250)]
     profiles = {names.virtual_node("", objects.split_key(key)[1]): key for key in listed}
     publisher, was_published = (
-        DecisionPublisher(client, lambda: profiles, SystemClock()),
+        DecisionPublisher(client, lambda _namespace: profiles, SystemClock()),
         asyncio.Event(),
     )
     publisher.subscribe(lambda _key: was_published.set())

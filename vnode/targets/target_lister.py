@@ -165,14 +165,24 @@ class TargetLister:
 
         return {profile: frozenset(nodes) for profile, nodes in found.items()}
 
-    def profiles_of_nodes(self) -> dict[str, str] | None:
-        """Return the ClusterProfiles (`namespace/name`) that Targets name, by virtual node; None
-        while not all Targets are known."""
-        found = self.nodes_by_profile("")
-        if found is None:
+    def profiles_of_nodes(self, namespace: str) -> dict[str, str] | None:
+        """Return the ClusterProfiles (`namespace/name`) for what a policy of that namespace tells
+        others, by virtual node; None while not all Targets are known.
+
+        A cluster-wide policy, with namespace "", tells of ClusterTargets: a namespace's own Targets
+        name what its administrators have written, where others are not to act. They have "".
+        """
+        if not self.synced:
             return None
 
-        return {node: profile for profile, nodes in found.items() for node in nodes}
+        found = {} if namespace else dict.fromkeys(self._index.by_node, "")
+        for key in self._covering(namespace):
+            if (obj := self.get(key)) and (profile := profile_references.named_by(obj)):
+                found[key.node_name] = profile
+            else:
+                found.pop(key.node_name, None)
+
+        return found
 
     def has_finalizer(self, name: str) -> bool:
         """Tell whether that finalizer belongs to a Target that exists, or may exist."""

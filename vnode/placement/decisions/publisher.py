@@ -64,11 +64,12 @@ class _Offer:
 class DecisionPublisher:
     """Publishes for one term of a leader.
 
-    `profiles` returns the ClusterProfiles of virtual nodes, None while they are not known.
+    `profiles` returns the ClusterProfiles of virtual nodes for a policy of that namespace, "" where
+    one is not for others; None while they are not known.
     """
 
     def __init__(
-        self, client: Client, profiles: Callable[[], Mapping[str, str] | None], clock: Clock
+        self, client: Client, profiles: Callable[[str], Mapping[str, str] | None], clock: Clock
     ) -> None:
         self._client = client
         self._profiles = profiles
@@ -146,9 +147,13 @@ class DecisionPublisher:
         return audit.of(offer.kind, offer.policy) if offer is not None else audit.AGENT
 
     async def _reconcile(self, key: str) -> float | None:
-        offer, served, profiles = self._offers.get(key), self._served, self._profiles()
-        if offer is None or served is None or profiles is None:
-            return None if offer is None else 1.0
+        offer, served = self._offers.get(key), self._served
+        if offer is None:
+            return None
+
+        profiles = self._profiles(objects.namespace(offer.policy))
+        if served is None or profiles is None:
+            return 1.0
 
         if served.is_known and not served.is_served:
             if offer.where is None:

@@ -11,7 +11,7 @@ from tests import decisions
 from tests.decisions import SIG
 from tests.unit.placement.environment import SETTLED, PlacementEnvironment, node_of
 from tests.unit.scheduling import costs
-from vnode.api import keys, kinds, objects
+from vnode.api import keys, kinds, names, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import Denied
 from vnode.api.objects import Object
@@ -103,6 +103,40 @@ async def test_only_another_set_is_written_and_that_once_a_minute(clock: Clock) 
         assert env.writes() == writes
         await settled(MINUTE)
         assert env.slices() == {"web-0": ["b", "a"]}
+
+
+async def test_a_cluster_wide_policy_tells_of_cluster_targets_and_of_no_namespaces_own(
+    clock: Clock,
+) -> None:
+    env = PlacementEnvironment(clock)
+    env.server.add(kinds.NAMESPACES, {"metadata": {"name": "fleet"}})
+    env.server.add(kinds.CRDS, decisions.established(SIG))
+    env.add_target("a", clusterProfile={"namespace": "fleet", "name": "a"})
+    for own, spec in (
+        ("b", {"clusterProfile": {"name": "mine"}}),
+        ("c", {"kubeconfigSecret": {"name": "c"}}),
+    ):
+        env.add_target(own, "default", **spec)
+        env.add_pods("web", names.virtual_node("default", own), 3)
+
+    env.add_pods("web", node_of("a"), 1)
+    where = {"namespace": "fleet", "name": "all"}
+    env.add_policy("all", "", selector=WEB, mode="Any", publish=where)
+    async with env.running():
+        [made] = env.server.all(SIG)
+        assert made["decisions"] == [{"clusterProfileRef": {"namespace": "fleet", "name": "a"}}]
+        policy = env.server.find(kinds.CLUSTER_PLACEMENT_POLICIES, "all")
+        assert policy
+        assert (objects.condition(policy, "Published") or {})["reason"] == "Published"
+
+
+async def test_a_namespaces_own_policy_tells_of_its_own_targets_as_well(clock: Clock) -> None:
+    env = Publishing(clock, "a")
+    env.add_target("b", "default", clusterProfile={"name": "mine"})
+    env.add_pods("web", names.virtual_node("default", "b"), 2)
+    env.add_pods("web", node_of("a"), 1)
+    async with env.running():
+        assert env.slices() == {"web-0": ["mine", "a"]}
 
 
 async def test_slices_that_are_left_over_are_deleted(clock: Clock) -> None:
