@@ -79,7 +79,8 @@ async def test_nobody_is_the_author_of_what_another_one_creates(client: Client, 
     review = await client.create(SELF, {"apiVersion": SELF.api_version, "kind": SELF.kind})
     me = msgspec.convert(objects.status(review)["userInfo"], Author)
     more = Author(me.username, me.uid, (*me.groups, "system:nodes"))
-    for author in (*OTHERS, more):
+    scoped = Author(me.username, me.uid, me.groups, {**me.extra, "scopes": ("all",)})
+    for author in (*OTHERS, more, scoped):
         why = await policy_refusal(client, "POST", path, request(author))
         assert "names another one than who creates" in why
 
