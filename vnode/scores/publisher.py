@@ -126,7 +126,8 @@ class ScorePublisher:
                 for link in self._links
                 if (report := self._report_of(link)) is not None
             }
-            self._scores = room.scores(reports, self._config.resources)
+            own = {link.node_name: link.target.namespace for link in self._links}
+            self._scores = room.scores(reports, self._config.resources, own)
             for node in self._scores:
                 self._controller.add(node)
 

@@ -2,7 +2,8 @@
 
 The names and the scale are those of Open Cluster Management's collector: `gpuNodeAvailable` is -100
 for nothing and 100 for `most` or more. A name with `Relative` at its end has the same amount on a
-scale from the least to the most of all targets, which fits large clusters as well as small ones.
+scale from the least to the most of all targets that are for the same pods, which fits large
+clusters as well as small ones.
 
 Nodes that are not ready or cordoned are in no report. Of CPU and memory, nodes with a taint that
 keeps ordinary pods away do not count; of devices they do, since such nodes are tainted for the
@@ -35,11 +36,15 @@ class ReportedRoom:
 
 
 def scores(
-    reports: Mapping[str, ReportedRoom], published: Iterable[PublishedResource]
+    reports: Mapping[str, ReportedRoom],
+    published: Iterable[PublishedResource],
+    namespaces: Mapping[str, str],
 ) -> dict[str, dict[str, int]]:
     """Return the scores of each target that has reported, by name.
 
-    A target whose amount is not known, for want of rows, lacks the scores of that resource.
+    `namespaces` are those of Targets that are for one only: what their targets claim to have makes
+    no other's scores smaller. A target whose amount is not known, for want of rows, lacks the
+    scores of that resource.
     """
     found: dict[str, dict[str, int]] = {target: {} for target in reports}
     for each in published:
@@ -49,11 +54,27 @@ def scores(
                 amounts[scope][target] = amount
 
         for scope, by_target in amounts.items():
-            relative = score_maths.relative(by_target)
+            relative = _relative(by_target, namespaces)
             for target, amount in by_target.items():
                 absolute = score_maths.absolute(amount, each.amount)
                 found[target][f"{each.name}{scope}"] = absolute
                 found[target][f"{each.name}{scope}{RELATIVE}"] = relative[target]
+
+    return found
+
+
+def _relative(amounts: Mapping[str, int], namespaces: Mapping[str, str]) -> dict[str, int]:
+    """Compare targets for all with one another, and those of a namespace with these and its own."""
+    groups: dict[str, dict[str, int]] = {"": {}}
+    for target, amount in amounts.items():
+        groups.setdefault(namespaces.get(target, ""), {})[target] = amount
+
+    common = groups.pop("")
+    ends = common and {" least": min(common.values()), " most": max(common.values())}
+    found = score_maths.relative(common)
+    for own in groups.values():
+        compared = score_maths.relative({**ends, **own})
+        found |= {target: compared[target] for target in own}
 
     return found
 

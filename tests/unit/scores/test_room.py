@@ -41,7 +41,7 @@ def report(*alike: AlikeNodes, complete: bool = True, **sums: Resources) -> Repo
 
 
 def of(*published: PublishedResource, **reports: ReportedRoom) -> dict[str, dict[str, int]]:
-    return room.scores(reports, published or PUBLISHED)
+    return room.scores(reports, published or PUBLISHED, {})
 
 
 def test_the_example_of_the_collector() -> None:
@@ -107,6 +107,15 @@ def test_relative_scores_are_those_among_all_targets() -> None:
 def test_whatever_targets_report_scores_are_within_their_range(
     reports: dict[str, tuple[Resources, Resources]],
 ) -> None:
-    made = room.scores({t: ReportedRoom(*amounts) for t, amounts in reports.items()}, PUBLISHED)
+    made = room.scores({t: ReportedRoom(*amounts) for t, amounts in reports.items()}, PUBLISHED, {})
     assert made.keys() == reports.keys()
     assert all(-100 <= value <= 100 for found in made.values() for value in found.values())
+
+
+def test_what_a_namespaces_own_target_claims_makes_no_other_score_smaller() -> None:
+    free = {"least": 10, "most": 100, "claims": 10**15, "modest": 55, "others": 10}
+    reports = {target: ReportedRoom({GPU: gpus}, {GPU: gpus}) for target, gpus in free.items()}
+    own = {"claims": "team-a", "modest": "team-a", "others": "team-b"}
+    made = room.scores(reports, PUBLISHED, own)
+    found = {target: scores["gpuClusterAvailableRelative"] for target, scores in made.items()}
+    assert found == {"least": -100, "most": 100, "claims": 100, "modest": -99, "others": -100}
