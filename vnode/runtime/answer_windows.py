@@ -42,15 +42,17 @@ class AnswerWindows(Generic[K]):
     def _half(self, limit: int) -> int:
         return min(limit, max(limit // 2, self._fewest))
 
-    def note_time(self, key: K, took: float, least: float, waiting: int) -> None:
+    def note_time(self, key: K, took: float, least: float, waiting: int, among: int = 0) -> None:
         """Note a good answer that took so long, where one takes `least` while nobody waits.
 
         By Little's law, limit x least / took are being worked on; `waiting` may wait beyond them,
         so that there is always work. The window goes half of the way there, also to less than
-        `fewest`: that is for bad answers.
+        `fewest`: that is for bad answers. The limit that counts is that of then, or `among`, as
+        many as were unanswered when it began: answers that come together do not each take away
+        what those before them have taken away already.
         """
         limit = self._limits.get(key, self._first)
-        aim = limit * least / took + waiting if took else self._most
+        aim = max(limit, among) * least / took + waiting if took else self._most
         self._limits[key] = max(1.0, min((limit + aim) / 2, self._most))
 
     def forget(self, key: K) -> None:

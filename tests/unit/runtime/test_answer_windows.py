@@ -38,6 +38,19 @@ def test_it_follows_how_long_answers_take(at_once: int, least: float):
     assert windows.of("a") == pytest.approx(at_once + 3, abs=1)
 
 
+def test_answers_that_come_together_shrink_it_once():
+    """Else a target that works on 16 of 32 has less to do than it could, and then too much."""
+    windows: AnswerWindows[str] = AnswerWindows(most=32, fewest=2, first=32)
+    for _ in range(32):
+        windows.note_time("a", 1.0, 0.5, waiting=4, among=32)
+
+    assert windows.of("a") == 20
+    for _ in range(32):
+        windows.note_time("a", 0.5 * 20 / 16, 0.5, waiting=4, among=20)
+
+    assert windows.of("a") == 20
+
+
 def test_it_grows_to_the_most_where_nobody_waits():
     windows: AnswerWindows[str] = AnswerWindows(most=32, fewest=2, first=4)
     for _ in range(20):

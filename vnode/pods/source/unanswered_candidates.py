@@ -62,6 +62,7 @@ Waited = Callable[[str, float], None]
 
 class _Unanswered(NamedTuple):
     since: float  # monotonic
+    among: int  # as many of its namespace as there were, with it
     timer: asyncio.TimerHandle  # ends that it counts
 
 
@@ -111,9 +112,13 @@ class UnansweredCandidates:
         if is_placed:
             now = self._clock.monotonic()
             self._placed.note(namespace, now)
-            took = now - self._unanswered[namespace][key].since
-            waiting = SHARED_WAITING if self._is_shared(namespace, now) else WAITING
-            self._windows.note_time(namespace, took, self._least.note(took, now), waiting)
+            answered = self._unanswered[namespace][key]
+            took, waiting = now - answered.since, WAITING
+            if self._is_shared(namespace, now):
+                waiting = SHARED_WAITING
+
+            least = self._least.note(took, now)
+            self._windows.note_time(namespace, took, least, waiting, answered.among)
         else:
             self.note_vain(namespace)
 
@@ -190,4 +195,4 @@ class UnansweredCandidates:
             earlier.timer.cancel()
 
         timer = asyncio.get_running_loop().call_later(LONGEST, self.settle, key)
-        unanswered[key] = _Unanswered(now, timer)
+        unanswered[key] = _Unanswered(now, len(unanswered) + (earlier is None), timer)
