@@ -108,7 +108,7 @@ async def test_a_target_that_creates_a_burst_slowly_is_busy_and_not_silent(clock
             source.add(f"p{number}")
 
         await source.until_bound(*(f"p{number}" for number in range(160)))
-        # Ten rounds of 16 requests, and a moment until it is known that the target works on as many.
+        # Ten rounds of 16 requests, after a first one of eight.
         assert clock.monotonic() == pytest.approx(5.5, abs=0.5)
         assert other.asked("create") == 0
 
