@@ -87,13 +87,13 @@ async def test_the_story_of_a_pod_is_reached_by_keys_alone_and_focus_stays_while
     assert await page.evaluate(f"{HAS_FOCUS}.className") == "skip"
     await _tab_to(page, f"{HAS_FOCUS}.textContent === 'Pods'")
     await _enter(page)
-    await _tab_to(page, f"{HAS_FOCUS}.id === 'pod-default-keys'")
+    await _tab_to(page, f"{HAS_FOCUS}.id === 'pod-default/keys'")
     outline = await page.evaluate(f"getComputedStyle({HAS_FOCUS}).outlineWidth")
     assert outline == "3px"
     await page.until("document.getElementById('pulse').dataset.state === 'live'")
     await created(source, kit.pod("another", nodeSelector={"no": "where"}), is_refused)
-    await page.until("document.getElementById('pod-default-another')")
-    assert await page.evaluate(f"{HAS_FOCUS}.id") == "pod-default-keys"
+    await page.until("document.getElementById('pod-default/another')")
+    assert await page.evaluate(f"{HAS_FOCUS}.id") == "pod-default/keys"
     await _enter(page)
     text = await page.text()
     assert "default/keys" in text
