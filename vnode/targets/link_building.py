@@ -90,20 +90,12 @@ def _indexes(spec: TargetSpec, identity: Identity, owns: Callable[[Object], bool
 
 
 def _quotas(client: Client, namespace: str | None) -> tuple[Informer, ...]:
-    quotas = Informer(
-        client,
-        kinds.RESOURCE_QUOTAS,
-        namespace=namespace,
-        trim=quota_shapes.trim_quota,
-        accept=quota_shapes.is_quota,
-        optional=True,
+    """Return informers of what the account of a Target need not be allowed to read."""
+    read = (
+        (kinds.RESOURCE_QUOTAS, quota_shapes.trim_quota, quota_shapes.is_quota),
+        (kinds.LIMIT_RANGES, quota_shapes.trim_limit_range, quota_shapes.is_limit_range),
     )
-    limit_ranges = Informer(
-        client,
-        kinds.LIMIT_RANGES,
-        namespace=namespace,
-        trim=quota_shapes.trim_limit_range,
-        accept=quota_shapes.is_limit_range,
-        optional=True,
+    return tuple(
+        Informer(client, kind, namespace=namespace, trim=trim, accept=accept, optional=True)
+        for kind, trim, accept in read
     )
-    return quotas, limit_ranges
