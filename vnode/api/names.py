@@ -44,6 +44,12 @@ def from_parts(limit: int, constant: frozenset[int], optional: frozenset[int], *
     if not ambiguous and len(joined) <= limit:
         return joined
 
+    return _hashed(limit, *parts)
+
+
+def _hashed(limit: int, *parts: str) -> str:
+    """Join the non-empty parts with dashes, cut if need be, and add a hash of all."""
+    joined = "-".join(part for part in parts if part)
     digest = hashlib.sha256("/".join(parts).encode()).hexdigest()[:_HASH_LENGTH]
     room = limit - _HASH_LENGTH - 1
     if len(joined) > room:
@@ -91,9 +97,7 @@ def multikueue_cluster(target_namespace: str, target_name: str) -> str:
     if not target_namespace:
         return target_name
 
-    return from_parts(
-        NAME_LIMIT, frozenset(), frozenset({0, 1, 2}), target_namespace, target_name, ""
-    )
+    return _hashed(NAME_LIMIT, target_namespace, target_name, "")
 
 
 def cluster_source_binding(source: str) -> str:
@@ -101,9 +105,11 @@ def cluster_source_binding(source: str) -> str:
 
     One called like the second binding of another one has a hash, which Admiralty does not add.
     """
-    is_taken = source.endswith(f"-{_VIEWER}")
-    constant: frozenset[int] = frozenset() if is_taken else frozenset({0})
-    return from_parts(NAME_LIMIT, constant, frozenset(), "admiralty-cluster-source", source)
+    parts = "admiralty-cluster-source", source
+    if source.endswith(f"-{_VIEWER}"):
+        return _hashed(NAME_LIMIT, *parts)
+
+    return from_parts(NAME_LIMIT, frozenset({0}), frozenset(), *parts)
 
 
 def cluster_source_viewer_binding(source: str) -> str:

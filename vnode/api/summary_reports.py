@@ -1,4 +1,4 @@
-"""Tells which annotations of a ClusterSummary its present writer keeps true.
+"""Tells which annotations of a ClusterSummary its present writer keeps true, and since when.
 
 A writer leaves annotations alone that it does not know. So what a newer vnode has said of rows or
 of the scheduler stays when an older one, which does not know them, takes its place. Hence a writer
@@ -7,9 +7,10 @@ lists what it keeps, and with which heartbeat: an older one renews the heartbeat
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Final
 
-from vnode.api import keys
+from vnode.api import keys, objects
 from vnode.api.objects import Object
 
 _UNLISTED: Final = frozenset(
@@ -23,6 +24,12 @@ _UNLISTED: Final = frozenset(
     }
 )
 """What version 0.1 writes, which lists nothing."""
+
+
+def heartbeat_age(annotations: Object, now: datetime) -> float | None:
+    """Return for how many seconds there is the heartbeat of a summary; None if none can be read."""
+    beat = objects.parse_timestamp(annotations.get(keys.HEARTBEAT, ""))
+    return (now - beat).total_seconds() if beat is not None and beat.tzinfo is not None else None
 
 
 def listed(annotations: Object) -> Object:

@@ -159,7 +159,7 @@ class SummaryWriter:
 
         now = self._clock.monotonic()
         present = summary_reports.current(objects.annotations(self._last or {}))
-        self._beat(now, str(present.get(keys.HEARTBEAT, "")))
+        self._beat(now, present)
         wanted = capacity.summary(
             self._nodes.store.values(),
             self._usage,
@@ -182,14 +182,13 @@ class SummaryWriter:
 
         return next_beat
 
-    def _beat(self, now: float, present: str) -> None:
+    def _beat(self, now: float, present: Object) -> None:
         """Renew the heartbeat once it is due; our first is that of the summary, if that is not."""
         wall = self._clock.now()
-        beat = objects.parse_timestamp(present) if not self._heartbeat else None
-        if beat is not None and beat.tzinfo is not None:
-            age = (wall - beat).total_seconds()
-            if 0 <= age < HEARTBEAT:
-                self._heartbeat, self._beat_at = present, now - age
+        if not self._heartbeat:
+            age = summary_reports.heartbeat_age(present, wall)
+            if age is not None and 0 <= age < HEARTBEAT:
+                self._heartbeat, self._beat_at = present[keys.HEARTBEAT], now - age
 
         if now >= self._beat_at + HEARTBEAT:
             self._heartbeat, self._beat_at = objects.timestamp(wall), now

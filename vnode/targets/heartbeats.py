@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
-from vnode.api import keys, objects
+from vnode.api import keys, objects, summary_reports
 from vnode.api.objects import Object
 
 TIMEOUT: Final = 180.0  # seconds without a heartbeat: three are missing
@@ -18,8 +18,5 @@ TIMEOUT: Final = 180.0  # seconds without a heartbeat: three are missing
 def is_recent(summary: Object, now: datetime) -> bool:
     """Tell whether a summary has a heartbeat of vnode's that is not overdue, for who looks once."""
     annotations = objects.annotations(summary)
-    beat = objects.parse_timestamp(annotations.get(keys.HEARTBEAT, ""))
-    if keys.AGENT_VERSION not in annotations or beat is None or beat.tzinfo is None:
-        return False
-
-    return (now - beat).total_seconds() < TIMEOUT
+    age = summary_reports.heartbeat_age(annotations, now)
+    return keys.AGENT_VERSION in annotations and age is not None and age < TIMEOUT

@@ -175,14 +175,12 @@ class TargetLister:
         if not self.synced:
             return None
 
-        found = {} if namespace else dict.fromkeys(self._index.by_node, "")
-        for key in self._covering(namespace):
-            if (obj := self.get(key)) and (profile := profile_references.named_by(obj)):
-                found[key.node_name] = profile
-            else:
-                found.pop(key.node_name, None)
-
-        return found
+        own = {} if namespace else {key.node_name: "" for key in self.keys() if key.namespace}
+        return own | {
+            key.node_name: profile
+            for key in self._covering(namespace)
+            if (obj := self.get(key)) and (profile := profile_references.named_by(obj))
+        }
 
     def has_finalizer(self, name: str) -> bool:
         """Tell whether that finalizer belongs to a Target that exists, or may exist."""

@@ -113,11 +113,9 @@ class UnansweredCandidates:
             now = self._clock.monotonic()
             self._placed.note(namespace, now)
             answered = self._unanswered[namespace][key]
-            took, waiting = now - answered.since, WAITING
-            if self._is_shared(namespace, now):
-                waiting = SHARED_WAITING
-
+            took = now - answered.since
             least = self._least.note(took, now)
+            waiting = SHARED_WAITING if self._is_shared(namespace, now) else WAITING
             self._windows.note_time(namespace, took, least, waiting, answered.among)
         else:
             self.note_vain(namespace)
