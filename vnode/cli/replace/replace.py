@@ -12,6 +12,7 @@ from functools import partial
 from vnode.api import account_users, objects
 from vnode.api.clock import SystemClock
 from vnode.api.errors import ConfigError, VnodeError
+from vnode.api.identity import Identity
 from vnode.api.objects import Object
 from vnode.api.target_key import TargetKey
 from vnode.cli import identity, naming, recognition, terminal
@@ -70,13 +71,7 @@ async def replace_target(
             cluster_wide=not key.namespace,
         )
         connection = await prepare(source, source_client, new, new_client, as_target)
-        me = await identity.identity(source_client)
-        if not me.uid:
-            raise ConfigError(
-                "these credentials may not read the namespace kube-system of the source, whose UID "
-                "identifies its pods in targets: use an administrator's (--kubeconfig)"
-            )
-
+        me = await _own_identity(source_client)
         wanted = await recognition.uid_of(new_client)
         leads_to = await former.ask(source_client, target, connected)
         recorded = cluster_identity.recorded(target)
@@ -106,10 +101,7 @@ async def replace_target(
         await replacement.run(steps.decide(now))
         _report_secret(target, key, report)
         if steps.leaves_former(now):
-            report.left.append(
-                "what this source has in the former cluster, with delegate pods that may run if it "
-                f"ever comes back. To delete it, run in that cluster: {replacement.remote.command}"
-            )
+            _report_former(replacement.remote.command, report)
 
 
 def _check(target: Object, key: TargetKey) -> None:
@@ -131,6 +123,24 @@ async def _check_agent(client: Client, namespace: str) -> None:
             f"no agent is running in the source (namespace {namespace}), and only it ends pods and "
             "recognizes the new cluster: start it, or pass --agent-namespace"
         )
+
+
+async def _own_identity(source: Client) -> Identity:
+    me = await identity.identity(source)
+    if not me.uid:
+        raise ConfigError(
+            "these credentials may not read the namespace kube-system of the source, whose UID "
+            "identifies its pods in targets: use an administrator's (--kubeconfig)"
+        )
+
+    return me
+
+
+def _report_former(command: str, report: RemovalReport) -> None:
+    report.left.append(
+        "what this source has in the former cluster, with delegate pods that may run if it "
+        f"ever comes back. To delete it, run in that cluster: {command}"
+    )
 
 
 def _report_secret(target: Object, key: TargetKey, report: RemovalReport) -> None:
