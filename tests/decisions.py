@@ -105,11 +105,9 @@ def reference(kind: Kind, name: str, **more: str) -> Object:
 
 
 async def install(client: Client, kind: Kind) -> None:
-    """Install the CRD of a kind, and return once it is established."""
+    """Install the CRD of a kind, and return once it is served."""
     await client.create(kinds.CRDS, await asyncio.to_thread(crd, kind))
-    await kit.until_one(
-        client, kinds.CRDS, kind.resource, "", lambda crd: kit.has_condition(crd, "Established")
-    )
+    await kit.until_served(client, kind)
 
 
 async def uninstall(client: Client, kind: Kind) -> None:

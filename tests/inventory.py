@@ -43,7 +43,7 @@ def crd() -> Object:
 
 
 async def install(client: Client) -> None:
-    """Install the CRD, and return at once: it is not established yet."""
+    """Install the CRD, and return at once: it is not served yet."""
     await client.create(kinds.CRDS, await asyncio.to_thread(crd))
 
 
@@ -58,11 +58,9 @@ async def uninstall(client: Client) -> None:
 
 
 async def installed(client: Client) -> None:
-    """Install the CRD, and return once it is established."""
+    """Install the CRD, and return once it is served."""
     await install(client)
-    await kit.until_one(
-        client, kinds.CRDS, CRD, "", lambda crd: kit.has_condition(crd, "Established")
-    )
+    await kit.until_served(client, kinds.CLUSTER_PROFILES)
 
 
 def access(server: str, authority: str, cluster_name: str, **more: Any) -> Object:

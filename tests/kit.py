@@ -292,7 +292,7 @@ def running(pods: dict[str, Object], count: int) -> bool:
 
 
 async def until_served(client: Client, kind: Kind) -> None:
-    """Return once objects of an established kind can be listed, which is so a moment later."""
+    """Return once objects of a new kind can be listed: a moment after its CRD is established."""
     async with asyncio.timeout(PATIENCE):
         while True:
             try:

@@ -74,10 +74,7 @@ class Hub:
     async def begin(self) -> None:
         """Let the member join, and start the parts of the add-on; c1 has the CRD of profiles."""
         await self.source.create(kinds.CRDS, await asyncio.to_thread(crd))
-        await kit.until_one(
-            *(self.source, kinds.CRDS, ACCOUNTS.resource, ""),
-            lambda crd: kit.has_condition(crd, "Established"),
-        )
+        await kit.until_served(self.source, ACCOUNTS)
         await self.source.create(kinds.NAMESPACES, {"metadata": {"name": "c2"}})
         await self.target.create(kinds.NAMESPACES, {"metadata": {"name": ADD_ON}})
         await self._add_profile()

@@ -58,11 +58,6 @@ async def install(client: Client, *clusters: str) -> None:
     for crd in found:
         await client.create(kinds.CRDS, crd)
 
-    await kit.until(
-        client,
-        kinds.CRDS,
-        lambda there: all(kit.has_condition(there[objects.name(c)], "Established") for c in found),
-    )
     for kind in (kinds.MANAGED_CLUSTERS, _SETS, _BINDINGS, PLACEMENTS, DECISIONS, SCORES):
         await kit.until_served(client, kind)
 

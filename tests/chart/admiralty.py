@@ -93,6 +93,10 @@ async def relate(source: Client, target: Client, kubeconfig: Path) -> None:
     The source gets a Target, a Secret and the virtual node; the target gets a Source, a service
     account, its bindings and a ClusterSummary.
     """
+    await kit.until_served(source, kinds.TARGETS)
+    for kind in (kinds.SOURCES, kinds.CLUSTER_SUMMARIES, kinds.POD_CHAPERONS):
+        await kit.until_served(target, kind)
+
     account = {"metadata": {"name": "c1"}}
     await target.create(kinds.SERVICE_ACCOUNTS, account, "default")
     await target.create(

@@ -29,14 +29,8 @@ PENDING: Final = [{"name": "placement", "state": "Pending"}, {"name": "budget", 
 async def token(fleet: Fleet, client: Client) -> AsyncIterator[AgentToken]:
     """Yield the agent's token, which may answer checks; its cluster serves them."""
     for kind in KINDS:
-        made = await client.create(kinds.CRDS, crds.build(kind))
-        await kit.until_one(
-            client,
-            kinds.CRDS,
-            objects.name(made),
-            "",
-            lambda c: objects.is_condition_true(c, "Established"),
-        )
+        await client.create(kinds.CRDS, crds.build(kind))
+        await kit.until_served(client, kind)
 
     await bind(client, ROLE, ROLE)
     try:

@@ -33,13 +33,7 @@ async def test_taints_come_with_their_kind_and_stay_without(
         body = {"spec": {"taints": [*taints(node), theirs]}}
         await client.patch(kinds.NODES, target.node_name, body)
         await client.create(kinds.CRDS, crds.build(kinds.MANAGED_CLUSTERS))
-        await kit.until_one(
-            client,
-            kinds.CRDS,
-            kinds.MANAGED_CLUSTERS.resource,
-            "",
-            lambda crd: (objects.condition(crd, "Established") or {}).get("status") == "True",
-        )
+        await kit.until_served(client, kinds.MANAGED_CLUSTERS)
         taint = {"key": "full", "value": "yes", "effect": "NoSelect"}
         cluster: Object = {"metadata": {"name": "berlin"}, "spec": {"taints": [taint]}}
         await client.create(kinds.MANAGED_CLUSTERS, cluster)

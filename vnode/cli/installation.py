@@ -22,7 +22,8 @@ from vnode.kube.informer import Informer
 
 # The field manager; the agent has another one, so neither undoes the other's changes.
 MANAGER: Final = "vnode-install"
-_ESTABLISHED: Final = 60.0  # seconds to wait for the CRDs; an idle server takes less than one
+_SERVED: Final = 60.0  # seconds to wait for the CRDs; an idle server takes less than one
+_ASK_AGAIN: Final = 0.1  # seconds; nothing says when a server begins to answer for a kind
 _POLICIES: Final = (kinds.VALIDATING_POLICIES, kinds.VALIDATING_POLICY_BINDINGS)
 
 Report = Callable[[str], None]
@@ -67,9 +68,7 @@ async def install(client: Client, objs: Objects, unwanted: Objects, report: Repo
     for obj in unwanted:
         await _delete(client, obj, report)
 
-    await wait_established(
-        client, [objects.name(obj) for obj in objs if manifests.kind_of(obj) is kinds.CRDS]
-    )
+    await wait_served(client, [obj for obj in objs if manifests.kind_of(obj) is kinds.CRDS])
     warnings += [each async for each in _warnings(client, objs, release, crds_release)]
     for warning in warnings:
         report(f"Warning: {warning}")
@@ -141,8 +140,42 @@ async def _keep_level(client: Client, namespace: Object) -> str:
     )
 
 
-async def wait_established(client: Client, names: list[str]) -> None:
-    """Wait until the API server serves all these CRDs; ConfigError after a minute."""
+async def wait_served(client: Client, crds: Objects) -> None:
+    """Wait until the API server answers for the kinds of these CRDs; ConfigError after a minute.
+
+    A CRD is established a moment before its objects can be read and written: until then the answer
+    is 404, as if there were no such kind.
+    """
+    await _wait_established(client, [objects.name(crd) for crd in crds])
+    for crd in crds:
+        try:
+            async with asyncio.timeout(_SERVED):
+                await _wait_answered(client, _defined(crd))
+        except TimeoutError as error:
+            raise ConfigError(
+                f"{objects.name(crd)} is established, but the API server does not answer for it: "
+                "ask its logs why, and run vnode install again"
+            ) from error
+
+
+def _defined(crd: Object) -> Kind:
+    """Return the kind that a CRD defines, in its first version."""
+    spec = objects.spec(crd)
+    version, named = spec["versions"][0]["name"], spec["names"]
+    scoped = spec["scope"] == "Namespaced"
+    return Kind(spec["group"], version, named["plural"], named["kind"], scoped)
+
+
+async def _wait_answered(client: Client, kind: Kind) -> None:
+    while True:
+        try:
+            await client.version(kind)
+            return
+        except NotFound:
+            await asyncio.sleep(_ASK_AGAIN)
+
+
+async def _wait_established(client: Client, names: list[str]) -> None:
     waiting, done = set(names), asyncio.Event()
 
     def on_crd(_old: Object | None, new: Object | None) -> None:
@@ -155,7 +188,7 @@ async def wait_established(client: Client, names: list[str]) -> None:
     informer = Informer(client, kinds.CRDS, label_selector=manifests.PART_OF)
     informer.subscribe(on_crd)
     try:
-        async with asyncio.timeout(_ESTABLISHED), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(_SERVED), asyncio.TaskGroup() as group:
             task = group.create_task(informer.run(), name="established")
             await done.wait()
             task.cancel()
