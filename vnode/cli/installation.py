@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Final
 
 from vnode.api import keys, kinds, objects
-from vnode.api.errors import ConfigError, Denied, NotFound
+from vnode.api.errors import ConfigError, Denied, NotFound, TooManyRequests
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
 from vnode.cli import installed, manifests
@@ -141,38 +141,35 @@ async def _keep_level(client: Client, namespace: Object) -> str:
 
 
 async def wait_served(client: Client, crds: Objects) -> None:
-    """Wait until the API server answers for the kinds of these CRDs; ConfigError after a minute.
+    """Wait until the API server answers for the kinds of these CRDs.
 
     A CRD is established a moment before its objects can be read and written: until then the answer
-    is 404, as if there were no such kind.
+    is 404, as if there were no such kind, or 429, while its storage begins. ConfigError if they are
+    not established within a minute, or not all answered for within another.
     """
     await _wait_established(client, [objects.name(crd) for crd in crds])
-    for crd in crds:
-        try:
-            async with asyncio.timeout(_SERVED):
-                await _wait_answered(client, _defined(crd))
-        except TimeoutError as error:
-            raise ConfigError(
-                f"{objects.name(crd)} is established, but the API server does not answer for it: "
-                "ask its logs why, and run vnode install again"
-            ) from error
+    unserved = [_kind_defined_by(crd) for crd in crds]
+    try:
+        async with asyncio.timeout(_SERVED):
+            while unserved:
+                try:
+                    await client.version(unserved[0])
+                    del unserved[0]
+                except (NotFound, TooManyRequests):
+                    await asyncio.sleep(_ASK_AGAIN)
+    except TimeoutError as error:
+        raise ConfigError(
+            f"{unserved[0].resource} is established, but the API server does not answer for it: "
+            "ask its logs why, and run vnode install again"
+        ) from error
 
 
-def _defined(crd: Object) -> Kind:
+def _kind_defined_by(crd: Object) -> Kind:
     """Return the kind that a CRD defines, in its first version."""
     spec = objects.spec(crd)
     version, named = spec["versions"][0]["name"], spec["names"]
     scoped = spec["scope"] == "Namespaced"
     return Kind(spec["group"], version, named["plural"], named["kind"], scoped)
-
-
-async def _wait_answered(client: Client, kind: Kind) -> None:
-    while True:
-        try:
-            await client.version(kind)
-            return
-        except NotFound:
-            await asyncio.sleep(_ASK_AGAIN)
 
 
 async def _wait_established(client: Client, names: list[str]) -> None:

@@ -8,18 +8,20 @@ from tests.apiserver.faults import RequestFault
 from tests.apiserver.server import APIServer
 from vnode.api import kinds, objects
 from vnode.api.clock import SystemClock
-from vnode.api.errors import ConfigError, NotFound
+from vnode.api.errors import ApiError, ConfigError, NotFound, TooManyRequests
 from vnode.api.objects import Object, Objects
 from vnode.cli import installation, manifests
 
 CRDS = manifests.crds()
 UNSERVED = NotFound(404, "", "HTTP 404, and the answer is no Kubernetes Status")
+STARTING = TooManyRequests(429, "TooManyRequests", "storage is (re)initializing")
 
 
-async def test_it_waits_for_a_kind_that_is_established_but_not_served() -> None:
+@pytest.mark.parametrize("answer", [UNSERVED, STARTING])
+async def test_it_waits_for_a_kind_that_is_established_but_not_served(answer: ApiError) -> None:
     server = APIServer("c1", SystemClock())
     crds = established(server)
-    unserved = server.faults.add(RequestFault(UNSERVED, "list", kinds.SOURCES, times=3))
+    unserved = server.faults.add(RequestFault(answer, "list", kinds.SOURCES, times=3))
     await installation.wait_served(server.client("admin"), crds)
     assert unserved.met == 3
 
